@@ -91,16 +91,17 @@ func (c *Codec) keyFor(datagram []byte) *authenticator {
 // Append appends m to dst as a packet. It fails with a *fieldError if a field
 // does not fit the wire, and then returns dst as it was. It allocates only if dst is too small.
 func (c *Codec) Append(dst []byte, m *Message) ([]byte, error) {
-	start := len(dst)
 	if err := m.Header.check(); err != nil {
 		return dst, err
 	}
-	packet, err := m.appendBody(m.Header.appendTo(dst, c.group, c.signature()))
-	if err != nil {
-		return dst, err
+	packet := m.Header.appendTo(dst, c.group, c.signature())
+	body := cursor{message: m.Type, packet: packet, at: len(packet)}
+	if m.fields(&body); body.err != nil {
+		return dst, body.err
 	}
+	packet = body.packet
 	if c.Authenticated() {
-		packet = append(packet, c.keys[0].tag(packet[start:])...)
+		packet = append(packet, c.keys[0].tag(packet[len(dst):])...)
 	}
 	return packet, nil
 }
@@ -133,7 +134,9 @@ func (c *Codec) Decode(m *Message, datagram []byte) Drop {
 		return drop
 	}
 	m.Key = key
-	return m.decodeBody(packet[headerSize:])
+	body := cursor{message: m.Type, reading: true, packet: packet, at: headerSize}
+	m.fields(&body)
+	return body.drop
 }
 
 // Check says whether Decode would drop a packet whatever its message says: it is not for this version, group

@@ -10,17 +10,16 @@
 //
 //	multicast group   224.0.0.254          DefaultGroup; RFC 4727: for experiments, link-local
 //	port              9254                 DefaultGroup
-//	time to live      255                  TTL; what arrives with less is dropped (RFC 5082)
+//	time to live      255                  TTL; a packet that arrives with less is dropped (RFC 5082)
 //	longest packet    1472 bytes           MaxPacket; no fragments on Ethernet
 //
-// Port and multicast group may be configured. What concerns all boards is
-// multicast. A reply is unicast to the address that the question came from, on this port, if
-// another board of the link may have that address. Nothing is sent to a gateway. Questions
-// are broadcast as well, to 255.255.255.255 on the interface of the group, and so are all
-// messages that concern everybody while a board says that it hears no multicast: switches
-// that prune multicast leave broadcast alone. One question goes to the floating address. A
-// message means the same by each of these ways, and may come by several: the
-// replay guard accepts the first copy.
+// Port and multicast group may be configured. Messages to all boards are multicast. A reply is
+// unicast to the address that the question came from, on this port, if another board of the link
+// may have that address. Nothing is sent to a gateway. Questions are broadcast as well, to
+// 255.255.255.255 on the interface of the group. While a board says that it hears no multicast,
+// all messages to all boards are broadcast too: switches that prune multicast leave broadcast
+// alone. One question goes to the floating address. A message means the same on each of these
+// ways, and may come on several of them: the replay guard accepts the first copy.
 //
 // All numbers are unsigned and big-endian. All offsets count bytes from 0.
 //
@@ -43,9 +42,9 @@
 //	16 - 19 sequence: counts the packets of an incarnation, from 1
 //
 // The group is the name of the group in UTF-8; 00 is a single zero byte here
-// and below. An id is 32 bits and names one board of the group, by default by
-// its IPv4 address. Every packet has a new, greater sequence number, whoever
-// it is for; only copies of one packet share it. Numbers may be left out. A
+// and below. An id is 32 bits and names one board of the group; by default it is
+// the board's IPv4 address. Every packet has a new, greater sequence number, no matter
+// who it is for; only copies of one packet share it. Numbers may be skipped. A
 // sender that has used 4294967295 must begin a new incarnation.
 //
 // The algorithms are
@@ -159,25 +158,28 @@
 //
 // A grace is how late a heartbeat may be before anybody takes over. Its byte is a
 // floating-point number: with the exponent e in the high 4 bits and the mantissa m in the low
-// 4 bits it is (16 + m) · 2^e sixteenths of a millisecond. 0 is the default of the interval.
-// A sender rounds up.
+// 4 bits it stands for (16 + m) · 2^e sixteenths of a millisecond. 0 stands for the default of
+// the interval. A sender rounds up.
 //
 // Voters is the hash of the sender's list of voters: the first 32 bits of SHA-256 over their
 // ids, 4 bytes each, in ascending order. Only the algorithm strict has voters.
 //
 // The algorithm score ranks the boards by their scores. The algorithm candidates
 // has candidates, the boards that hold the elections. Both fields are optional:
-// they are the tail of their body. A sender leaves the whole tail away if it would
-// hold nothing but zeros, and a receiver reads a missing tail as a score of 0 and
-// no candidates. A tail that is there may hold zeros. The fingerprints of a HELLO are a second
-// tail behind the first one, which is there then, and are read as 0 if they are missing: the sender
-// has no key, or its program cannot change keys. The settings are a third tail behind those two; a time of 0 between
-// heartbeats says that the sender has not told them. The version of its program is a fourth tail; it is for people alone.
+// they are the tail of their body. A sender omits the tail if it would hold nothing but
+// zeros. A receiver reads a missing tail as zeros: a score of 0, and no candidates. A tail
+// that is there may hold zeros.
+//
+// A HELLO has four tails, and each one comes with all before it. The first is the score. The
+// second has the fingerprints; it is missing if the sender has no key, or if its program
+// cannot change keys. The third has the settings; a time of 0 between heartbeats says that
+// the sender has not told them. The fourth is the version of the sender's program, for people
+// alone.
 //
 // A sender rounds the interval until its next message up, so that nobody expects
-// the message too early, and rounds ages down. The greatest age that fits stands
-// for all greater ones. A receiver accepts purposes, ballots, algorithms and priorities
-// that it does not know; the election decides what to do with them.
+// the message too early. It rounds ages down. The greatest age that fits stands
+// for all greater ones. A receiver accepts purposes, decisions, ballots, algorithms and
+// priorities that it does not know; the election decides what to do with them.
 //
 // # Authentication
 //
@@ -195,22 +197,22 @@
 //
 // A group without a key is open to everybody on its LAN.
 //
-// A board accepts one key or two. It signs with the first one. Which one that is, is its own
-// business: boards that have the same two keys in different orders understand each other.
+// A board accepts one key or two, and signs with the first one. Boards that have the same two
+// keys in different orders understand each other.
 //
 //	fingerprint = HKDF-SHA-256(secret: group key, no salt,
 //	                           info: "topdog/1 key fingerprint" 00, 4 bytes), as a number; 1 stands for 0
 //	mark        = the highest bit of the fingerprint
 //
-// The fingerprint names a key and is no secret. The two keys of a board have different marks; two
-// that do not are refused where they are configured. A sender sets the flag 0x10 to the
-// mark of the key that it signs with. A receiver with two keys computes the tag with the one that
+// The fingerprint names a key and is no secret. The two keys of a board have different marks; a
+// board refuses a configuration with two keys of the same mark. A sender sets the flag 0x10 to the
+// mark of the key that it signs with. A receiver with two keys computes the tag with the key that
 // has the mark of the packet, and with no other, so a packet with a bad tag costs one HMAC. A
-// receiver with one key ignores the flag: programs that cannot change keys always send 0. The
-// flag is before the tag, so it is authenticated.
+// receiver with one key ignores the flag, since programs that cannot change keys always send 0.
+// The flag is authenticated, like everything before the tag.
 //
-// A key never travels on the wire, not even encrypted with the one before it: whoever has stolen
-// that one would read it.
+// A key never travels on the wire, not even encrypted with the key before it: a thief of the old
+// key would learn the new one.
 //
 // # What is accepted
 //
@@ -227,8 +229,8 @@
 //	 7  body        as long as its type demands, less name, lists and tail (TooShort)
 //	 8  header      algorithm, sender and sequence not 0 (Malformed)
 //	 9  body        the fields as said above, in their order; name and lists end
-//	                within the packet (Malformed); a tail, once begun, has its score
-//	                and its n, and the second one both fingerprints (TooShort)
+//	                within the packet (Malformed); a tail that has begun is there
+//	                as a whole (TooShort)
 //	10  replay      see below (Own, Duplicate, Replayed, Unproven, TableFull)
 //
 // A packet may be longer than its message: what lies between the body (with its
@@ -237,10 +239,10 @@
 //
 // # Versions
 //
-// Whatever older receivers may ignore is added at the end of a body, as a new
-// type, or as a new purpose or algorithm, and the version stays. Whatever they
-// must not ignore gets a new version. What is added behind an optional tail makes the tail
-// mandatory for its sender.
+// A change that older receivers may ignore is added at the end of a body, as a new
+// type, or as a new purpose or algorithm, and the version stays. A change that they
+// must not ignore gets a new version. If something is added behind an optional tail, whoever
+// sends it sends the tail as well.
 //
 // All versions have the same bytes 0 to 7, the same tag at the end, and keys and group tags
 // that are derived with the same labels. So a board recognises a board of its own group that
@@ -263,9 +265,9 @@
 //
 //   - drops the packet as Unproven, even if it is a CHALLENGE or a PROOF;
 //   - sends a CHALLENGE with a random nonce to where the packet came from, but not
-//     more often than every 20 ms to this life there, a time that doubles with every repetition up to 640
-//     ms. For 500 ms repetitions carry the same nonce, so that a slow answer
-//     still counts;
+//     more often than every 20 ms to this life at this address. That time doubles with
+//     every repetition, up to 640 ms. For 500 ms repetitions carry the same nonce, so
+//     that a slow answer still counts;
 //   - begins to listen when a PROOF with that nonce comes from that (id,
 //     incarnation) within 1 s of the nonce's first use. The PROOF is accepted.
 //     Everything with a lower sequence number is Replayed from then on. If the
@@ -274,12 +276,12 @@
 //
 // A board answers every CHALLENGE for its id and incarnation with a PROOF,
 // whether it listens to the sender or not. PROOFs to senders to which it does not
-// listen are limited to 200 per second, after 256 at once. All boards of a group would
-// challenge the sender of the same recording, so that is the limit of their CHALLENGEs together:
-// a board that listens to n others sends one (n+1)th of that, 8 at once at least. A
-// CHALLENGE that is met does not count. When half of those that may be sent at once are
-// spent, the rest is kept for source addresses that have not had theirs. Two boards that
-// meet usually listen to each other on neither side, and then the reply is a PROOF
+// listen are limited to 200 per second, after 256 at once. CHALLENGEs have the same limit,
+// but for all boards of the group together, since all of them would challenge the sender of
+// the same recording: a board that listens to n others sends one (n+1)th of that, and at
+// least 8 at once. A CHALLENGE that is met does not count. When half of those that may be sent
+// at once are spent, the rest is kept for source addresses that have not had theirs. When two
+// boards meet, usually neither listens to the other, and then the reply is a PROOF
 // and a CHALLENGE.
 //
 // So nothing that was sent before the nonce was drawn can be believed: no
@@ -290,20 +292,19 @@
 //
 // In a group without a key, a challenge would prove nothing, and there is
 // none. First contact is accepted at once, and a new incarnation replaces the
-// old one. The receiver goes on to accept new packets of the one incarnation
-// before, since they may merely be late, and cannot tell them from forgeries.
+// old one. The receiver still accepts new packets of the incarnation before that,
+// since they may merely be late. It cannot tell them from forgeries.
 // CHALLENGE has no effect.
 //
 // A packet with our own id and a foreign incarnation is from a board with the
 // same id (a namesake), or from our own past. With a key, the CHALLENGE and
 // the PROOF between namesakes are multicast, since their unicast address may
 // be the same too, and only a board that has proven itself counts. Without a
-// key, every such packet counts. There may be several namesakes, so of our own id up to 8
-// incarnations are listened to at the same time: one that proves itself does not end another.
+// key, every such packet counts. There may be several namesakes, so a board listens to up to 8
+// incarnations of its own id at the same time: one that proves itself does not end another.
 //
-// What is known of a board while two keys are accepted must not outlive the key that it was
-// learned by, which may be stolen. So a receiver keeps a window for each key, and a life has to
-// prove itself with each:
+// One of two accepted keys may be stolen, and what a receiver has learned by that key must not
+// outlive it. So a receiver keeps a window for each key, and a life has to prove itself with each:
 //
 //   - A packet that is signed with the accepted key with which its life has not proven itself
 //     counts, since the life has proven itself with the other one. The window of that key begins
@@ -311,17 +312,17 @@
 //     CHALLENGE as at first contact, whether it accepts the packet or not. When it accepts a PROOF
 //     that is signed with that key, everything with a lower sequence number is Replayed from then on.
 //   - A sequence number that lies 64 or more below the greatest one that was heard with the other
-//     key is Replayed as well, so what somebody holds back gets too old as fast as ever.
-//   - A receiver that does not accept a key any more forgets its windows. It listens on to the
+//     key is Replayed as well, so a packet that somebody holds back gets too old as fast as ever.
+//   - A receiver that no longer accepts a key forgets its windows. It still listens to the
 //     lives that have proven themselves with the key that is left, and to no others.
 //
-// So a thief who has one of two accepted keys can say everything in the name of every board, as he
-// can who has the only key. When his key is not accepted any more, no life that he has begun, no
+// So a thief of one of two accepted keys can say everything in the name of every board, like a
+// thief of the only key. When his key is no longer accepted, no life that he has begun, no
 // place that he has taken and no sequence number that he has spent is left.
 //
 // A receiver listens to 255 ids at most (MaxBoards). To make room for another
-// one, it forgets one that was silent for more than an hour; if there is none,
-// the newcomer is dropped (TableFull).
+// one, it forgets one that was silent for more than an hour. If there is none,
+// it drops the newcomer (TableFull).
 //
 // # Example
 //
@@ -345,12 +346,12 @@
 //	29           number 41
 //	c635cacd1da9f9c14a7820279a4768e4   tag
 //
-// The fingerprint of this key is 030d726e, so its mark is 0. That of the key 20 21 22 … 3f is
-// cc94506b, its packet key
+// The fingerprint of this key is 030d726e, so its mark is 0. The key 20 21 22 … 3f has the
+// fingerprint cc94506b and the packet key
 //
 //	abc6051eb768c74a48b037d062588f2ef53e502fedee1c2342e7043c8576d82b
 //
-// With this one, the second byte of the same packet is d1, and the tag
+// With this key, the second byte of the same packet is d1, and the tag is
 //
 //	03fe9978beb8c7b22718fc0ef01589cf
 package wire

@@ -93,6 +93,3 @@ func (d Drop) Error() string {
 		return fmt.Sprintf("packet dropped at byte %d: %v", d.offset, d.Reason)
 	}
 }
-
-// malformed is the Drop for an impossible value at the given offset in the body.
-func malformed(offset int) Drop { return Drop{Malformed, headerSize + offset} }

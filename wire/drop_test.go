@@ -58,6 +58,12 @@ func TestRejected(t *testing.T) {
 		{"OK: count far beyond the packet", TypeOK, set(24, 255), Drop{Malformed, 24}},
 		{"OK: nobody in the second place", TypeOK, set(29, 0, 0, 0, 0), Drop{Malformed, 29}},
 		{"HELLO: score cut", TypeHello, more(0, 0, 1), Drop{TooShort, 42}},
+		{"HELLO: keys cut", TypeHello, more(0, 0, 0, 9, 0, 0, 0, 7, 0, 0, 0), Drop{TooShort, 50}},
+		{"HELLO: settings cut", TypeHello, hello(0, 100), Drop{TooShort, 53}},
+		{"HELLO: addresses beyond the packet", TypeHello, hello(0, 100, 2, 10, 0, 0, 100, 10, 0, 0), Drop{Malformed, 53}},
+		{"HELLO: version beyond the packet", TypeHello, hello(0, 100, 0, 2, 'x'), Drop{Malformed, 54}},
+		{"HELLO: version too long", TypeHello, hello(append([]byte{0, 100, 0, 33}, make([]byte, 33)...)...), Drop{Malformed, 54}},
+		{"HELLO: control character in the version", TypeHello, hello(0, 100, 0, 2, 'x', 0x1b), Drop{Malformed, 56}},
 		{"ELECTION: score cut", TypeElection, more(9), Drop{TooShort, 35}},
 		{"COORDINATOR: score cut", TypeCoordinator, more(0, 0, 0), Drop{TooShort, 31}},
 		{"COORDINATOR: score without candidates", TypeCoordinator, more(0, 0, 0, 9), Drop{TooShort, 32}},
@@ -97,6 +103,11 @@ func set(offset int, b ...byte) func([]byte) []byte {
 // more returns a change that appends bytes.
 func more(b ...byte) func([]byte) []byte {
 	return func(p []byte) []byte { return append(p, b...) }
+}
+
+// hello returns a change that appends to a HELLO its score, its keys, and then what is behind them.
+func hello(b ...byte) func([]byte) []byte {
+	return more(append(make([]byte, 4+8), b...)...)
 }
 
 // TestTagBeforeContents: who does not have the key learns nothing but that.

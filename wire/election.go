@@ -1,8 +1,8 @@
 package wire
 
 import (
-	"encoding/binary"
 	"fmt"
+	"time"
 )
 
 // Election asks whether the suspect is alive, and announces that the sender is
@@ -13,38 +13,17 @@ type Election struct {
 	LastHeard   Sequence    // of the newest HEARTBEAT that the sender had from it
 	Round       uint8       // counts repetitions, so that an answer can be matched to its question
 	NoClaim     bool        // the sender may not claim yet: nothing shows that its port receives
-	Score       uint32      // what the algorithm score ranks the sender by; else 0
+	Score       uint32      // by which the algorithm score ranks the sender; else 0
 }
 
-// electionSize is the length of the body without its tail, the score.
-const electionSize = 14
-
-// electionNoClaim is the one flag of an ELECTION. The others are reserved.
-const electionNoClaim = 0x01
-
-func (e *Election) appendTo(dst []byte) []byte {
-	dst = binary.BigEndian.AppendUint32(dst, uint32(e.Suspect))
-	dst = binary.BigEndian.AppendUint32(dst, uint32(e.Incarnation))
-	dst = binary.BigEndian.AppendUint32(dst, uint32(e.LastHeard))
-	var flags byte
-	if e.NoClaim {
-		flags |= electionNoClaim
-	}
-	dst = append(dst, e.Round, flags)
-	if e.Score != 0 {
-		dst = binary.BigEndian.AppendUint32(dst, e.Score)
-	}
-	return dst
-}
-
-func (e *Election) decode(body []byte) (drop Drop) {
-	e.Suspect = ID(binary.BigEndian.Uint32(body))
-	e.Incarnation = Incarnation(binary.BigEndian.Uint32(body[4:]))
-	e.LastHeard = Sequence(binary.BigEndian.Uint32(body[8:]))
-	e.Round = body[12]
-	e.NoClaim = body[13]&electionNoClaim != 0
-	e.Score, drop = decodeScore(body, electionSize)
-	return drop
+func (e *Election) fields(c *cursor) {
+	c.id(&e.Suspect)
+	c.incarnation(&e.Incarnation)
+	c.sequence(&e.LastHeard)
+	c.u8(&e.Round)
+	c.flag(&e.NoClaim)
+	c.tail(e.Score != 0)
+	c.u32(&e.Score)
 }
 
 func (e *Election) summary() string {
@@ -54,4 +33,158 @@ func (e *Election) summary() string {
 		s += ", may not claim"
 	}
 	return s + scoreSummary(e.Score)
+}
+
+// scoreSummary describes a score, if there is one.
+func scoreSummary(score uint32) string {
+	if score == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", score %d", score)
+}
+
+// Answer objects to an ELECTION, with what the sender knows of the leader. It
+// also answers a QUERY.
+type Answer struct {
+	Leader      ID            // Nobody if the sender knows none
+	Incarnation Incarnation   // the leader's
+	LastHeard   Sequence      // of the newest HEARTBEAT that the sender had from it
+	Age         time.Duration // since that HEARTBEAT arrived; whole microseconds
+	Round       uint8         // copied from the question
+}
+
+func (a *Answer) fields(c *cursor) {
+	c.id(&a.Leader)
+	c.incarnation(&a.Incarnation)
+	c.sequence(&a.LastHeard)
+	c.elapsed("Age", &a.Age, time.Microsecond)
+	c.u8(&a.Round)
+}
+
+func (a *Answer) summary() string {
+	return fmt.Sprintf("round %d, leader %v life %08x, heard #%d %v ago",
+		a.Round, a.Leader, uint32(a.Incarnation), a.LastHeard, a.Age)
+}
+
+// Coordinator proclaims a new leader. Interval, Grace and Number are as in a HEARTBEAT,
+// since it counts as the first one of that leader.
+type Coordinator struct {
+	Coordinator ID
+	Interval    time.Duration
+	Grace       time.Duration
+	Number      uint8
+	Score       uint32 // by which the algorithm score ranks the sender; else 0
+	// Candidates are the boards that hold elections from now on, to the algorithm
+	// candidates (Murshed and Allen); else none. At most MaxBoards.
+	Candidates []ID
+}
+
+func (k *Coordinator) fields(c *cursor) {
+	c.board("Coordinator", &k.Coordinator)
+	c.interval("Interval", &k.Interval)
+	c.grace(&k.Grace)
+	c.u8(&k.Number)
+	c.tail(k.Score != 0 || len(k.Candidates) > 0)
+	c.u32(&k.Score)
+	c.ids("Candidates", &k.Candidates)
+}
+
+func (k *Coordinator) summary() string {
+	s := fmt.Sprintf("%v leads, beat %d, next in %v", k.Coordinator, k.Number, k.Interval) +
+		graceSummary(k.Grace) + scoreSummary(k.Score)
+	if len(k.Candidates) > 0 {
+		s += ", candidates" + idsSummary(k.Candidates)
+	}
+	return s
+}
+
+// idsSummary writes ids in a row, each after a space.
+func idsSummary(ids []ID) (s string) {
+	if len(ids) == 0 {
+		return " nobody"
+	}
+	for _, id := range ids {
+		s += " " + id.String()
+	}
+	return s
+}
+
+// Query asks who leads (Kabashi et al., step 5), or asks the leader for a handover.
+type Query struct {
+	Purpose Purpose
+	Round   uint8 // copied into the answer
+}
+
+// fields lets purposes through that this version does not know, so that a later
+// version can ask for more: a board that does not understand a question does not answer it.
+func (q *Query) fields(c *cursor) {
+	c.u8((*uint8)(&q.Purpose))
+	c.u8(&q.Round)
+}
+
+func (q *Query) summary() string { return fmt.Sprintf("round %d, %v", q.Round, q.Purpose) }
+
+// Purpose is why a board sends a QUERY. Only append.
+type Purpose uint8
+
+// The purposes.
+const (
+	PurposeJoin     Purpose = 0 // who leads?
+	PurposeHandover Purpose = 1 // I outrank you and want to lead: please resign to me
+)
+
+func (p Purpose) String() string {
+	switch p {
+	case PurposeJoin:
+		return "join"
+	case PurposeHandover:
+		return "handover"
+	default:
+		return fmt.Sprintf("purpose %d", uint8(p))
+	}
+}
+
+// Rival is what one of two leaders tells the other one, which it hears, or has replaced and looks for: how
+// many boards follow it, and what it has decided. The leader of the lower term decides, and the other one obeys.
+type Rival struct {
+	Rival    ID // the leader that this is for
+	Decision Decision
+	// Reach is how many boards were heard following the sender since the younger one of
+	// the two reigns began.
+	Reach uint8
+	// Age is for how long the sender has led; whole milliseconds.
+	Age time.Duration
+}
+
+// fields lets decisions through that this version does not know: a board that does not
+// understand one decides for itself.
+func (r *Rival) fields(c *cursor) {
+	c.board("Rival", &r.Rival)
+	c.u8((*uint8)(&r.Decision))
+	c.u8(&r.Reach)
+	c.elapsed("Age", &r.Age, time.Millisecond)
+}
+
+func (r *Rival) summary() string {
+	return fmt.Sprintf("to %v: %v, reach %d, leads for %v", r.Rival, r.Decision, r.Reach, r.Age)
+}
+
+// Decision is what one of two leaders has decided. Only append.
+type Decision uint8
+
+// The decisions.
+const (
+	DecisionOpen  Decision = 0 // none yet: tell me your reach
+	DecisionYield Decision = 1 // the receiver releases the address, and follows the sender
+)
+
+func (d Decision) String() string {
+	switch d {
+	case DecisionOpen:
+		return "open"
+	case DecisionYield:
+		return "yield"
+	default:
+		return fmt.Sprintf("decision %d", uint8(d))
+	}
 }

@@ -76,9 +76,9 @@ func clearReserved(packet []byte) {
 	packet[offFlags] &^= flagMark
 	switch Type(packet[offVersion] & typeMask) {
 	case TypeHello:
-		packet[headerSize+10] &= helloNoMulticast
+		packet[headerSize+10] &= flagInBody
 	case TypeElection:
-		packet[headerSize+13] &= electionNoClaim
+		packet[headerSize+13] &= flagInBody
 	}
 }
 

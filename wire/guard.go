@@ -6,45 +6,7 @@ import (
 	"time"
 )
 
-// Limits of the guard. None of them is part of the protocol: boards may choose
-// differently and still understand each other.
 const (
-	// challengeRetry is how long a challenge is given before the next message of
-	// its target causes another one. It doubles with every repetition up to
-	// challengeRetryMost, so that recordings of the dead cost little. A round
-	// trip on a LAN takes less than 1 ms, on a busy wireless one up to 20.
-	challengeRetry     = 20 * time.Millisecond
-	challengeRetryMost = challengeRetry << 5
-
-	// nonceLife is how long a nonce may be given back. It bounds how old a
-	// PROOF can be that somebody held back on its way.
-	nonceLife = time.Second
-
-	// nonceReuse is how long repetitions carry the same nonce, so that a proof
-	// that takes longer than challengeRetry is still recognised when it arrives.
-	nonceReuse = nonceLife / 2
-
-	// replyEvery and replyBurst limit the replies to unproven senders, of either kind:
-	// 200 a second, and at once as many as a full group needs when it meets a new board.
-	// A PROOF is asked of one board. Every board of the group would challenge the sender of the
-	// same recording, so the challenges of all boards together have that limit, and each board
-	// its share of it: as many boards as it listens to do the same.
-	replyEvery = 5 * time.Millisecond
-	replyBurst = MaxBoards + 1
-
-	// When half of the challenges that may be sent at once are spent, the other half is kept for
-	// source addresses that have not spent theirs: sourceBurst at once, and then a part of the board's share
-	// as if there were a flood from as many addresses as have a limit of their own (sources). So the
-	// recordings that somebody plays do not keep the board from challenging a new one at another address.
-	sources     = 256
-	sourceBurst = 4
-	leastBurst  = 2 * sourceBurst // of a board in a large group
-
-	// maxChallenges bounds the challenges that are remembered. At most
-	// replyBurst + nonceLife/replyEvery = 456 are sent within the life of a nonce, so
-	// the oldest of 512 can be forgotten without loss.
-	maxChallenges = 512
-
 	// forgetAfter is how long a board may be silent before its place can be
 	// given to another one, if all are taken.
 	forgetAfter = time.Hour
@@ -62,43 +24,11 @@ const (
 type Guard struct {
 	self          contact
 	authenticated bool
-	nonce         func() Nonce
 
 	boards     map[ID]*board
 	namesakes  map[Incarnation]*board // the boards with our id
-	challenges map[asked]*outstanding
-
-	// A message of an unproven sender may be a recording, which somebody can play at any
-	// rate, so replies to them are limited: each kind by itself, so that a flood of one
-	// does not use up the other.
-	challengeLimit Limit
-	sourceLimits   [sources]Limit // of challenges, by the last byte of the source address
-	proofLimit     Limit
-}
-
-// contact is one life of one board.
-type contact struct {
-	id          ID
-	incarnation Incarnation
-}
-
-// asked is whom a challenge is for: a life that was heard from an address. Whoever plays a board's
-// packets from elsewhere gets challenges of his own, and does not delay those of the board.
-type asked struct {
-	contact
-	source netip.Addr
-}
-
-// before orders by id, then incarnation, then address.
-func (a asked) before(b asked) bool {
-	switch {
-	case a.id != b.id:
-		return a.id < b.id
-	case a.incarnation != b.incarnation:
-		return a.incarnation < b.incarnation
-	default:
-		return a.source.Less(b.source)
-	}
+	challenges challenges
+	proofs     Limit // of those to unproven senders: a flood of one kind of reply does not use up the other
 }
 
 // board is what the guard remembers of one id.
@@ -108,14 +38,6 @@ type board struct {
 	former    life
 	hasFormer bool
 	heardAt   time.Duration
-}
-
-// outstanding is a challenge that was not met yet.
-type outstanding struct {
-	nonce   Nonce
-	drawnAt time.Duration // when the nonce was
-	askedAt time.Duration // when it was sent last
-	retry   time.Duration // how long to wait from then
 }
 
 // Verdict is what a Guard says about a message. The zero Verdict accepts it.
@@ -142,10 +64,9 @@ func NewGuard(self ID, incarnation Incarnation, authenticated bool, nonce func()
 	return &Guard{
 		self:          contact{self, incarnation},
 		authenticated: authenticated,
-		nonce:         nonce,
 		boards:        make(map[ID]*board),
 		namesakes:     make(map[Incarnation]*board),
-		challenges:    make(map[asked]*outstanding),
+		challenges:    challenges{nonce: nonce, unmet: make(map[asked]*challenge)},
 	}
 }
 
@@ -191,9 +112,9 @@ func (g *Guard) admitKnown(now time.Duration, from asked, b *board, l *life, m *
 // one as well, before the other is not accepted any more.
 func (g *Guard) admitOtherKey(now time.Duration, from asked, b *board, l *life, m *Message) Verdict {
 	v := g.admitNew(now, b, l, m)
-	if m.Type == TypeProof && g.provedBy(now, from, m.Proof.Nonce) {
+	if m.Type == TypeProof && g.challenges.metBy(now, from, m.Proof.Nonce) {
 		if v.Drop == Accepted {
-			g.proved(from)
+			g.challenges.met(from, g.size())
 			l.prove(m.Key, m.Sequence)
 		}
 		return v
@@ -220,13 +141,13 @@ func (g *Guard) admitNew(now time.Duration, b *board, l *life, m *Message) Verdi
 // admitUnknown judges a verified message of a life that has not proven itself. It
 // does not disturb what is known of the id: the message may be a recording.
 func (g *Guard) admitUnknown(now time.Duration, from asked, m *Message) Verdict {
-	if m.Type == TypeProof && g.provedBy(now, from, m.Proof.Nonce) {
-		g.proved(from)
+	if m.Type == TypeProof && g.challenges.metBy(now, from, m.Proof.Nonce) {
+		g.challenges.met(from, g.size())
 		return g.beginLife(now, from.contact, m.Key, newWindow(m.Sequence, m.Sequence))
 	}
 	v := Verdict{Drop: Unproven, ReplyByMulticast: from.id == g.self.id}
 	// One round trip is enough for both if neither side has listened to the other.
-	if g.challenged(m) && g.proofLimit.Allow(now, Rate{replyEvery, replyBurst}) {
+	if g.challenged(m) && g.proofs.Allow(now, Rate{replyEvery, replyBurst}) {
 		v.Replies = append(v.Replies, proofFor(m))
 	}
 	if !g.hasRoom(now, from.id) {
@@ -239,8 +160,8 @@ func (g *Guard) admitUnknown(now time.Duration, from asked, m *Message) Verdict 
 
 // askForProof adds a challenge of a life to the replies, if it is time to.
 func (g *Guard) askForProof(now time.Duration, from asked, v *Verdict) {
-	nonce, ask := g.challenge(now, from)
-	if !ask {
+	nonce, due := g.challenges.due(now, from, g.size())
+	if !due {
 		return
 	}
 	v.Replies = append(v.Replies, Message{
@@ -249,6 +170,9 @@ func (g *Guard) askForProof(now time.Duration, from asked, v *Verdict) {
 	})
 }
 
+// size is how many boards there are in the group, as far as this one listens to them.
+func (g *Guard) size() int { return len(g.boards) + 1 }
+
 // AcceptKeys forgets what was heard with other keys than these. A life that has not proven
 // itself with one of them is unknown from now on, and has to prove itself as at first contact.
 func (g *Guard) AcceptKeys(keys Keys) {
@@ -256,17 +180,11 @@ func (g *Guard) AcceptKeys(keys Keys) {
 		if b.current.keep(keys) {
 			return false
 		}
-		g.end(contact{id, b.current.incarnation})
+		g.challenges.forget(contact{id, b.current.incarnation})
 		return true
 	}
 	maps.DeleteFunc(g.boards, ends)
 	maps.DeleteFunc(g.namesakes, func(_ Incarnation, b *board) bool { return ends(g.self.id, b) })
-}
-
-// end forgets the challenges of a life that is listened to no more. What answers one of them may have been sent, and even heard,
-// before that: it must not begin the life again, whose packets would be new once more.
-func (g *Guard) end(c contact) {
-	maps.DeleteFunc(g.challenges, func(from asked, _ *outstanding) bool { return from.contact == c })
 }
 
 // beginLife begins a life, and so ends the one that the id had before.
@@ -281,7 +199,7 @@ func (g *Guard) beginLife(now time.Duration, from contact, key Fingerprint, w wi
 		// second board. Keep its window, so that at least nothing is heard twice.
 		b.former, b.hasFormer = b.current, true
 	} else {
-		g.end(contact{from.id, b.current.incarnation})
+		g.challenges.forget(contact{from.id, b.current.incarnation})
 	}
 	b.current = beginWith(from.incarnation, key, w)
 	b.heardAt = now
@@ -315,7 +233,7 @@ func (g *Guard) forgetNamesake() {
 		}
 	}
 	delete(g.namesakes, longest)
-	g.end(contact{g.self.id, longest})
+	g.challenges.forget(contact{g.self.id, longest})
 }
 
 // challenged reports whether m asks this very life of ours for a proof. Plain
@@ -327,77 +245,6 @@ func (g *Guard) challenged(m *Message) bool {
 
 func proofFor(m *Message) Message {
 	return Message{Header: Header{Type: TypeProof, Reply: true}, Proof: Proof{Nonce: m.Challenge.Nonce}}
-}
-
-// provedBy reports whether the nonce is the one that the life was challenged with, in time.
-func (g *Guard) provedBy(now time.Duration, from asked, n Nonce) bool {
-	c := g.challenges[from]
-	return c != nil && now-c.drawnAt <= nonceLife && n == c.nonce
-}
-
-// proved ends a challenge that was met. It does not count, so that boards which all start at once
-// have to wait for nothing but their proofs.
-func (g *Guard) proved(from asked) {
-	delete(g.challenges, from)
-	all, one := g.challengeRates()
-	g.challengeLimit.giveBack(all)
-	g.sourceLimit(from.source).giveBack(one)
-}
-
-// mayChallenge reports whether one more challenge may be sent, and counts it.
-func (g *Guard) mayChallenge(now time.Duration, source netip.Addr) bool {
-	all, one := g.challengeRates()
-	if !g.challengeLimit.has(now, all, 1) {
-		return false
-	}
-	own, plenty := g.sourceLimit(source).Allow(now, one), g.challengeLimit.has(now, all, all.Burst/2+1)
-	return (own || plenty) && g.challengeLimit.Allow(now, all)
-}
-
-// challengeRates returns this board's share of the challenges of its group, and how much of that one
-// source address may have of the half that is kept.
-func (g *Guard) challengeRates() (all, one Rate) {
-	boards := len(g.boards) + 1
-	every := time.Duration(boards) * replyEvery
-	return Rate{every, max(replyBurst/boards, leastBurst)}, Rate{sources * every, sourceBurst}
-}
-
-// sourceLimit returns the limit of a source address. Boards of one subnet share one if it has more than 256 addresses.
-func (g *Guard) sourceLimit(source netip.Addr) *Limit { return &g.sourceLimits[source.As16()[15]] }
-
-// challenge returns the nonce to challenge the life with, if it is time to.
-func (g *Guard) challenge(now time.Duration, from asked) (nonce Nonce, ask bool) {
-	c := g.challenges[from]
-	if c != nil && now-c.askedAt < c.retry || !g.mayChallenge(now, from.source) {
-		return Nonce{}, false
-	}
-	if c == nil {
-		if len(g.challenges) >= maxChallenges {
-			g.forgetOldestChallenge()
-		}
-		c = &outstanding{nonce: g.nonce(), drawnAt: now, retry: challengeRetry}
-		g.challenges[from] = c
-	} else {
-		c.retry = min(2*c.retry, challengeRetryMost)
-		if now-c.drawnAt >= nonceReuse {
-			c.nonce, c.drawnAt = g.nonce(), now
-		}
-	}
-	c.askedAt = now
-	return c.nonce, true
-}
-
-func (g *Guard) forgetOldestChallenge() {
-	var oldest asked
-	var at time.Duration
-	found := false
-	for from, c := range g.challenges {
-		// Equal times are told apart by id, so that a simulation repeats itself exactly.
-		if !found || c.askedAt < at || c.askedAt == at && from.before(oldest) {
-			oldest, at, found = from, c.askedAt, true
-		}
-	}
-	delete(g.challenges, oldest)
 }
 
 // hasRoom reports whether the id is known or could become so.

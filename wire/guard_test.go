@@ -258,8 +258,8 @@ func TestRepliesAreLimited(t *testing.T) {
 	if proofs != 400 || challenges > 400 || challenges < 400-replyBurst/2 {
 		t.Errorf("within 2 s: %d proofs, %d challenges; want 400 of each, but for challenges that are kept", proofs, challenges)
 	}
-	if len(g.challenges) > maxChallenges {
-		t.Errorf("%d challenges remembered", len(g.challenges))
+	if len(g.challenges.unmet) > maxChallenges {
+		t.Errorf("%d challenges remembered", len(g.challenges.unmet))
 	}
 
 	proofs, challenges = 0, 0
@@ -286,8 +286,8 @@ func TestChallengesAreKeptForTheirLife(t *testing.T) {
 		}
 	}
 	flood(0, 3*time.Second)
-	if len(g.challenges) != maxChallenges {
-		t.Fatalf("%d challenges, the flood is too weak", len(g.challenges))
+	if len(g.challenges.unmet) != maxChallenges {
+		t.Fatalf("%d challenges, the flood is too weak", len(g.challenges.unmet))
 	}
 	const quiet = 10 * time.Second // fills the limit again
 	v := g.Admit(quiet, here, a.says(TypeHello))

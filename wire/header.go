@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 )
 
 // Header is what every message begins with.
@@ -120,14 +121,14 @@ func (h *Header) appendTo(dst []byte, group GroupTag, signature byte) []byte {
 	return binary.BigEndian.AppendUint32(dst, uint32(h.Sequence))
 }
 
-// decode reads the header of a packet that has at least that length, and makes
-// sure that there is a body to decode.
+// decode reads the header of a packet that has at least that length. It makes sure that the packet is no
+// shorter than its type demands.
 func (h *Header) decode(packet []byte) Drop {
 	kind := Type(packet[offVersion] & typeMask)
 	switch {
 	case !kind.known():
 		return Drop{UnknownType, offVersion}
-	case len(packet) < headerSize+bodySizes[kind]:
+	case len(packet) < types[kind].size:
 		return Drop{TooShort, len(packet)}
 	}
 	flags := packet[offFlags]
@@ -168,4 +169,101 @@ func (h *Header) summary() string {
 		s += " reply"
 	}
 	return s
+}
+
+// ID names a board within its group. By default it is the board's own IPv4
+// address on the group's interface, read as a big-endian number: unique on a
+// LAN by construction. Zero is nobody.
+type ID uint32
+
+// Nobody is the ID that stands for "no board".
+const Nobody ID = 0
+
+// MaxBoards is the largest number of boards in a group.
+const MaxBoards = 255
+
+// IDFromAddr returns the ID that a board with the IPv4 address addr has by default.
+func IDFromAddr(addr netip.Addr) ID {
+	b := addr.As4()
+	return ID(b[0])<<24 | ID(b[1])<<16 | ID(b[2])<<8 | ID(b[3])
+}
+
+// Addr returns the IPv4 address that the ID was made from, if it was made from one.
+func (id ID) Addr() netip.Addr {
+	return netip.AddrFrom4([4]byte{byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id)})
+}
+
+// String writes small numbers, which people choose by hand, as numbers and
+// everything else as the IPv4 address that it was made from.
+func (id ID) String() string {
+	switch {
+	case id == Nobody:
+		return "nobody"
+	case id < 1<<24:
+		return fmt.Sprintf("%d", uint32(id))
+	default:
+		return id.Addr().String()
+	}
+}
+
+// Algorithm is the number of an election algorithm. Boards of one group must
+// agree on it. Only append to this list: the numbers are part of the protocol.
+type Algorithm uint8
+
+// The algorithms that have numbers.
+const (
+	AlgorithmHeir       Algorithm = 1
+	AlgorithmBully      Algorithm = 2
+	AlgorithmScore      Algorithm = 3
+	AlgorithmModified   Algorithm = 4
+	AlgorithmCandidates Algorithm = 5
+	AlgorithmMinID      Algorithm = 6
+	AlgorithmAgents     Algorithm = 7
+	AlgorithmStrict     Algorithm = 8
+)
+
+var algorithmNames = [...]string{
+	AlgorithmHeir:       "heir",
+	AlgorithmBully:      "bully",
+	AlgorithmScore:      "score",
+	AlgorithmModified:   "modified",
+	AlgorithmCandidates: "candidates",
+	AlgorithmMinID:      "minid",
+	AlgorithmAgents:     "agents",
+	AlgorithmStrict:     "strict",
+}
+
+func (a Algorithm) String() string {
+	if int(a) < len(algorithmNames) && algorithmNames[a] != "" {
+		return algorithmNames[a]
+	}
+	return fmt.Sprintf("algorithm %d", uint8(a))
+}
+
+// Grade says how fit a board is to lead, by its own judgement. The smaller, the fitter.
+type Grade uint8
+
+// The grades. They are part of the protocol.
+const (
+	GradePassing   Grade = 0 // all is well, or nothing is checked
+	GradeProbation Grade = 1 // all is well again, and was not a short time ago
+	GradeDrained   Grade = 2 // somebody has asked this board to leave the lead to others
+	GradeFailing   Grade = 3 // what this board is to serve does not work, or is not known to
+)
+
+// MaxGrade is the greatest grade: it has two bits on the wire.
+const MaxGrade = GradeFailing
+
+var gradeNames = [...]string{
+	GradePassing:   "passing",
+	GradeProbation: "probation",
+	GradeDrained:   "drained",
+	GradeFailing:   "failing",
+}
+
+func (g Grade) String() string {
+	if g <= MaxGrade {
+		return gradeNames[g]
+	}
+	return fmt.Sprintf("grade %d", uint8(g))
 }

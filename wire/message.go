@@ -29,97 +29,116 @@ type Message struct {
 	Pause       Pause
 }
 
-// appendBody is a switch and not a table of functions, so that the compiler sees
-// that m does not escape: callers may keep messages on the stack.
-func (m *Message) appendBody(dst []byte) ([]byte, error) {
-	switch m.Type {
-	case TypeHeartbeat:
-		return m.Heartbeat.appendTo(dst)
-	case TypeHello:
-		return m.Hello.appendTo(dst)
-	case TypeElection:
-		return m.Election.appendTo(dst), nil
-	case TypeAnswer:
-		return m.Answer.appendTo(dst)
-	case TypeCoordinator:
-		return m.Coordinator.appendTo(dst)
-	case TypeResign:
-		return m.Resign.appendTo(dst), nil
-	case TypeQuery:
-		return m.Query.appendTo(dst), nil
-	case TypeChallenge:
-		return m.Challenge.appendTo(dst)
-	case TypeProof:
-		return m.Proof.appendTo(dst), nil
-	case TypeHalt:
-		return m.Halt.appendTo(dst), nil
-	case TypeStart, TypeAck, TypeCollect:
-		return m.Round.appendTo(dst), nil
-	case TypeReport:
-		return m.Report.appendTo(dst)
-	case TypeLeader:
-		return m.Leader.appendTo(dst)
-	case TypeOK:
-		return m.OK.appendTo(dst)
-	case TypeRival:
-		return m.Rival.appendTo(dst)
-	case TypeSupport:
-		return m.Support.appendTo(dst)
-	case TypeVote:
-		return m.Vote.appendTo(dst)
-	case TypeGrant:
-		return m.Grant.appendTo(dst)
-	case TypePause:
-		return m.Pause.appendTo(dst)
-	default:
-		return nil, &fieldError{m.Type, "Type", "does not exist"}
-	}
+// Type says what a message is. Only append to this list: the numbers are part of the protocol.
+type Type uint8
+
+// The messages. Their names are the literature's, where it has one.
+const (
+	TypeHeartbeat   Type = 1
+	TypeHello       Type = 2
+	TypeElection    Type = 3
+	TypeAnswer      Type = 4
+	TypeCoordinator Type = 5
+	TypeResign      Type = 6
+	TypeQuery       Type = 7
+	TypeChallenge   Type = 8
+	TypeProof       Type = 9
+	TypeHalt        Type = 10
+	TypeStart       Type = 11
+	TypeAck         Type = 12
+	TypeCollect     Type = 13
+	TypeReport      Type = 14
+	TypeLeader      Type = 15
+	TypeOK          Type = 16
+	TypeRival       Type = 17
+	TypeSupport     Type = 18
+	TypeVote        Type = 19
+	TypeGrant       Type = 20
+	TypePause       Type = 21
+)
+
+// types has the name of every type that exists, and the length of its plain packet without names,
+// entries of lists and optional tails.
+var types = [typeMask + 1]struct {
+	name string
+	size int
+}{
+	TypeHeartbeat:   {"HEARTBEAT", 24},
+	TypeHello:       {"HELLO", 33},
+	TypeElection:    {"ELECTION", 34},
+	TypeAnswer:      {"ANSWER", 37},
+	TypeCoordinator: {"COORDINATOR", 28},
+	TypeResign:      {"RESIGN", 24},
+	TypeQuery:       {"QUERY", 22},
+	TypeChallenge:   {"CHALLENGE", 44},
+	TypeProof:       {"PROOF", 36},
+	TypeHalt:        {"HALT", 24},
+	TypeStart:       {"START", 24},
+	TypeAck:         {"ACK", 24},
+	TypeCollect:     {"COLLECT", 24},
+	TypeReport:      {"REPORT", 29},
+	TypeLeader:      {"LEADER", 28},
+	TypeOK:          {"OK", 25},
+	TypeRival:       {"RIVAL", 30},
+	TypeSupport:     {"SUPPORT", 39},
+	TypeVote:        {"VOTE", 32},
+	TypeGrant:       {"GRANT", 36},
+	TypePause:       {"PAUSE", 32},
 }
 
-// decodeBody reads the body of m's type. Header.decode has made sure that it is
-// at least as long as bodySizes says.
-func (m *Message) decodeBody(body []byte) Drop {
+// known reports whether this version has a message of the type.
+func (t Type) known() bool { return int(t) < len(types) && types[t].name != "" }
+
+func (t Type) String() string {
+	if t.known() {
+		return types[t].name
+	}
+	return fmt.Sprintf("type %d", uint8(t))
+}
+
+// fields goes through the fields of the body. It is a switch and not a table or an interface, so that
+// the compiler sees that m does not escape: callers may keep messages on the stack.
+func (m *Message) fields(c *cursor) {
 	switch m.Type {
 	case TypeHeartbeat:
-		return m.Heartbeat.decode(body)
+		m.Heartbeat.fields(c)
 	case TypeHello:
-		return m.Hello.decode(body)
+		m.Hello.fields(c)
 	case TypeElection:
-		return m.Election.decode(body)
+		m.Election.fields(c)
 	case TypeAnswer:
-		m.Answer.decode(body)
+		m.Answer.fields(c)
 	case TypeCoordinator:
-		return m.Coordinator.decode(body)
+		m.Coordinator.fields(c)
 	case TypeResign:
-		m.Resign.decode(body)
+		m.Resign.fields(c)
 	case TypeQuery:
-		m.Query.decode(body)
+		m.Query.fields(c)
 	case TypeChallenge:
-		return m.Challenge.decode(body)
+		m.Challenge.fields(c)
 	case TypeProof:
-		m.Proof.decode(body)
+		m.Proof.fields(c)
 	case TypeHalt:
-		m.Halt.decode(body)
+		m.Halt.fields(c)
 	case TypeStart, TypeAck, TypeCollect:
-		m.Round.decode(body)
+		m.Round.fields(c)
 	case TypeReport:
-		return m.Report.decode(body)
+		m.Report.fields(c)
 	case TypeLeader:
-		return m.Leader.decode(body)
+		m.Leader.fields(c)
 	case TypeOK:
-		return m.OK.decode(body)
+		m.OK.fields(c)
 	case TypeRival:
-		return m.Rival.decode(body)
+		m.Rival.fields(c)
 	case TypeSupport:
-		return m.Support.decode(body)
+		m.Support.fields(c)
 	case TypeVote:
-		return m.Vote.decode(body)
+		m.Vote.fields(c)
 	case TypeGrant:
-		return m.Grant.decode(body)
+		m.Grant.fields(c)
 	case TypePause:
-		return m.Pause.decode(body)
+		m.Pause.fields(c)
 	}
-	return Drop{}
 }
 
 // String describes the message in one line, for transcripts. It allocates, so keep it

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +59,17 @@ func TestFieldErrors(t *testing.T) {
 		{TypeGrant, "Candidate", func(m *Message) { m.Grant.Candidate = Nobody }},
 		{TypeChallenge, "Target", func(m *Message) { m.Challenge.Target = Nobody }},
 		{TypeReport, "Standings", func(m *Message) { m.Report.Standings = make([]Standing, MaxBoards+1) }},
-		{TypeReport, "Standings[1].ID", func(m *Message) { m.Report.Standings = []Standing{{1, 1}, {0, 1}} }},
+		{TypeReport, "Standings[1]", func(m *Message) { m.Report.Standings = []Standing{{1, 1}, {0, 1}} }},
+		{TypeHello, "Settings.Heartbeat", func(m *Message) { m.Hello.Settings.Heartbeat = -1 }},
+		{TypeHello, "Settings.Heartbeat", func(m *Message) { m.Hello.Settings.Heartbeat = 2 * time.Minute }},
+		{TypeHello, "Settings.Addresses", func(m *Message) {
+			m.Hello.Settings = Settings{time.Second, make([]netip.Addr, MaxBoards+1)}
+		}},
+		{TypeHello, "Settings.Addresses[1]", func(m *Message) {
+			m.Hello.Settings = Settings{time.Second, []netip.Addr{here, netip.IPv6Loopback()}}
+		}},
+		{TypeHello, "Program", func(m *Message) { m.Hello.Program = strings.Repeat("x", MaxName+1) }},
+		{TypeHello, "Program", func(m *Message) { m.Hello.Program = "\n" }},
 		{TypeLeader, "Leader", func(m *Message) { m.Leader.Leader = Nobody }},
 		{TypeCoordinator, "Candidates", func(m *Message) { m.Coordinator.Candidates = make([]ID, MaxBoards+1) }},
 		{TypeCoordinator, "Candidates[2]", func(m *Message) { m.Coordinator.Candidates = []ID{1, 2, 0} }},
@@ -214,5 +226,45 @@ func TestRoundTrip(t *testing.T) {
 func TestString(t *testing.T) {
 	for i := range goldens {
 		assert.Is(t, goldens[i].text, goldens[i].message.String(), "")
+	}
+}
+
+// TestGrace walks through all codes: each is read as what it was written for, they grow, and
+// no step is larger than a sixteenth. What lies between two codes is rounded up.
+func TestGrace(t *testing.T) {
+	for code := 1; code < 256; code++ {
+		grace := graceOf(byte(code))
+		if got, ok := graceCode(grace); !ok || got != byte(code) {
+			t.Errorf("grace %v has the code %d (%v), want %d", grace, got, ok, code)
+		}
+		if code == 255 {
+			break
+		}
+		next := graceOf(byte(code + 1))
+		if next <= grace || next > grace+grace/graceMantissas {
+			t.Errorf("code %d is %v, and code %d is %v", code, grace, code+1, next)
+		}
+		if got, ok := graceCode(grace + 1); !ok || got != byte(code+1) {
+			t.Errorf("grace %v has the code %d (%v), want %d", grace+1, got, ok, code+1)
+		}
+	}
+	for _, test := range []struct {
+		code byte
+		want time.Duration
+	}{{0, 0}, {0x01, 1062500}, {0x20, 4 * time.Millisecond}, {0x34, 10 * time.Millisecond}, {0xff, MaxGrace}} {
+		assert.Is(t, test.want, graceOf(test.code), "code %#x", test.code)
+	}
+}
+
+// TestVotersHash: the order of the list does not matter, and its argument stays as it is. The
+// value was computed by another implementation of SHA-256 (Python's hashlib).
+func TestVotersHash(t *testing.T) {
+	voters := []ID{0x0a000005, 0x0a000003, 0x0a000004}
+	assert.Is(t, 0x33182271, VotersHash(voters), "the hash")
+	if !slices.Equal(voters, []ID{0x0a000005, 0x0a000003, 0x0a000004}) {
+		t.Errorf("the list is now %v", voters)
+	}
+	if VotersHash(voters[:2]) == VotersHash(voters) {
+		t.Error("two lists have one hash")
 	}
 }

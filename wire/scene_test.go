@@ -38,8 +38,8 @@ func keyOf(name string) Fingerprint { return map[string]Fingerprint{"A": keyA, "
 // message makes what the speaker says by these words, and returns the words that are left.
 func (s *stage) message(who *speaker, words []string) (*Message, []string) {
 	m := who.says(0)
-	for m.Type = range Type(len(typeNames)) {
-		if typeNames[m.Type] == words[0] {
+	for m.Type = range Type(len(types)) {
+		if types[m.Type].name == words[0] {
 			break
 		}
 	}

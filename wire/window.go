@@ -1,5 +1,96 @@
 package wire
 
+// life is what the guard remembers of one life of a board: what was heard with each key. What one
+// key has signed changes nothing of what is known by the other, so that whoever has a stolen key
+// leaves nothing behind when it is not accepted any more.
+type life struct {
+	incarnation Incarnation
+	heard       [maxKeys]heard
+}
+
+// heard is what was heard with one key.
+type heard struct {
+	key    Fingerprint // 0 in a group without a key
+	used   bool
+	proven bool // the life has proven itself with this key
+	window window
+}
+
+// beginWith returns a life that has proven itself with that key, or needs no proof.
+func beginWith(incarnation Incarnation, key Fingerprint, w window) life {
+	l := life{incarnation: incarnation}
+	l.heard[0] = heard{key, true, true, w}
+	return l
+}
+
+// with returns what was heard with a key, and with the other one; nil for nothing.
+func (l *life) with(key Fingerprint) (its, other *heard) {
+	for i := range l.heard {
+		switch h := &l.heard[i]; {
+		case !h.used:
+		case h.key == key:
+			its = h
+		default:
+			other = h
+		}
+	}
+	return its, other
+}
+
+// provenWith reports whether the life has proven itself with the key.
+func (l *life) provenWith(key Fingerprint) bool {
+	its, _ := l.with(key)
+	return its != nil && its.proven
+}
+
+// prove notes that the life has proven itself with a key by an accepted message of that number. Whatever
+// was sent before it is refused.
+func (l *life) prove(key Fingerprint, s Sequence) {
+	its, _ := l.with(key)
+	its.proven = true
+	its.window.floor = max(its.window.floor, s)
+}
+
+// place returns where to note what is heard with a key.
+func (l *life) place(key Fingerprint) *heard {
+	its, other := l.with(key)
+	switch {
+	case its != nil:
+		return its
+	case other == &l.heard[0]:
+		return &l.heard[1]
+	default:
+		return &l.heard[0]
+	}
+}
+
+// admit accepts a number that was not heard before with a key, once, unless the life has come too
+// far since, by whichever key. A key with which it has not proven itself goes on where it is by the other.
+func (l *life) admit(key Fingerprint, s Sequence) DropReason {
+	its, other := l.with(key)
+	if its == nil {
+		its = l.place(key)
+		*its = heard{key: key, used: true, window: newWindow(other.window.top, other.window.top)}
+	}
+	if other != nil && other.window.passed(s) {
+		return Replayed
+	}
+	return its.window.admit(s)
+}
+
+// keep forgets what was heard with other keys than these, and reports whether the life has proven
+// itself with one that is left.
+func (l *life) keep(keys Keys) (proven bool) {
+	for i := range l.heard {
+		h := &l.heard[i]
+		if !keys.Accept(h.key) {
+			*h = heard{}
+		}
+		proven = proven || h.proven
+	}
+	return proven
+}
+
 // windowSize is how far a packet may lag behind the newest one of its sender
 // and still be accepted: the default that RFC 4303 section 3.4.3 recommends. It
 // is also what fits a machine word. Two paths to one board, or multicast and

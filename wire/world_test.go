@@ -91,7 +91,7 @@ func (w *world) step() {
 	case 0:
 		w.now += time.Duration(1+w.choose(1500)) * time.Millisecond
 	case 1: // the board dies, and another life begins
-		// A plain guard can keep apart two lives of a board, see Guard.establish;
+		// A plain guard can keep apart two lives of a board, see Guard.beginLife;
 		// the tape may hold no more.
 		if w.authenticated || w.restarts[s.id] == 0 {
 			w.restarts[s.id]++
@@ -152,7 +152,7 @@ func (w *world) forge(s *speaker) {
 	}
 	m := said.says(TypeHeartbeat)
 	from := contact{m.Sender, m.Incarnation}
-	if c := w.guard.challenges[asked{from, here}]; c != nil && w.choose(4) > 0 {
+	if c := w.guard.challenges.unmet[asked{from, here}]; c != nil && w.choose(4) > 0 {
 		m = said.says(TypeProof)
 		m.Proof.Nonce = c.nonce
 	}
