@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// How a light that fails is tried again. A line that is busy during a
-// firmware update of some HAT should be back soon after, and one that will
-// never work should cost nothing: one attempt in half a minute.
+// How a light that fails is tried again. A line that was busy during a
+// firmware update of some HAT should work again soon after, and one that will
+// never work should cost next to nothing: one attempt in half a minute.
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 30 * time.Second
 	// steadyAfter is how long the light has to work before it counts as
-	// repaired. Its next failure is then reported and retried like a first one. With
-	// less, a loose contact would flood the log.
+	// repaired. Its next failure is then reported and retried like the first one. If this
+	// were shorter, a loose contact would flood the log.
 	steadyAfter = time.Minute
 	// maxReported bounds what a run remembers of reported errors.
 	maxReported = 16
@@ -37,35 +37,34 @@ type Blinker struct {
 	state State
 }
 
-// State is what can be told about a Blinker's light.
+// State is the state of a Blinker's light.
 type State struct {
-	LED  string // its name; "" while it cannot be had
+	LED  string // its name; "" while it cannot be opened
 	Fail error  // why it does not work; nil while it does
 }
 
-// NewBlinker makes a Blinker that shows Off. Run calls open for the LED, again
-// after every failure, and report with what went wrong: each distinct text
-// once, at most 16 of them, and again only after the LED worked for a minute.
-// Both are called from Run's goroutine; report must not be nil.
+// NewBlinker returns a Blinker that shows Off. Run calls open for the LED, and again
+// after every failure. It calls report with every error, each distinct text once and
+// at most 16 of them, and again only after the LED has worked for a minute.
+// Run's goroutine calls both; report must not be nil.
 func NewBlinker(open func() (LED, error), report func(error)) *Blinker {
 	return &Blinker{open: open, report: report, wake: make(chan struct{}, 1)}
 }
 
-// Show changes the pattern, from its first step and at once. Showing what is
-// shown already changes nothing, so that it may be called at every turn of a
-// loop. Show never blocks and may be called from any goroutine, also before Run
-// and after it.
+// Show changes the pattern at once, and begins with its first step. It changes nothing
+// if the pattern is shown already, so a loop may call it at every turn. Show never blocks
+// and may be called from any goroutine, also before Run and after it.
 func (b *Blinker) Show(p Pattern) {
 	if b.wanted.Swap(uint32(p)) == uint32(p) {
 		return
 	}
 	select {
 	case b.wake <- struct{}{}:
-	default: // Run is woken already, and will read the latest value.
+	default: // Run was woken already, and will read the latest value.
 	}
 }
 
-// State tells how the light does. It may be called from any goroutine.
+// State returns the state of the light. It may be called from any goroutine.
 func (b *Blinker) State() State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,9 +77,9 @@ func (b *Blinker) setState(s State) {
 	b.state = s
 }
 
-// Run blinks until the context ends; then it closes the LED, which switches it
-// off, and returns the error of that, if any. Nothing else ends it. One Run at
-// a time.
+// Run blinks until the context ends. Then it closes the LED, which switches it
+// off, and returns the error of that, if any. Nothing else ends it. Only one Run
+// may be active at a time.
 func (b *Blinker) Run(ctx context.Context) error {
 	r := run{Blinker: b, pattern: Pattern(b.wanted.Load()), reported: map[string]bool{}}
 	// The timer fires at once, for the first step, and afterwards when the
@@ -94,11 +93,11 @@ func (b *Blinker) Run(ctx context.Context) error {
 		case <-b.wake:
 			p := Pattern(b.wanted.Load())
 			if p == r.pattern {
-				continue // Changed and changed back: nothing to see.
+				continue // It was changed and changed back.
 			}
 			r.pattern, r.step = p, 0
 			if r.led == nil {
-				continue // The next attempt shows it; it is not sooner for that.
+				continue // The next attempt shows it, and does not come sooner for that.
 			}
 		case <-timer.C:
 		}
@@ -113,17 +112,17 @@ func (b *Blinker) Run(ctx context.Context) error {
 // run is the state of one Run, owned by its goroutine.
 type run struct {
 	*Blinker
-	led     LED // nil while it cannot be had
+	led     LED // nil while it cannot be opened
 	pattern Pattern
-	step    int // what advance does next
+	step    int // the one that advance does next
 
 	retry       time.Duration   // the last pause between attempts, 0 before any
 	steadySince time.Time       // when the LED last began to work
 	reported    map[string]bool // texts that were reported
 }
 
-// advance does what is due, and returns after how long the next thing is: 0 if
-// nothing is until the pattern changes.
+// advance does the step that is due, and returns the time until the next one. It is 0 if
+// nothing is due before the pattern changes.
 func (r *run) advance() time.Duration {
 	if r.led == nil {
 		led, err := r.open()
@@ -137,7 +136,7 @@ func (r *run) advance() time.Duration {
 		r.setState(State{LED: led.String()})
 	}
 	if r.led == None {
-		return 0 // Nobody sees it, and waking up costs a small board more than anything else here.
+		return 0 // Nobody sees it, and to wake up costs a small board more than anything else here.
 	}
 	steps := r.pattern.Steps()
 	step := steps[r.step]

@@ -1,7 +1,7 @@
 // Package gpio drives the one light by which people recognize the leader from across
 // the room.
 //
-// Three kinds of light are known, and a [Spec] names one of them:
+// A [Spec] names a light:
 //
 //	""  "none"         no LED; that is not an error
 //	"GPIO17"           a line by the name the kernel gives it
@@ -19,10 +19,10 @@
 // character device, version 2 of its interface. It needs Linux 5.10 or newer, and
 // access to /dev/gpiochip* (on Raspberry Pi OS: the group gpio). This package does
 // not use the other drivers of periph. bcm283x writes to the registers without the
-// kernel. It sees no other owner of a line, and leaves the line lit when the process
+// kernel: it sees no other owner of a line, and leaves the line lit when the process
 // dies. sysfs does the same.
 //
-// gpioioctl 3.8.5 has defects, which explain much of this package:
+// Much of this package works around defects of gpioioctl 3.8.5:
 //
 //  1. Read() on an output turns the line into an input with a pull-up, and the
 //     light goes out. This package therefore never reads a line; the interface
@@ -46,8 +46,8 @@
 // # After a crash
 //
 // [Options] can name a directory for notes. A reboot should empty it. Open writes a
-// note there, with the light that it uses and what made a board's LED blink before.
-// Close removes the note. So [Leftovers] are the lights of a process that died. To
+// note there, with the light and the trigger that made a board's LED blink before.
+// Close removes the note. So [Leftovers] are the lights of a process that died, and to
 // open and close each of them restores it. The lights of a living process are among
 // them too, but cannot be opened: the kernel gives a line to one process only, and a
 // lock does the same for a board's LED.
@@ -56,10 +56,10 @@
 // standard logger of package log, at most once. This package does not redirect that
 // logger. A program that logs elsewhere calls log.SetOutput before Init.
 //
-// # What was never seen
+// # Not tested
 //
-// The lines were tried on emulated boards (Pi Zero and Pi 3B) and against
-// fakes. Nothing was tried on a Pi 5, whose lines belong to the RP1 chip behind
-// PCI Express. That "GPIO17" is a line of the RP1 follows from gpioioctl and the
-// device tree. Nor were the LEDs under /sys/class/leds tried on a real board.
+// The lines were tested on emulated boards (Pi Zero and Pi 3B) and against
+// fakes, but not on a Pi 5, whose lines belong to the RP1 chip behind PCI Express.
+// That "GPIO17" is a line of the RP1 follows from gpioioctl and the device tree. The
+// LEDs under /sys/class/leds were not tested on a real board.
 package gpio

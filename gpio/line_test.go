@@ -2,15 +2,22 @@ package gpio
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	periph "periph.io/x/conn/v3/gpio"
 	"periph.io/x/host/v3/gpioioctl"
 
 	"topdog/internal/lab/assert"
 )
 
-// kernelLine behaves as a gpioioctl line of version 3.8.5 does, trap 2
+// kernelLine behaves as a gpioioctl line of version 3.8.5 does, defect 2
 // included: after a failed request it believes that the line is its own.
 type kernelLine struct {
 	taken     bool // by someone else
@@ -102,4 +109,202 @@ func mustSpec(t *testing.T, text string) Spec {
 	s, err := ParseSpec(text)
 	assert.NoError(t, err)
 	return s
+}
+
+// pi3 is a Pi 3B as its device tree names the lines, shortened.
+func pi3() *board {
+	soc := chip{name: "gpiochip0", label: "pinctrl-bcm2835"}
+	for i := range 28 {
+		soc.lines = append(soc.lines, lineInfo{name: fmt.Sprintf("GPIO%d", i)})
+	}
+	soc.lines[2].name = "SDA1"
+	soc.lines[27].name = ""
+	return &board{
+		chips: []chip{soc, {name: "gpiochip1", label: "raspberrypi-exp-gpio", lines: []lineInfo{{name: "BT_ON"}}}},
+		alias: map[string]string{"gpiochip0": "gpiochip0", "gpiochip4": "gpiochip0"},
+	}
+}
+
+func TestFind(t *testing.T) {
+	for _, tc := range []struct{ spec, want, err string }{
+		{"GPIO17", "GPIO17 on gpiochip0", ""},
+		{"line:BT_ON", "BT_ON on gpiochip1", ""},
+		{"GPIO2", `GPIO2 on gpiochip0 ("SDA1")`, ""},
+		{"gpiochip0/17", `line 17 on gpiochip0 ("GPIO17")`, ""},
+		{"gpiochip4/17", `line 17 on gpiochip0 ("GPIO17")`, ""},
+		{"gpiochip0/27", "line 27 on gpiochip0", ""},
+		{"GPIO54", "", "there are GPIO0, GPIO1, SDA1, GPIO3, GPIO4, GPIO5, GPIO6, GPIO7 and 20 more"},
+		{"GPIO017", "", "not found"},
+		{"line:17", "", "not found"},
+		{"gpiochip0/28", "", "gpiochip0 has 28 lines, numbered from 0"},
+		{"gpiochip7/0", "", "there are gpiochip0, gpiochip1"},
+	} {
+		t.Run(tc.spec, func(t *testing.T) {
+			_, title, err := pi3().find(mustSpec(t, tc.spec))
+			assert.ErrorContains(t, err, tc.err, "")
+			if err != nil {
+				assert.ErrorIs(t, err, ErrNotFound, "")
+				return
+			}
+			assert.Is(t, tc.want, title, "found")
+		})
+	}
+}
+
+// On a machine without GPIO the error is clear and nothing panics; "GPIO17"
+// is nil in periph's registry there.
+func TestOpenWithoutGPIO(t *testing.T) {
+	if len(chipFiles("/dev")) > 0 {
+		t.Skip("this machine has GPIO chips")
+	}
+	for _, text := range []string{"GPIO17", "gpiochip0/17"} {
+		spec := mustSpec(t, text)
+		Init(spec) // Must be harmless.
+		led, err := Open(spec, Options{})
+		if !errors.Is(err, ErrNoGPIO) || led != nil {
+			t.Fatalf("Open(%s) = %v, %v; want ErrNoGPIO", text, led, err)
+		}
+		for _, want := range []string{text, "/dev/gpiochip*", `"ACT"`} {
+			assert.ErrorContains(t, err, want, "")
+		}
+	}
+}
+
+func TestOpenNone(t *testing.T) {
+	led, err := Open(Spec{}, Options{})
+	if err != nil || led.String() != "no LED" {
+		t.Fatalf("Open = %v, %v", led, err)
+	}
+	assert.NoError(t, errors.Join(led.Set(true), led.Close()))
+}
+
+// A machine on which udev has not handed out all chips yet is not looked at.
+func TestUsable(t *testing.T) {
+	dev := t.TempDir()
+	assert.ErrorIs(t, usable(dev), ErrNoGPIO, "empty /dev")
+	assert.NoError(t, os.WriteFile(filepath.Join(dev, "gpiochip0"), nil, 0o600))
+	assert.ErrorIs(t, usable(dev), nil, "one chip")
+	assert.NoError(t, os.Symlink("gone", filepath.Join(dev, "gpiochip1")))
+	err := usable(dev)
+	assert.ErrorIs(t, err, fs.ErrNotExist, "a chip that cannot be opened")
+	assert.ErrorContains(t, err, "gpiochip1", "its name")
+}
+
+func TestRefused(t *testing.T) {
+	for _, tc := range []struct {
+		cause unix.Errno
+		want  string
+	}{
+		{unix.EACCES, "sudo usermod -aG gpio USER"},
+		{unix.EPERM, "DeviceAllow=char-gpiochip"},
+	} {
+		err := refused("/nowhere/gpiochip0", tc.cause)
+		assert.ErrorIs(t, err, fs.ErrPermission, "%v", tc.cause)
+		assert.ErrorContains(t, err, tc.want, "%v", tc.cause)
+	}
+}
+
+func TestNewEnough(t *testing.T) {
+	for release, want := range map[string]bool{
+		"5.9.0": false, "4.19.118-v7+": false, "5.10.0": true, "6.12.25+rpt-rpi-v8": true, "": true, "hurd": true,
+	} {
+		if err := newEnough(release); (err == nil) != want {
+			t.Errorf("%q: %v", release, err)
+		} else if err != nil && !errors.Is(err, ErrNoGPIO) {
+			t.Errorf("%q: %v is not ErrNoGPIO", release, err)
+		}
+	}
+}
+
+// Trap 3, on a descriptor of our own: closed by someone else, it comes back as
+// the same file; kept or reopened, it is left alone.
+func TestKeepingFD(t *testing.T) {
+	fd, dir := openDir(t), t.TempDir()
+	before := inode(t, fd)
+	broken := errors.New("broken")
+	assert.ErrorIs(t, keepingFD(fd, func() error { return errors.Join(unix.Close(fd), broken) }), broken, "the error of what was run")
+	assert.Is(t, before, inode(t, fd), "the file of the descriptor")
+
+	// Someone who got the number in between keeps it.
+	other, err := unix.Open(dir, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	assert.NoError(t, err)
+	defer unix.Close(other)
+	assert.NoError(t, keepingFD(fd, func() error { return unix.Dup3(other, fd, unix.O_CLOEXEC) }))
+	assert.Is(t, inode(t, other), inode(t, fd), "the file of someone else's descriptor")
+}
+
+func TestKeepingClosedFD(t *testing.T) {
+	fd := openDir(t)
+	assert.NoError(t, unix.Close(fd))
+	// That descriptor is free; while `do` runs, its place must be held or at
+	// least be taken again afterwards.
+	assert.NoError(t, keepingFD(fd, func() error { return nil }))
+	assert.Is(t, deviceInode(t, "/dev/null"), inode(t, fd), "the file of the descriptor")
+}
+
+// And in earnest, on descriptor 0 of a process of its own: its standard input,
+// a pipe with a word in it, is readable after someone closed it.
+func TestKeepingStandardInput(t *testing.T) {
+	const child = "TOPDOG_TEST_CLOSES_FD0"
+	if os.Getenv(child) != "" {
+		err := keepingFD(0, func() error { return unix.Close(0) })
+		word := make([]byte, 16)
+		n, _ := unix.Read(0, word)
+		fmt.Printf("error %v, read %q\n", err, word[:max(n, 0)])
+		os.Exit(0)
+	}
+	self, err := os.Executable()
+	assert.NoError(t, err)
+	cmd := exec.Command(self, "-test.run=^TestKeepingStandardInput$")
+	cmd.Env = append(os.Environ(), child+"=1")
+	cmd.Stdin = strings.NewReader("woof")
+	out, err := cmd.CombinedOutput()
+	assert.ErrorIs(t, err, nil, "the child")
+	assert.Is(t, "error <nil>, read \"woof\"\n", string(out), "the child says")
+}
+
+// openDir gives a descriptor high enough that nothing else in the process
+// gets its number while a test has it closed.
+func openDir(t *testing.T) int {
+	t.Helper()
+	const high = 200
+	fd, err := unix.Open(t.TempDir(), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	assert.NoError(t, err)
+	defer unix.Close(fd)
+	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, high)
+	assert.NoError(t, err)
+	t.Cleanup(func() { unix.Close(dup) })
+	return dup
+}
+
+type fileID struct{ dev, ino uint64 }
+
+func inode(t *testing.T, fd int) fileID {
+	t.Helper()
+	var s unix.Stat_t
+	if err := unix.Fstat(fd, &s); err != nil {
+		t.Fatalf("descriptor %d: %v", fd, err)
+	}
+	return fileID{uint64(s.Dev), s.Ino}
+}
+
+func deviceInode(t *testing.T, path string) fileID {
+	t.Helper()
+	var s unix.Stat_t
+	assert.NoError(t, unix.Stat(path, &s))
+	return fileID{uint64(s.Dev), s.Ino}
+}
+
+// Trap 4: with periph's bcm283x driver in the program, a pin is another object
+// that writes to registers past the kernel.
+func TestOnlyTheKernelsDriver(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Skipf("go list: %v", err)
+	}
+	for pkg := range strings.FieldsSeq(string(out)) {
+		if strings.HasPrefix(pkg, "periph.io/x/host/") && pkg != "periph.io/x/host/v3/gpioioctl" {
+			t.Errorf("imports %s", pkg)
+		}
+	}
 }

@@ -12,15 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notes are small files about the lights that this process has taken, one for
-// each, in a directory that a reboot empties (/run/topdog). The zero value
-// notes nothing.
+// notes are small files, one for each light that this process has taken, in a directory
+// that a reboot empties (/run/topdog). The zero value notes nothing.
 type notes struct {
 	dir    string
 	report func(error)
 }
 
-// notePrefix begins the names of notes; the light follows, as in "led.GPIO17".
+// notePrefix begins the name of a note, and the light follows: "led.GPIO17".
 const notePrefix = "led."
 
 // maxNoteBytes is more than any trigger's name has (TRIG_NAME_MAX is 50).
@@ -30,7 +29,7 @@ func (n notes) path(spec Spec) string {
 	return filepath.Join(n.dir, notePrefix+url.PathEscape(spec.String()))
 }
 
-// keep notes that the light is taken, and from which trigger.
+// keep notes that the light is taken, and which trigger had it.
 func (n notes) keep(spec Spec, trigger string) {
 	if n.dir == "" {
 		return
@@ -40,8 +39,8 @@ func (n notes) keep(spec Spec, trigger string) {
 	}
 }
 
-// write makes a file of its own. It never writes through a file or a link that
-// is there already: the directory may belong to a user with fewer rights.
+// write makes a new file. It never writes through a file or a link that
+// exists already: the directory may belong to a user with fewer rights.
 func (n notes) write(path, text string) error {
 	const mode = 0o755 // as RuntimeDirectoryMode= in the unit
 	if err := os.MkdirAll(n.dir, mode); err != nil {
@@ -58,7 +57,7 @@ func (n notes) write(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// trigger is what the note about the light says, or "".
+// trigger returns the trigger in the note about the light, or "".
 func (n notes) trigger(spec Spec) string {
 	if n.dir == "" {
 		return ""
@@ -69,11 +68,11 @@ func (n notes) trigger(spec Spec) string {
 	}
 	defer f.Close()
 	text := make([]byte, maxNoteBytes)
-	size, _ := f.Read(text) // Nothing is what an unreadable note says.
+	size, _ := f.Read(text) // A note that cannot be read says nothing.
 	return strings.TrimSpace(string(text[:size]))
 }
 
-// drop takes the note away: the light has been given back.
+// drop removes the note: the light has been given back.
 func (n notes) drop(spec Spec) {
 	if n.dir == "" {
 		return
@@ -83,11 +82,10 @@ func (n notes) drop(spec Spec) {
 	}
 }
 
-// Leftovers lists the lights that a process has noted in the directory (see
-// [Options]) and has not given back. While that process lives they are its own,
-// and opening one of them says ErrBusy.
-// Files with other names are passed over, and a directory that does not exist
-// has none.
+// Leftovers returns the lights that a process has noted in the directory (see
+// [Options]) and has not given back. While that process lives, opening one of them
+// fails with ErrBusy. Files with other names are skipped, and a directory that does not
+// exist has no notes.
 func Leftovers(dir string) ([]Spec, error) {
 	list, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,4 +109,33 @@ func Leftovers(dir string) ([]Spec, error) {
 		}
 	}
 	return specs, nil
+}
+
+// DarkenLeftovers puts out the lights that a daemon had when it died, whatever light the
+// configuration names by now, and gives them back to the triggers that had them before.
+// A light that is busy has a living owner, most likely another daemon that keeps
+// its notes in the same directory. It is left alone.
+func DarkenLeftovers(options Options) error {
+	lights, err := Leftovers(options.NotesIn)
+	failed := []error{err}
+	options.Report = func(err error) { failed = append(failed, err) }
+	for _, spec := range lights {
+		if err := Darken(spec, options); !errors.Is(err, ErrBusy) {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// Darken switches a light off. It is no error if there is no such light.
+func Darken(spec Spec, options Options) error {
+	Init(spec)
+	light, err := Open(spec, options) // an opened light is dark
+	switch {
+	case errors.Is(err, ErrNoGPIO), errors.Is(err, ErrNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("switch the LED off: %w", err)
+	}
+	return light.Close()
 }

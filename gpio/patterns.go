@@ -1,7 +1,10 @@
 package gpio
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"time"
 )
 
@@ -24,7 +27,7 @@ type Step struct {
 	For time.Duration // 0: for good
 }
 
-// blink lists durations in turn lit and dark.
+// blink returns steps of these durations, in turn lit and dark.
 func blink(durations ...time.Duration) []Step {
 	steps := make([]Step, len(durations))
 	for i, d := range durations {
@@ -33,64 +36,100 @@ func blink(durations ...time.Duration) []Step {
 	return steps
 }
 
-// patterns holds one period of each. Each begins lit (but Off), so that a
-// change of role shows at once and not after what is left of a dark phase. No
-// step is shorter than 50 ms: about the shortest flash that everybody notices
-// in daylight, and more than a busy Pi Zero's scheduler takes away.
-var patterns = [...][]Step{
-	Off: {{On: false}},
+// patterns has one period of each. All but Off begin lit, so that a change of role
+// shows at once and not after the rest of a dark phase. No step is shorter than
+// 50 ms: about the shortest flash that everybody notices in daylight, and longer
+// than the scheduler of a busy Pi Zero delays a program.
+var patterns = [...]struct {
+	name, looks string
+	steps       []Step
+}{
+	Off: {"off", "dark", []Step{{On: false}}},
 
 	// One short blink every two seconds shows that the board is alive. A rack of twenty
 	// followers must not draw more attention than its leader.
-	Follower: blink(50*time.Millisecond, 1950*time.Millisecond),
+	Follower: {"follower", "a short blink every 2 s", blink(50*time.Millisecond, 1950*time.Millisecond)},
 
 	// As fast as it can be seen. An election lasts milliseconds, so people see this only
 	// when one goes on for too long, which is when it matters.
-	Election: blink(50*time.Millisecond, 50*time.Millisecond),
+	Election: {"election", "a quick flicker", blink(50*time.Millisecond, 50*time.Millisecond)},
 
 	// Lit for nine tenths, with a gap each second. A steady light could be a dead
 	// leader's: Raspberry Pi kernels keep a line driven after its process died, and a
 	// frozen board keeps its light too. Only a running program makes a pulse.
-	Leader: blink(900*time.Millisecond, 100*time.Millisecond),
+	Leader: {"leader", "lit, with a short gap every second", blink(900*time.Millisecond, 100*time.Millisecond)},
 
 	// Three slow blinks and a rest, as most appliances count out an error.
-	Fault: blink(
+	Fault: {"fault", "three blinks and a pause", blink(
 		300*time.Millisecond, 300*time.Millisecond,
 		300*time.Millisecond, 300*time.Millisecond,
-		300*time.Millisecond, 1500*time.Millisecond),
+		300*time.Millisecond, 1500*time.Millisecond)},
 }
 
-var patternNames = [...]string{"off", "follower", "election", "leader", "fault"}
-
-// Steps gives one period of the pattern, to be repeated, unless its only step
-// is for good. The caller must not change it. A value that is no pattern shows
-// as Fault: it is one.
-func (p Pattern) Steps() []Step {
+// shown returns the pattern, or Fault for a value that is no pattern.
+func (p Pattern) shown() Pattern {
 	if int(p) >= len(patterns) {
-		p = Fault
+		return Fault
 	}
-	return patterns[p]
+	return p
 }
+
+// Steps returns one period of the pattern, to be repeated, unless its only step
+// is for good. The caller must not change it. A value that is no pattern shows as Fault.
+func (p Pattern) Steps() []Step { return patterns[p.shown()].steps }
+
+// Looks says in words what the light does, for people who look at it.
+func (p Pattern) Looks() string { return patterns[p.shown()].looks }
 
 func (p Pattern) String() string {
-	if int(p) >= len(patternNames) {
+	if int(p) >= len(patterns) {
 		return fmt.Sprintf("Pattern(%d)", uint8(p))
 	}
-	return patternNames[p]
+	return patterns[p].name
 }
 
-// Looks says in words what the light does, for people who stand before it.
-func (p Pattern) Looks() string {
-	if int(p) >= len(patternLooks) {
-		p = Fault
+// walkOrder begins with the pattern that people look for.
+var walkOrder = []Pattern{Leader, Follower, Election, Fault, Off}
+
+// Walk shows every pattern on the light for the time each, names it on out, and closes
+// the light at the end.
+func Walk(ctx context.Context, out io.Writer, led LED, each time.Duration) error {
+	failed := make(chan error, 1)
+	blinker := NewBlinker(
+		func() (LED, error) { return led, nil },
+		func(err error) {
+			select {
+			case failed <- err:
+			default: // The first failure ends the walk; the others would say the same.
+			}
+		})
+	blinking, end := context.WithCancel(ctx)
+	defer end()
+	ended := make(chan error, 1)
+	go func() { ended <- blinker.Run(blinking) }()
+
+	err := func() error {
+		fmt.Fprintf(out, "%s, each pattern for %v:\n", led, each)
+		timer := time.NewTimer(0)
+		<-timer.C
+		for _, p := range walkOrder {
+			blinker.Show(p)
+			fmt.Fprintf(out, "  %-9s %s\n", p, p.Looks())
+			timer.Reset(each)
+			select {
+			case <-timer.C:
+			case err := <-failed:
+				return err
+			case <-ctx.Done():
+				return errors.New("interrupted; the light was put out")
+			}
+		}
+		return nil
+	}()
+	end()
+	if err = errors.Join(err, <-ended); err != nil {
+		return err
 	}
-	return patternLooks[p]
-}
-
-var patternLooks = [...]string{
-	Off:      "dark",
-	Follower: "a short blink every 2 s",
-	Election: "a quick flicker",
-	Leader:   "lit, with a short gap every second",
-	Fault:    "three blinks and a pause",
+	_, err = fmt.Fprintln(out, "done; the light is what it was before")
+	return err
 }

@@ -39,19 +39,19 @@ const (
 const specForms = `"none", "GPIO17", "gpiochip0/17", "line:NAME" (each with ":low" if low lights it) or, for the board's own LED, "ACT" or "led:NAME"`
 
 // lowSuffix marks an LED between the supply and a line: current flows, and the
-// LED is lit, while the line is low. The board's own LEDs need no such mark, the
-// device tree has it.
+// LED is lit, while the line is low. The board's own LEDs need no such mark: the
+// device tree says what lights them.
 const lowSuffix = ":low"
 
 // SpecError says why a text names no light.
 type SpecError struct {
 	text    string
-	Problem string // a sentence without its end
+	Problem string // a sentence without a full stop
 	Hint    string // what to write instead; may be empty
 }
 
 func (e *SpecError) Error() string {
-	const enough = 80 // where nobody would read on
+	const enough = 80 // nobody reads on after that
 	text := strconv.Quote(e.text)
 	if len(e.text) > enough {
 		text = strconv.Quote(e.text[:enough]) + "..."
@@ -62,9 +62,9 @@ func (e *SpecError) Error() string {
 	return fmt.Sprintf("LED %s: %s: %s", text, e.Problem, e.Hint)
 }
 
-// ParseSpec reads the text form that the package comment lists. An error is a
-// *SpecError. What a text means depends on the text alone, never on the machine it is
-// read on, so that a config can be checked away from the board.
+// ParseSpec reads one of the text forms in the package comment. An error is a
+// *SpecError. The meaning of a text does not depend on the machine, so that a
+// configuration can be checked away from the board.
 func ParseSpec(text string) (Spec, error) {
 	spec, err := parseSpec(text)
 	if err != nil {
@@ -121,7 +121,7 @@ func parseNumbers(text string) (chip, line int, err *SpecError) {
 	return int(c), int(l), nil
 }
 
-// checkNotALine refuses what is a line written wrongly: "17", "gpio17" and "GPIO 17" must
+// checkNotALine refuses lines that are written wrongly: "17", "gpio17" and "GPIO 17" must
 // not become LEDs that nobody has.
 func checkNotALine(text string, low bool) *SpecError {
 	if _, err := strconv.Atoi(text); err == nil {
@@ -139,16 +139,16 @@ func checkNotALine(text string, low bool) *SpecError {
 	return nil
 }
 
-// isGPIOName tells whether the text is GPIO and a number, the usual name of a
+// isGPIOName reports whether the text is GPIO and a number, the usual name of a
 // Raspberry Pi's lines.
 func isGPIOName(text string) bool {
 	digits, ok := strings.CutPrefix(text, "GPIO")
 	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// checkName refuses what cannot be a name of the kernel. The slash and the dots matter
+// checkName refuses names that the kernel cannot have. The slash and the dots matter
 // most: an LED's name becomes part of a path, which must not lead out of /sys/class/leds.
-// what begins the error.
+// The text what begins the error.
 func checkName(what, name string, limit int) *SpecError {
 	fail := func(format string, args ...any) *SpecError {
 		return &SpecError{Problem: what + " " + fmt.Sprintf(format, args...)}
@@ -169,11 +169,11 @@ func checkName(what, name string, limit int) *SpecError {
 	return nil
 }
 
-// isLine tells whether the light is a GPIO line.
+// isLine reports whether the light is a GPIO line.
 func (s Spec) isLine() bool { return s.kind == lineByName || s.kind == lineByNumber }
 
-// String gives the Spec in its shortest unambiguous form, which ParseSpec reads
-// back as the same Spec.
+// String returns the shortest unambiguous form of the Spec. ParseSpec reads it as
+// the same Spec.
 func (s Spec) String() string {
 	mark := ""
 	if s.low {

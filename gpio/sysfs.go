@@ -13,22 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boardLED is one of the board's own: ACT is there on every Raspberry Pi, so that a
-// demonstration needs no wiring. Writing to it is writing to the kernel; the
-// SD card has no part in it.
-//
-// See Documentation/leds/leds-class.rst in the kernel's sources.
+// boardLED is one of the board's own LEDs. Every Raspberry Pi has ACT, so a
+// demonstration needs no wiring. To write to an LED does not write to the SD card:
+// the files belong to the kernel. See Documentation/leds/leds-class.rst in its sources.
 type boardLED struct {
 	dir  string // /sys/class/leds/ACT
 	name string
-	// trigger is what made the LED blink before us, "mmc0" for ACT. It comes
-	// back at Close. When the process is killed it does not, and the next one
-	// finds "none": it knows better only from the note.
+	// trigger is the trigger that had the LED before us, "mmc0" for ACT. Close gives
+	// the LED back to it. If the process is killed instead, the next one finds "none"
+	// in the kernel, and the trigger only in the note.
 	trigger    string
-	brightness string // what "on" is, between 1 and 255
+	brightness string // of an LED that is on, between 1 and 255
 	spec       Spec
 	notes      notes
-	claim      *os.File // what keeps other processes off; nil if nothing can
+	claim      *os.File // keeps other processes away, see claimAlone; may be nil
 }
 
 const noTrigger = "none"
@@ -50,13 +48,13 @@ func openSysfs(root string, spec Spec, notes notes) (LED, error) {
 		return fail(err)
 	}
 
-	// The brightness of "on" differs: 1 for most, 255 for the Pi's.
+	// Most LEDs are on with 1, and the Pi's with 255.
 	if full, err := os.ReadFile(filepath.Join(l.dir, "max_brightness")); err == nil {
 		if text := strings.TrimSpace(string(full)); text != "" && text != "0" {
 			l.brightness = text
 		}
 	}
-	// A kernel without triggers has no such file, and nothing that could blink.
+	// A kernel without triggers has no such file, and nothing in it makes the LED blink.
 	triggers, err := os.ReadFile(filepath.Join(l.dir, "trigger"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fail(err)
@@ -74,9 +72,9 @@ func openSysfs(root string, spec Spec, notes notes) (LED, error) {
 
 // claimAlone keeps other processes that use this package, such as a second daemon
 // or its cleanup, from taking the LED as well. The kernel does that for lines
-// only. Like there, the claim ends with the process, however that ends: it is a
-// lock on the LED's directory in /sys, see flock(2). One that cannot be had for
-// another reason than that somebody has it stops nothing.
+// only. The claim is a lock on the LED's directory in /sys, see flock(2), so it ends
+// with the process, however that ends. If there can be no lock for another reason than
+// that somebody has it, the LED is used without one.
 func (l *boardLED) claimAlone() error {
 	dir, err := os.Open(l.dir)
 	if err != nil {
@@ -98,14 +96,14 @@ func (l *boardLED) release() {
 	}
 }
 
-// takeFrom takes the LED from its trigger, and remembers which it was. The note
-// is written first: whenever the trigger is gone, it is there.
+// takeFrom takes the LED from its trigger, and remembers the trigger. The note
+// is written first, so that it exists whenever the trigger is gone.
 func (l *boardLED) takeFrom(triggers string) error {
 	l.trigger = activeTrigger(triggers)
 	if l.trigger == noTrigger {
-		// Either nothing made it blink, or it was taken by a process that was
-		// killed. The note counts only if the kernel knows the trigger: who may
-		// write a note should not get to write anything else into /sys.
+		// Either nothing made it blink, or a process that was killed had taken it. The
+		// note counts only if the kernel knows the trigger: somebody who may write a
+		// note must not be able to write anything else into /sys.
 		if noted := l.notes.trigger(l.spec); knowsTrigger(triggers, noted) {
 			l.trigger = noted
 		}
@@ -120,13 +118,13 @@ func (l *boardLED) takeFrom(triggers string) error {
 	return nil
 }
 
-// knowsTrigger tells whether a trigger is in the kernel's list, but for the one
-// in brackets, which is the active one.
+// knowsTrigger reports whether a trigger is in the kernel's list. The active one, which is
+// in brackets, does not count.
 func knowsTrigger(list, name string) bool {
 	return name != "" && name[0] != '[' && slices.Contains(strings.Fields(list), name)
 }
 
-// activeTrigger finds the one in brackets: "none timer [mmc0] heartbeat".
+// activeTrigger returns the trigger in brackets: "none timer [mmc0] heartbeat".
 func activeTrigger(list string) string {
 	for word := range strings.FieldsSeq(list) {
 		if inner, ok := strings.CutPrefix(word, "["); ok && strings.HasSuffix(inner, "]") {
@@ -136,7 +134,7 @@ func activeTrigger(list string) string {
 	return noTrigger
 }
 
-// entries lists the names in a directory; none if it cannot be read.
+// entries returns the names in a directory, or none if it cannot be read.
 func entries(dir string) []string {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -160,8 +158,8 @@ func (l *boardLED) Set(on bool) error {
 	return nil
 }
 
-// Close switches the LED off, then gives it back to the trigger that had it.
-// The trigger's own settings, such as the timer's delays, are not kept.
+// Close switches the LED off, then gives it back to the trigger that had it. The
+// trigger's own settings, such as the delays of the trigger timer, are lost.
 func (l *boardLED) Close() error {
 	defer l.release()
 	return errors.Join(l.Set(false), l.restoreTrigger())
@@ -179,8 +177,8 @@ func (l *boardLED) restoreTrigger() error {
 
 func (l *boardLED) String() string { return l.name + " (sysfs)" }
 
-// write opens the file each time, which costs microseconds and survives that
-// the LED's driver is unloaded and loaded again. The file is never created.
+// write opens the file each time. That costs microseconds, and still works after
+// the LED's driver was unloaded and loaded again. It never creates the file.
 func (l *boardLED) write(attribute, value string) error {
 	f, err := os.OpenFile(filepath.Join(l.dir, attribute), os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
@@ -200,8 +198,7 @@ func (l *boardLED) explain(err error) error {
 	return err
 }
 
-// resolved follows the links of /sys/class, which are what a unit file cannot
-// name.
+// resolved follows the links of /sys/class, since a unit file must name the directory itself.
 func resolved(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real

@@ -16,8 +16,8 @@ import (
 	"periph.io/x/host/v3/gpioioctl"
 )
 
-// loaded keeps the result of looking for chips. It is a variable of the package
-// because that is what it is in periph, which looks once per process.
+// loaded is the result of looking for chips. It is a variable of the package, as in
+// periph, which looks once per process.
 var loaded struct {
 	sync.Mutex
 	done  bool
@@ -28,14 +28,14 @@ var loaded struct {
 // Init looks for the GPIO chips if the Spec needs them. Call it early in main,
 // before the first socket is opened and the first goroutine started: where a
 // chip has two names in /dev, looking for chips closes one file descriptor
-// twice, and a socket that gets that number in between would die (trap 3).
+// twice, and a socket that gets that number in between would die (defect 3).
 //
-// Init reports nothing, because Open looks again if Init found nothing and
-// says what is wrong. A board on which the chips come late therefore pays with
-// a window of about a microsecond, once.
+// Init reports no error: if it found nothing, Open looks again and says what is
+// wrong. On a board whose chips come late there is therefore one moment, of about a
+// microsecond, in which a new socket could be closed.
 func Init(spec Spec) {
 	if spec.isLine() {
-		_, _ = loadBoard() // Open returns the same error.
+		_, _ = loadBoard() // Open returns the error.
 	}
 }
 
@@ -45,8 +45,8 @@ func loadBoard() (*board, error) {
 	if loaded.done {
 		return loaded.board, loaded.err
 	}
-	// All that can fail for a passing reason is asked before periph looks,
-	// because periph looks only once and logs what it does not like.
+	// Whatever can fail for a passing reason is checked before periph looks: periph
+	// looks only once, and logs what it does not like.
 	if err := usable("/dev"); err != nil {
 		return nil, err
 	}
@@ -82,16 +82,15 @@ func chipFiles(dev string) []string {
 	return paths
 }
 
-// usable tells whether periph would find chips and be allowed to open all of
-// them. It insists on all, because at boot udev hands them out one by one and
-// periph looks only once.
+// usable returns an error unless periph would find chips and be allowed to open all of
+// them. One is not enough: at boot udev sets their groups one by one, and periph looks only once.
 func usable(dev string) error {
 	paths := chipFiles(dev)
 	if len(paths) == 0 {
 		return fmt.Errorf(`%w: this machine has no %s/gpiochip*; use the board's own LED ("ACT"), or none`, ErrNoGPIO, dev)
 	}
 	for _, path := range paths {
-		// No os.File: it would bring a finalizer and the poller along.
+		// An os.File would bring a finalizer and the poller along.
 		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return refused(path, err)
@@ -114,8 +113,7 @@ func refused(path string, err error) error {
 	return cause
 }
 
-// groupOf names the group that owns a file, "gpio" on Raspberry Pi OS and if in
-// doubt.
+// groupOf returns the group that owns a file: "gpio" on Raspberry Pi OS, and in case of doubt.
 func groupOf(path string) string {
 	const usual = "gpio"
 	info, err := os.Stat(path)
@@ -123,7 +121,7 @@ func groupOf(path string) string {
 		return usual
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || stat.Gid == 0 { // Nobody should be told to join root.
+	if !ok || stat.Gid == 0 { // Never tell anybody to join root.
 		return usual
 	}
 	group, err := user.LookupGroupId(strconv.FormatUint(uint64(stat.Gid), 10))
@@ -134,9 +132,8 @@ func groupOf(path string) string {
 }
 
 // newEnough refuses kernels without version 2 of the GPIO character device,
-// which came with Linux 5.10. The check is not only kind: on such a kernel
-// gpioioctl drops two os.Files for one descriptor on the floor, and whenever
-// the garbage collector finds them the number is closed twice.
+// which came with Linux 5.10. On such a kernel gpioioctl also leaves two os.Files
+// for one file descriptor to the garbage collector, which closes the number twice.
 func newEnough(release string) error {
 	var major, minor int
 	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
@@ -157,14 +154,13 @@ func kernelRelease() string {
 }
 
 // keepingFD runs do, which may close a file descriptor that is not its own, and
-// puts the descriptor back if it did. The program gets the very file it had and
-// not /dev/null, so that a standard input that is a terminal stays one. A
-// descriptor that is open afterwards is left alone.
+// puts it back in that case. The program gets the very file that it had and
+// not /dev/null, so a standard input that is a terminal stays one.
 func keepingFD(fd int, do func() error) error {
 	const aboveStandardError = 3
 	saved, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, aboveStandardError)
 	if err != nil {
-		// It is closed already. Then /dev/null shall hold the place: a line's
+		// It was closed already. Then /dev/null takes its place: a line's
 		// descriptor must never be 0, which gpioioctl takes for "none".
 		if saved, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
 			return fmt.Errorf("hold the place of file descriptor %d: %w", fd, err)
