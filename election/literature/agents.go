@@ -13,33 +13,33 @@ import (
 // those of the paper's pseudo-code.
 //
 // It assumes that processes know each other, that they crash and do not come
-// back, that links lose messages now and then, and that from some time on what is
-// not lost arrives within Δ (partial synchrony). It does not assume that all
+// back, that links lose messages now and then, and that from some time on every message
+// that is not lost arrives within Δ (partial synchrony). It does not assume that all
 // processes can know the one of the highest rank: one process judges for all.
 //
 //  1. The leader sends its list of the processes and their priorities with every
 //     heartbeat, and a detector with freshness points, NFD-E (in package silence),
-//     watches the heartbeats. (Below, lines 1–15.)
+//     watches the heartbeats. (Lines 1–15.)
 //  2. All processes agree on which of them are trusted, by a coordinator that rotates
 //     (Aguilera, Delporte-Gallet, Fauconnier and Toueg, "Stable leader election",
-//     2001): the judge of round r is process r mod n. (agents_trust.go, lines 16–44.)
+//     2001): the judge of round r is process r mod n. (Lines 16–44.)
 //  3. The judge collects the lists when the leader is gone, and names the process of
 //     the largest priority in the newest one. (agents_judge.go, lines 45–68.)
 //
 // Its messages are START, OK and ACK of phase 2, COLLECT, REPORT and LEADER of
 // phase 3. Phase 2 never ends: with n boards it costs one OK to n-1 and n-1 ACKs
-// every δ = 2H, on a multicast wire n packets, which is the price of a
-// membership that all agree on. Each board that comes costs a START more. Phase 3
+// every δ = 2H, which is n packets on a multicast wire. That is the price of a
+// membership that all agree on. Each board that joins costs one START more. Phase 3
 // costs one COLLECT and one LEADER to n-1, and n-2 REPORTs of those that live. A
-// takeover takes the detector's 1¼ to 2¼ H and 2Δ = H/2, and up to 4H in all for the
-// judge if that dies at the same time.
+// takeover takes the detector's 1¼ to 2¼ H and 2Δ = H/2. If the judge dies at the same
+// time, it takes up to 4H in all.
 //
 // The leader is the board of the highest rank in the list at the time of the election.
-// A board of higher rank that comes later does not take the lead from it.
+// A board of higher rank that joins later does not take the lead from it.
 //
 // What is ours in phase 1: a HEARTBEAT has 24 bytes whatever the size of the group, so the
 // list travels beside it as a REPORT, when it has changed and once a second. What
-// is ours in the other phases stands there.
+// is ours in phase 2 follows further below, and phase 3 has a file of its own.
 type agents struct {
 	plain
 	running bool // takes part in phases 2 and 3: it has listened
@@ -47,9 +47,9 @@ type agents struct {
 	// Phase 1.
 	list              []wire.Standing // ListPRI
 	timestamp         uint32          // of the list
-	author            wire.ID         // whose list it is
+	author            wire.ID         // the leader that has sent the list
 	authorIncarnation wire.Incarnation
-	listedAt          election.Instant // when this leader sent its list last
+	listedAt          election.Instant // when this leader last sent its list
 
 	// Phase 2.
 	current   uint32    // r, the round that this board is in
@@ -66,8 +66,8 @@ type agents struct {
 	collectedAt election.Instant // when it did so last
 	reported    []wire.ID        // who answered the COLLECT of this judge
 	stableAt    election.Instant // when its list has not changed for 2Δ
-	chosen      wire.ID          // whom it has named, or Nobody
-	naming      int              // how often
+	chosen      wire.ID          // the board that it has named, or Nobody
+	naming      int              // how often it has named that board
 }
 
 func newAgents(b *election.Board) election.Algorithm {
@@ -85,18 +85,18 @@ const (
 )
 
 // listInterval is how often the leader sends its list although nothing has changed.
-// Boards that joined or lost a REPORT are without it for so long.
+// A board that has joined or lost a REPORT is without the list for that long.
 const listInterval = time.Second
 
-// okInterval is δ: the judge says OK every δ, and who does not hear it for 2δ goes on
-// to the next round. A takeover waits that long if the judge has died too, and all
-// boards answer every OK. With two heartbeats in between, the judge is missed
-// after at most 4H, about twice as long as the detector may need for the leader, and the
-// answers of 50 boards are 250 small packets a second at the default H.
+// okInterval is δ: the judge says OK every δ, and a board that does not hear it for 2δ goes on
+// to the next round. A longer δ makes a takeover wait longer if the judge has died too. A
+// shorter one makes more traffic, since all boards answer every OK. With δ = 2H, the judge is
+// missed after at most 4H, about twice as long as the detector may need for the leader, and
+// the answers of 50 boards are 250 small packets a second at the default H.
 func (a *agents) okInterval() time.Duration { return 2 * a.Interval() }
 
-// delay is Δ, within which a message arrives that is not lost. A quarter of the
-// interval, 25 ms at the default one, is what the detector too allows for jitter.
+// delay is Δ, within which a message arrives that is not lost. It is a quarter of the
+// interval, 25 ms by default. The detector allows as much for jitter.
 func (a *agents) delay() time.Duration { return a.Interval() / 4 }
 
 // ElectionDuration: the lists are stable after 2Δ, and LEADER and COORDINATOR take Δ each.
@@ -121,8 +121,8 @@ func (a *agents) Turn(reason election.Reason) {
 	}
 }
 
-// Joined: a board that finds a group is in no round until it hears the judge,
-// whose OK does not trust it yet: it has the next round begin (line 33). Ours: the paper's
+// Joined: a board that finds a group is in no round until it hears the judge. The judge's OK
+// does not trust it yet, so it begins the next round (line 33). Ours: the paper's
 // processes all begin together, with round 0; here that would only be answered with START.
 func (a *agents) Joined() {
 	a.LeaderChanged()
@@ -133,7 +133,7 @@ func (a *agents) Joined() {
 }
 
 // LeaderChanged is line 66 for a board that did not get LEADER: a new leader counts
-// its lists from 1. The old list stays until then.
+// its lists from 1. The old list stays until the first of them comes.
 func (a *agents) LeaderChanged() {
 	if p, known := a.Peer(a.Leader()); known && (a.author != p.ID || a.authorIncarnation != p.Incarnation) {
 		a.author, a.authorIncarnation, a.timestamp = p.ID, p.Incarnation, 0
@@ -168,7 +168,7 @@ func (a *agents) ranks() []wire.Standing {
 	return list
 }
 
-// priority returns what a board told of itself last. 0 is one that must not lead.
+// priority returns the priority in a board's last message. A board with 0 must not lead.
 func (a *agents) priority(id wire.ID) (priority uint8, known bool) {
 	if id == a.ID() {
 		return a.Rank().Priority, true
@@ -177,7 +177,7 @@ func (a *agents) priority(id wire.ID) (priority uint8, known bool) {
 	return p.Priority, known
 }
 
-// grade returns how fit a board said it was last.
+// grade returns the grade in a board's last message.
 func (a *agents) grade(id wire.ID) wire.Grade {
 	if id == a.ID() {
 		return a.Rank().Grade
@@ -240,3 +240,150 @@ func (a *agents) AddressFree() { a.decide() }
 
 // Trusted lists the boards that this one trusts.
 func (a *agents) Trusted() []wire.ID { return slices.Sorted(slices.Values(a.trust)) }
+
+// Phase 2: the boards agree on which of them are trusted.
+//
+// What is ours:
+//   - The paper's processes are numbered once and for all. Here n and the numbers
+//     follow from the boards that each board knows as live, ordered by id, and
+//     those may differ for a while. So the board that says OK in a round counts as its
+//     judge. Of two judges of one round, the one with the larger id stays, and the
+//     other one follows it as soon as it hears it.
+//   - A board that enters a round because of an OK sends no START to that judge, which
+//     knows the round already.
+//   - With multicast, START reaches everybody. So the first one makes all boards
+//     enter the round, and they need not tell the judge, which has heard it too. Only
+//     the judge answers a START of an earlier round. Multicast also makes a board that
+//     the judge did not know known to all: in a group of 250, a board says
+//     HELLO only every 31 s.
+//   - A board that OK does not trust starts a round at most once in δ. Otherwise it and a
+//     judge that does not know it could start rounds as fast as messages travel.
+//   - Rounds are compared by serial number arithmetic (RFC 1982): neither a
+//     counter that wraps nor a forged round can stop the group for ever.
+
+// later reports whether the round k comes after r.
+func later(k, r uint32) bool { return int32(k-r) > 0 }
+
+// members are the boards that this one knows as live, including itself: Π.
+func (a *agents) members() []wire.ID {
+	ids := a.Peers(func(p *election.Peer) bool { return p.ID != wire.Nobody && p.Live(a.Now()) })
+	at, _ := slices.BinarySearch(ids, a.ID())
+	return slices.Insert(ids, at, a.ID())
+}
+
+// startRound is lines 16 to 21.
+func (a *agents) startRound(s uint32) {
+	if a.enterNext(s); a.judge == a.ID() {
+		return
+	}
+	a.Tell([]wire.ID{a.judge}, wire.Message{
+		Header: wire.Header{Type: wire.TypeStart},
+		Round:  wire.Round{Number: s},
+	})
+}
+
+// enterNext enters a round in which no judge has spoken yet.
+func (a *agents) enterNext(s uint32) {
+	members := a.members()
+	a.enter(s, members[s%uint32(len(members))])
+	if a.judge == a.ID() {
+		a.preside()
+	}
+}
+
+// enter is lines 18 to 21. At first everybody is trusted.
+func (a *agents) enter(s uint32, judge wire.ID) {
+	a.current, a.judge, a.heard = s, judge, false
+	a.trust = a.members()
+	a.enteredAt, a.collected = a.Now(), false
+	clear(a.acked)
+	a.ClearDeadline(judgeDue)
+	a.ClearDeadline(stableDue)
+	a.restartTimer()
+	if a.isCandidate() {
+		a.BecomeFollower(a.Leader(), election.ReasonNewRound) // its phase 3 is void
+	}
+}
+
+// restartTimer is lines 21 and 37. The timer expires after 2δ (line 38).
+func (a *agents) restartTimer() { a.SetDeadline(roundDue, a.Now()+2*a.okInterval()) }
+
+func (a *agents) sendRound(to wire.ID, kind wire.Type, round uint32) {
+	a.Send(to, wire.Message{Header: wire.Header{Type: kind}, Round: wire.Round{Number: round}})
+}
+
+// preside is task 0 of the judge, lines 25 to 30: once every δ.
+func (a *agents) preside() {
+	if a.Now()-a.enteredAt >= 2*a.okInterval() {
+		a.trust = slices.DeleteFunc(slices.Clone(a.trust), a.unacknowledged)
+	}
+	a.heard = true
+	a.Tell(nil, wire.Message{
+		Header: wire.Header{Type: wire.TypeOK},
+		OK:     wire.OK{Round: a.current, Trust: a.trust},
+	})
+	a.restartTimer() // a judge hears itself
+	a.SetDeadline(judgeDue, a.Now()+a.okInterval())
+	a.assess()
+}
+
+// unacknowledged is the condition of line 29.
+func (a *agents) unacknowledged(id wire.ID) bool {
+	at, ok := a.acked[id]
+	return id != a.ID() && (!ok || a.Now()-at > 2*a.okInterval())
+}
+
+func (a *agents) ack(m *wire.Message) {
+	if a.judge == a.ID() && m.Round.Number == a.current && slices.Contains(a.trust, m.Sender) {
+		a.acked[m.Sender] = a.Now()
+	}
+}
+
+// ok is task 1 for OK, lines 31 to 37 and 40 to 44.
+func (a *agents) ok(m *wire.Message) {
+	switch {
+	case !a.presides(m.Sender, m.OK.Round):
+	case !slices.Contains(m.OK.Trust, a.ID()):
+		if a.Now()-a.protestedAt >= a.okInterval() {
+			a.protestedAt = a.Now()
+			a.startRound(a.current + 1) // line 33
+		}
+	default:
+		if !slices.Equal(a.trust, m.OK.Trust) {
+			a.trust = slices.Clone(m.OK.Trust)
+		}
+		a.sendRound(m.Sender, wire.TypeAck, a.current)
+		a.restartTimer()
+	}
+}
+
+// start is task 1 for START, lines 40 to 44.
+func (a *agents) start(from wire.ID, k uint32) {
+	switch {
+	case later(k, a.current) && a.Config().Fanout == election.FanoutMulticast:
+		a.enterNext(k)
+	case later(k, a.current):
+		a.startRound(k)
+	case later(a.current, k) && (a.judge == a.ID() || a.Config().Fanout == election.FanoutUnicast):
+		a.sendRound(from, wire.TypeStart, a.current)
+	}
+}
+
+// presides notes that a board speaks as the judge of round k, and reports
+// whether it is the judge of the round that this board is in now.
+func (a *agents) presides(judge wire.ID, k uint32) bool {
+	switch {
+	case later(a.current, k):
+		a.sendRound(judge, wire.TypeStart, a.current) // lines 43 and 44
+		return false
+	case later(k, a.current):
+		a.enter(k, judge) // lines 40 to 42
+	case judge == a.judge:
+	case a.heard && judge < a.judge:
+		return false // it will hear that there is another judge
+	default:
+		a.enter(k, judge)
+	}
+	a.heard = true
+	return true
+}

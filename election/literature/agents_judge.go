@@ -7,33 +7,33 @@ import (
 	"topdog/wire"
 )
 
-// This file is phase 3 of agents: the judge names the leader. A judge that does
-// so is a candidate for as long as it takes, whether it may lead itself or not.
+// This file is phase 3 of agents: the judge names the leader. Meanwhile the judge
+// is a candidate, whether it may lead itself or not.
 //
 // What is ours:
 //   - A leader that lives answers COLLECT with a heartbeat, which ends the election.
 //   - The judge chooses among those that have reported. Until it has been in the
 //     round for 2δ it trusts everybody, the dead too.
 //   - The judge prefers a fitter board, see election.Rank.
-//   - If nobody in the list may lead, or there never was a list, the priorities
-//     count that boards tell with each message. The board that is suspected, or
+//   - If nobody in the list may lead, or there never was a list, the priorities in
+//     the boards' own messages count. The board that is suspected, or
 //     has resigned, comes last.
 //   - A board follows the new leader when it hears its COORDINATOR, which counts as the
-//     leader's first heartbeat, and not when it hears LEADER: the board that LEADER names
-//     has the address only when it has heard LEADER too.
+//     leader's first heartbeat, and not when it hears LEADER: the named board does
+//     not have the address before it has heard LEADER too.
 //   - LEADER is repeated until the COORDINATOR comes. If none comes, the next judge tries.
-//   - A board that is named, and has heard the leader since COLLECT, does not take the lead.
-//   - COLLECT counts as a message of the judge, so that of two judges one gives way
-//     before either has decided. It also ends the handover of a leader that resigned and
-//     whose successors do not answer.
+//   - A board that is named does not take the lead if it has heard the leader since COLLECT.
+//   - COLLECT counts as a message of the judge, so that one of two judges gives way
+//     before either has decided. It also ends the handover of a leader that has resigned if
+//     its successors do not answer.
 //   - At a cold start the judge has the address probed meanwhile, see election.Board.StartProbe.
 
 // nameTries is how often LEADER is sent, 2Δ apart. At a loss of 20 % LEADER or the
 // COORDINATOR that answers it is lost three times in a row once in 20 times.
 const nameTries = 3
 
-// assess is the condition in which the judge elects: there is no leader that it
-// trusts. It is looked at every δ, and when the leader may become suspect.
+// assess has the judge elect if there is no leader that it trusts. The judge assesses this
+// every δ, and when the leader may become suspect.
 func (a *agents) assess() {
 	switch {
 	case a.judge != a.ID(), !a.isFollower():
@@ -63,14 +63,14 @@ func (a *agents) elect(reason election.Reason) {
 	a.awaitReports()
 }
 
-// awaitReports begins anew to wait until the list is stable for 2Δ (line 53), which is
-// as long as COLLECT and REPORT may take together.
+// awaitReports begins to wait, or waits anew, until the list is stable for 2Δ (line 53), the
+// time that COLLECT and REPORT may take together.
 func (a *agents) awaitReports() {
 	a.stableAt = a.Now() + 2*a.delay()
 	a.SetDeadline(stableDue, a.stableAt)
 }
 
-// mayLead reports whether a board's priority, by its last message, lets it lead, and no pause forbids it.
+// mayLead reports whether a board may lead: the priority in its last message lets it, and no pause forbids it.
 func (a *agents) mayLead(id wire.ID) bool {
 	priority, _ := a.priority(id)
 	return priority > 0 && !a.PausedOut(id)
@@ -163,7 +163,7 @@ func (a *agents) mostImportant() wire.ID {
 
 // standing is what counts for a board in an election.
 type standing struct {
-	rank   election.Rank // by the list if it stands there, but for the grade
+	rank   election.Rank // with the priority of the list, if the board is in it
 	listed bool
 	last   bool // it is suspected, or has resigned
 }
@@ -178,8 +178,8 @@ func (a *agents) standing(id wire.ID) standing {
 	return s
 }
 
-// moreImportant reports whether the judge prefers x to y. The list knows nothing of grades, so it
-// counts only among boards that are as fit.
+// moreImportant reports whether the judge prefers x to y. The list has no grades, so it
+// counts only among boards of the same grade.
 func (a *agents) moreImportant(x, y standing) bool {
 	switch {
 	case x.last != y.last:
@@ -212,7 +212,7 @@ func (a *agents) named(m *wire.Message) {
 }
 
 // trustsLeader reports whether this board knows better than a judge that has
-// named it: it has heard the leader since the judge asked.
+// named it, since it has heard the leader after the judge asked.
 func (a *agents) trustsLeader() bool {
 	p, known := a.Peer(a.Leader())
 	switch {

@@ -13,24 +13,24 @@ import (
 // The steps are numbered as in the report of modified.
 //
 //  1. A board that notices that the coordinator is gone (a) sends ELECTION to all
-//     boards of higher rank. (b) If nobody answers within the time limit T it wins.
-//  2. Whoever gets an ELECTION from below (a) sends an ANSWER, which is often called
+//     boards of higher rank. (b) If nobody answers within the time limit T, it wins.
+//  2. A board that gets an ELECTION from below (a) sends an ANSWER, which is often called
 //     OK, and (b) holds an election of its own unless it holds one already. (c) A board
 //     that was answered says no more and waits for a COORDINATOR. (d) The winner
 //     proclaims itself with COORDINATOR, which is also called its victory message.
 //  3. A board that recovers holds an election, so the highest always wins.
 //
-// Its messages are ELECTION, ANSWER and COORDINATOR. With n boards, the dead
-// coordinator among them, the worst case is n²-n-1 of them, where those to the dead
-// count but for the COORDINATOR: the lowest notices. The best case is n-1: the
+// Its messages are ELECTION, ANSWER and COORDINATOR. With n boards, including the dead
+// coordinator, it takes n²-n-1 of them at worst, when the lowest board notices. (Messages
+// to the dead one count, except COORDINATOR.) It takes n-1 at best, when the
 // highest notices, and asks only the dead one. A takeover lasts T.
 //
 // What is ours:
 //
 //   - A leader that gets an ELECTION holds its own while it goes on leading. To release
 //     the address for an election that it wins would only cost an outage.
-//   - A board that was answered and hears no COORDINATOR holds another election. If it was called upon, and the
-//     leader goes on with its heartbeats, it follows the leader: that has proclaimed itself before.
+//   - A board that was answered and hears no COORDINATOR holds another election. But if it
+//     still hears the leader's heartbeats, it follows the leader.
 //   - A board that recovers and hears a leader of higher rank, but not its answer,
 //     follows that leader.
 //   - A living leader of lower rank is asked to hand over before the winner acquires
@@ -49,18 +49,17 @@ func (b *bully) Turn(reason election.Reason) {
 	}
 }
 
-// Joined is step 3, and LeaderChanged the same for a board that finds the leader to
-// be of lower rank in another way.
+// Joined is step 3.
 func (b *bully) Joined() { b.Turn(election.ReasonJoining) }
 
-// LeaderChanged holds an election against a leader of lower rank.
+// LeaderChanged is step 3 for a board that finds in another way that the leader has a lower rank.
 func (b *bully) LeaderChanged() {
 	if b.Supersedes(b.Leader()) {
 		b.Turn(election.ReasonOutranks)
 	}
 }
 
-// holdElection is step 1a, for a candidate or for a leader that was called upon. Steps 1b
+// holdElection is step 1a, for a candidate or for a leader that got an ELECTION. Steps 1b
 // and 2d follow at once if there is nobody to ask.
 func (b *bully) holdElection() {
 	b.ClearDeadline(election.CoordinatorDue)
@@ -98,7 +97,7 @@ func (b *bully) Step(m *wire.Message) {
 	}
 }
 
-// election is steps 2a and 2b. It concerns only boards of higher rank. One that still
+// election is steps 2a and 2b. It concerns only boards of higher rank. A board that still
 // listens answers too, and holds its election when it has listened.
 func (b *bully) election(m *wire.Message) {
 	if b.outrankedBy(m) || !b.eligible() || b.AddressInUse() {
@@ -124,6 +123,6 @@ func (b *bully) answer(m *wire.Message) {
 	case election.Candidate:
 		b.awaitCoordinator()
 	case election.Leader:
-		b.ClearDeadline(election.AnswersDue) // it will ask for the lead
+		b.ClearDeadline(election.AnswersDue) // the other board will ask for the lead
 	}
 }

@@ -22,44 +22,44 @@ import (
 //     a. An ordinary one sends ELECTION to the candidates. If none of them answers,
 //     it sends ELECTION to the ordinary boards of higher rank.
 //     b. A candidate sends ELECTION to the candidates of higher rank.
-//  2. Who receives an ELECTION answers OK (ANSWER).
+//  2. A board that receives an ELECTION answers OK (ANSWER).
 //  3. The board that asked names the highest of those that answered, or itself if
-//     nobody did, in a COORDINATOR to all. It says who are the candidates, too.
+//     nobody did, in a COORDINATOR to all. The COORDINATOR also lists the candidates.
 //  4. A board joins.
 //     a. It sends QUERY to the candidates; if it is one itself, to those of higher rank.
-//     b. Who receives it answers with the coordinator and the candidates: the
-//     coordinator itself with its COORDINATOR, for this board alone; the others
+//     b. A board that receives it answers with the coordinator and the candidates: the
+//     coordinator itself with its COORDINATOR, to this board alone; the others
 //     with an ANSWER.
 //     c. If it outranks the coordinator, it holds an election.
 //
-// With n boards, the failed coordinator among them, an election costs n-1 messages
+// With n boards, including the failed coordinator, an election costs n-1 messages
 // at best: a candidate that has only the failed coordinator above it sends
-// COORDINATOR at once. At worst an ordinary one notices: ⌈n/2⌉ ELECTION, an OK
-// from all of those but the failed one, n-1 COORDINATOR.
+// COORDINATOR at once. At worst an ordinary board notices: ⌈n/2⌉ ELECTION, an OK
+// from all of their receivers except the failed one, n-1 COORDINATOR.
 //
-// The candidates are the upper ⌈n/2⌉ boards of those that the author of the
-// COORDINATOR knows, with the new coordinator among them whatever its rank. All
-// use the set that they heard last. Who has heard none makes one up from
-// those that it knows.
+// The candidates are the upper ⌈n/2⌉ of the boards that the author of the
+// COORDINATOR knows. The new coordinator is always one of them, whatever its rank. All
+// boards use the set that they heard last. A board that has heard none derives one from
+// the boards that it knows.
 //
 // What is ours, besides what initiator says:
 //
-//   - The round in an ELECTION tells which boards a multicast concerns, 1 the
-//     candidates and 2 all of higher rank. An ANSWER does not carry the candidates,
-//     only a COORDINATOR does.
+//   - The round in an ELECTION says which boards a multicast concerns: 1 is for the
+//     candidates, and 2 for all boards of higher rank. Only a COORDINATOR carries the
+//     candidates, an ANSWER does not.
 //   - A board that joins and knows nobody asks everybody. A board that has nobody above
 //     it to ask listens for a heartbeat first. The coordinator answers every question.
-//   - A board may not know the candidates, or may not have heard one of them. Then it
-//     asks where it would claim otherwise, because a board may be above it.
+//   - A board that does not know the candidates, or has not heard one of them, asks
+//     where it would claim otherwise, because a board may be above it.
 //   - A board that outranks a new coordinator holds an election as in 4c: its OK was
 //     lost, or it was cut off.
 //   - A living coordinator of lower rank hands over before the winner acquires the
 //     address (see election.Board.Claim). If it fails meanwhile, that is step 1.
-//   - A board that holds an election answers a QUERY as well (4b). Whoever joins would claim
-//     beside it otherwise, since it hears nobody.
+//   - A board that holds an election answers a QUERY as well (4b). A board that joins
+//     would hear nobody otherwise, and claim beside it.
 type candidates struct {
 	initiator
-	set []wire.ID // who are candidates, as heard last; never changed, only replaced
+	set []wire.ID // the candidates, as heard last; never changed, only replaced
 }
 
 func newCandidates(b *election.Board) election.Algorithm {
@@ -68,11 +68,11 @@ func newCandidates(b *election.Board) election.Algorithm {
 
 // The rounds in which an ELECTION is sent.
 const (
-	candidatesOnly = 1 // what it asks concerns the candidates
-	allHigher      = 2 // whoever outranks the sender may answer
+	candidatesOnly = 1 // it concerns the candidates
+	allHigher      = 2 // it concerns all that outrank the sender
 )
 
-// current is the set of candidates that this board goes by.
+// current is the set of candidates that this board uses.
 func (a *candidates) current() []wire.ID {
 	if len(a.set) > 0 {
 		return a.set
@@ -84,8 +84,8 @@ func (a *candidates) candidate(id wire.ID) bool { return slices.Contains(a.curre
 
 func everybody(*election.Peer) bool { return true }
 
-// upperHalf divides all boards that are known, dead or alive, this one among
-// them, into candidates, which it returns by rank, and ordinary ones. Candidates
+// upperHalf divides all boards that this one knows, dead or alive and including itself,
+// into candidates, which it returns by rank, and ordinary ones. Candidates
 // that this board has only been told of count, and there are no fewer candidates than
 // before: a board that has just joined knows too few boards to divide them.
 func (a *candidates) upperHalf(coordinator wire.ID) []wire.ID {
@@ -117,14 +117,14 @@ func (a *candidates) upperHalf(coordinator wire.ID) []wire.ID {
 	return set
 }
 
-// electors are those candidates that this board asks: all, or those of higher
-// rank if it is one itself. The set is ordered by rank, as its author knew it. Who
-// comes later in it may be higher nevertheless, by what this board knows; and if that
-// is nothing, one is asked if nobody has said that it is lower, or if this
-// board would claim without the leave of a leader.
+// electors are the candidates that this board asks: all of them, or those of higher
+// rank if it is one itself. The set is ordered by rank, as its author knew the ranks. A
+// board that comes later in the set may be higher nevertheless, by what this board knows. If
+// this board knows nothing of it, it asks that board if it was never told the candidates, or
+// if it would claim without the leave of a leader.
 //
-// A live board that is higher than a candidate and none itself has joined since the
-// boards were divided. It counts as one.
+// A live board that is higher than a candidate, and is no candidate itself, has joined since
+// the boards were divided. It counts as a candidate.
 func (a *candidates) electors() []wire.ID {
 	set, mine := a.current(), a.Rank()
 	place := slices.Index(set, a.ID())
@@ -149,8 +149,8 @@ func (a *candidates) electors() []wire.ID {
 	})...)
 }
 
-// ordinaries are the ordinary boards of higher rank. One that was never heard may
-// be of any rank, too.
+// ordinaries are the ordinary boards of higher rank. A board that was never heard counts,
+// since it may have any rank.
 func (a *candidates) ordinaries() []wire.ID {
 	set, mine := a.current(), a.Rank()
 	return a.Peers(func(p *election.Peer) bool {
@@ -169,8 +169,8 @@ func (a *candidates) Turn(reason election.Reason) {
 	a.hold(cold)
 }
 
-// hold is step 1. A board that nobody has told who the candidates are asks all
-// boards, unless it has listened in vain and knows of nobody above it: then it claims
+// hold is step 1. A board that was never told the candidates asks all
+// boards. But if it has listened in vain and knows of nobody above it, it claims
 // if the address is free.
 func (a *candidates) hold(cold bool) {
 	electors := a.electors()
@@ -239,16 +239,16 @@ func (a *candidates) election(m *wire.Message) {
 	a.standBack()
 }
 
-// concerned reports whether an ELECTION of a board of lower rank concerns this one.
-// In the first round that is so for candidates, among which is whoever is higher than
-// one, and in the second one for all. Who does not know the candidates, or holds an
-// election as well, makes itself heard in any case.
+// concerned reports whether an ELECTION of a board of lower rank concerns this one. The
+// first round concerns the candidates, and every board that is higher than a candidate. The
+// second round concerns all. A board that does not know the candidates, or holds an
+// election as well, always answers.
 func (a *candidates) concerned(m *wire.Message) bool {
 	return m.Election.Round > candidatesOnly || a.candidate(a.ID()) || a.candidate(m.Sender) || len(a.set) == 0 || a.isCandidate()
 }
 
-// answer receives an OK, and the ANSWER of step 4b: somebody leads, whose own word
-// has not come yet, so this board listens a little longer.
+// answer receives an OK, or the ANSWER of step 4b: there is a leader that this board
+// has not heard yet, so it listens a little longer.
 func (a *candidates) answer(m *wire.Message) {
 	if a.isListener() && m.Answer.Leader != wire.Nobody && m.Answer.Leader != a.ID() {
 		a.KeepListening(a.Interval())
@@ -259,7 +259,7 @@ func (a *candidates) answer(m *wire.Message) {
 // Joined is step 4c.
 func (a *candidates) Joined() { a.supersede(election.ReasonJoining) }
 
-// LeaderChanged is the same for a leader that this board finds it outranks in another way.
+// LeaderChanged is step 4c for a board that finds in another way that it outranks the leader.
 func (a *candidates) LeaderChanged() { a.supersede(election.ReasonOutranks) }
 
 // supersede holds an election if this board outranks its leader.
@@ -280,8 +280,8 @@ func (a *candidates) Inquiry(asked int) (audience []wire.ID, after time.Duration
 	return nil, a.Interval() + a.Grace()
 }
 
-// AnswerQuery is step 4b. Who asks again has the candidates, or does without. Who holds an election makes
-// itself heard in any case: a board that hears nobody claims.
+// AnswerQuery is step 4b. A board that asks again has the candidates, or does without them. A board that
+// holds an election always answers: a board that hears nobody claims.
 func (a *candidates) AnswerQuery(m *wire.Message) (answered bool) {
 	set := a.current()
 	concerns := slices.Contains(set, a.ID()) &&
@@ -301,12 +301,12 @@ func (a *candidates) AnswerQuery(m *wire.Message) (answered bool) {
 	return true
 }
 
-// Candidates are those that a COORDINATOR of this board names: a new leader
+// Candidates returns the candidates for a COORDINATOR of this board: a new leader
 // divides the boards again.
 func (a *candidates) Candidates() []wire.ID {
 	a.set = a.upperHalf(a.ID())
 	return a.set
 }
 
-// LearnCandidates keeps who are candidates.
+// LearnCandidates keeps the candidates that a COORDINATOR lists.
 func (a *candidates) LearnCandidates(ids []wire.ID) { a.set = slices.Clone(ids) }

@@ -13,18 +13,19 @@ import (
 // winner in a COORDINATOR to all. So there is one election, and not one for each
 // board that hears of it.
 //
-// The papers leave some cases open. Here is what is ours. None of it costs a message
-// of those that the papers count.
+// The papers leave some cases open. What we do in them is ours, and costs none of the
+// messages that the papers count.
 //
-//   - The board that was named is dead, or does not get the message. So nobody follows
-//     it on the message of the initiator alone: boards wait for its first heartbeat.
+//   - The named board is dead, or does not get the message. So nobody follows
+//     it because of the initiator's message alone: boards wait for its first heartbeat.
 //     If none comes, they hold another election.
 //   - Several boards notice at once. Each waits a moment for each board of higher
 //     rank. A board that hears an ELECTION holds none of its own until that one is
-//     over. Of two initiators, the lower one gives up. If it has not heard the higher one, the board that
-//     it names may have: that one does not lead, since the higher one is about to.
+//     over. Of two initiators, the lower one gives up. If the lower one has not heard the
+//     higher one, the board that it names may have. Then that board does not lead,
+//     since the higher initiator is about to.
 //   - The coordinator has not failed at all. It answers an ELECTION with its
-//     HEARTBEAT, and a board that was named does not lead if it has heard the
+//     HEARTBEAT, and a named board does not lead if it has heard the
 //     coordinator since it got the ELECTION.
 //   - A board that stood still while it led asks before it claims.
 type initiator struct {
@@ -39,8 +40,8 @@ type initiator struct {
 	enteredAt election.Instant // when this board had listened
 }
 
-// TurnDelay is none for the first in the succession, and the grace for each board
-// before all others: enough for its COORDINATOR to be heard.
+// TurnDelay is the grace for each board that comes before this one in the succession:
+// enough for its COORDINATOR to be heard.
 func (e *initiator) TurnDelay() time.Duration {
 	return time.Duration(e.Succession()) * e.Grace()
 }
@@ -51,8 +52,8 @@ func (e *initiator) standBack() { e.stay(e.backOff()) }
 // backOff is how long an election of another board lasts, until its winner is heard.
 func (e *initiator) backOff() time.Duration { return e.AnswerTimeout() + e.Interval() }
 
-// await gives the winner the time to be heard. It may have to have a living leader
-// hand over first.
+// await gives the winner the time to be heard. A living leader may have to hand over
+// to it first.
 func (e *initiator) await() { e.stay(e.Interval()) }
 
 func (e *initiator) stay(by time.Duration) {
@@ -78,17 +79,17 @@ func (e *initiator) waitsInTurn(reason election.Reason) bool {
 	return true
 }
 
-// enters notes that a board takes part from now on.
+// enters notes that this board takes part from now on.
 func (e *initiator) enters() { e.enteredAt = e.Now() }
 
-// obvious reports whether it is clear that the coordinator has failed, so that who
-// comes next may claim without asking. It is not to a board that was not running
+// obvious reports whether it is clear that the coordinator has failed, so that the
+// next board may claim without asking. It is not clear to a board that was not running
 // for a while, or that has waited in vain for a successor to proclaim itself.
 func obvious(reason election.Reason) bool {
 	return reason != election.ReasonSuspended && reason != election.ReasonNoLeader
 }
 
-// stand makes a board a candidate that has not asked anybody.
+// stand makes this board a candidate that has not asked anybody.
 func (e *initiator) stand(reason election.Reason) {
 	if e.isListener() {
 		e.enters()
@@ -116,9 +117,8 @@ func (e *initiator) ask(round uint8, audience []wire.ID) {
 // missedAnswers reports whether this board was not running while it collected the answers.
 func (e *initiator) missedAnswers() bool { return e.asking && e.Round() == 0 }
 
-// calledUpon receives the ELECTION of another board as far as that is the same
-// in both algorithms. It reports whether this board outranks the initiator and
-// may lead, so that its answer is wanted.
+// calledUpon does what both algorithms do when they get the ELECTION of another board. It
+// reports whether this board outranks the initiator and may lead, so that its answer is wanted.
 func (e *initiator) calledUpon(m *wire.Message) bool {
 	outranked := m.Priority > 0 && e.outrankedBy(m)
 	e.calledAt, e.followedThen = e.Now(), e.Leader()
@@ -127,7 +127,7 @@ func (e *initiator) calledUpon(m *wire.Message) bool {
 	}
 	switch {
 	case e.isLeader():
-		if !e.HeartbeatOverdue() { // else there may be a new leader whom it has not heard yet
+		if !e.HeartbeatOverdue() { // otherwise there may be a new leader that it has not heard yet
 			e.Reply()
 		}
 		return false
@@ -150,7 +150,7 @@ func (e *initiator) resume(leader wire.ID, reason election.Reason) {
 }
 
 // lostIncumbent reports whether this candidate has asked nobody because a leader of lower rank was to
-// hand over, and that one has fallen silent. Another board may be about to claim as well.
+// hand over, and that leader has fallen silent. Another board may be about to claim as well.
 func (e *initiator) lostIncumbent() bool {
 	return !e.asking && e.joins() && e.Now() >= e.SuspectAt()
 }
@@ -202,7 +202,7 @@ func (e *initiator) named(m *wire.Message) {
 		// Kabashi, step 6. It makes the winner release the address, if it has acquired it.
 		e.Proclaim()
 	case e.isLeader():
-		// The winner has this board hand over, or decides it as a rival.
+		// The winner asks this board to hand over, or they decide it as rivals.
 	case mine && e.eligible() && e.Now() >= e.outrankedUntil:
 		e.elected()
 	case e.isCandidate() && e.asking && e.Outranks(winner):
@@ -231,9 +231,9 @@ func (e *initiator) elected() {
 	e.won()
 }
 
-// refuted reports whether what this board has heard since it was called upon speaks
-// against the initiator: the coordinator lives, or it has handed over to another
-// board. A living coordinator of lower rank is another matter: it is asked
+// refuted reports whether this board has heard something since it got the ELECTION that
+// speaks against the initiator: the coordinator lives, or it has handed over to another
+// board. A living coordinator of lower rank does not: it is asked
 // to hand over, see election.Board.Claim.
 func (e *initiator) refuted() bool {
 	if e.Leader() == wire.Nobody {

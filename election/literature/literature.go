@@ -1,8 +1,28 @@
+// Package literature has the algorithms for electing a leader that the literature
+// describes, each written to be read next to its paper. The file of each begins with the
+// paper, its assumptions, its steps, its messages, its cost, and what is ours in it:
+//
+//	bully.go       Garcia-Molina 1982
+//	score.go       the same over a score that need not be the id
+//	modified.go    Kuang and others: two elections instead of many
+//	candidates.go  Murshed and Allen 2012: only the upper half is asked
+//	minid.go       Kabashi and others: the smallest id leads, so the next leader is known
+//	agents.go      Li, Zhao and Wang: agreement on trusted boards,
+//	               and a judge that names the leader (agents_judge.go)
+//
+// initiator.go has what candidates and minid have in common. This file has what most of
+// them have in common, and lists all algorithms, heir of package election among them.
+//
+// An algorithm gets an election.Board, through which it reads what its board knows, and
+// acts. It never sees the core. The core calls the methods of election.Algorithm, and
+// those of the optional interfaces that an algorithm has. The comment of a method names
+// the steps of the paper that the method carries out.
 package literature
 
 import (
 	"fmt"
 	"sort"
+	"time"
 
 	"topdog/election"
 	"topdog/election/silence"
@@ -10,8 +30,8 @@ import (
 )
 
 // definitions are all algorithms of topdog. Most take a silence of some intervals for a
-// failure, as their papers do, because several of them act on a suspicion without asking
-// anybody; the paper of agents brings a detector of its own.
+// failure, like their papers, because several of them act on a suspicion without asking
+// anybody. The paper of agents has a detector of its own.
 var definitions = map[wire.Algorithm]election.Definition{
 	wire.AlgorithmHeir:       election.Heir,
 	wire.AlgorithmStrict:     election.Strict,
@@ -23,7 +43,7 @@ var definitions = map[wire.Algorithm]election.Definition{
 	wire.AlgorithmAgents:     {New: newAgents, Detector: silence.DetectorNFDE},
 }
 
-// What the algorithms bring besides.
+// The optional interfaces that the algorithms have.
 var (
 	_ election.LeaderWatcher = (*bully)(nil)
 
@@ -90,4 +110,96 @@ func AlgorithmNamed(name string) (wire.Algorithm, bool) {
 // was configured, or the one that suits the algorithm.
 func Detector(n wire.Algorithm, configured silence.DetectorKind) silence.DetectorKind {
 	return configured.Or(definitions[n].Detector)
+}
+
+// plain is what most of the algorithms have in common. An algorithm embeds it, and replaces
+// the methods in which it differs.
+type plain struct{ *election.Board }
+
+// ElectionDuration is the time limit T of the papers, after which the winner proclaims itself.
+func (p plain) ElectionDuration() time.Duration { return p.AnswerTimeout() }
+
+// TurnDelay is 0: the board that notices first holds an election.
+func (p plain) TurnDelay() time.Duration { return 0 }
+
+func (p plain) isLeader() bool    { return p.Role() == election.Leader }
+func (p plain) isFollower() bool  { return p.Role() == election.Follower }
+func (p plain) isListener() bool  { return p.Role() == election.Listener }
+func (p plain) isCandidate() bool { return p.Role() == election.Candidate }
+
+// eligible reports whether this board may lead.
+func (p plain) eligible() bool { return p.Rank().Eligible() }
+
+// outrankedBy reports whether the sender of a message comes before this board.
+func (p plain) outrankedBy(m *wire.Message) bool { return p.Above(p.RankOf(&m.Header), p.Rank()) }
+
+// standForElection makes a board a candidate, if it may lead. It reports whether it is one now.
+func (p plain) standForElection(reason election.Reason) bool {
+	switch {
+	case p.eligible():
+		p.BecomeCandidate(reason)
+		return true
+	case p.isListener():
+		p.BecomeFollower(wire.Nobody, reason)
+	}
+	return false
+}
+
+// higher lists the boards that outrank this one. Nobody knows which of them are
+// alive: that is what the election finds out.
+func (p plain) higher() []wire.ID {
+	mine := p.Rank()
+	return p.Peers(func(other *election.Peer) bool {
+		return other.Rank().Eligible() && p.Above(other.Rank(), mine)
+	})
+}
+
+// askHigher asks the boards that outrank this one. It reports whether there are any.
+func (p plain) askHigher() bool {
+	higher := p.higher()
+	if len(higher) > 0 {
+		p.CallElection(p.Round()+1, higher, p.AnswerTimeout())
+	}
+	return len(higher) > 0
+}
+
+// sayOK tells a candidate that this board is alive and outranks it.
+func (p plain) sayOK(m *wire.Message) {
+	p.Send(m.Sender, wire.Message{
+		Header: wire.Header{Type: wire.TypeAnswer},
+		Answer: wire.Answer{Round: m.Election.Round},
+	})
+}
+
+// awaitCoordinator gives the board that has taken over the election the time for it.
+func (p plain) awaitCoordinator() {
+	p.ClearDeadline(election.AnswersDue)
+	p.SetDeadline(election.CoordinatorDue, p.Now()+2*p.AnswerTimeout()+p.Interval())
+}
+
+// waits reports whether a candidate waits for answers, or for the board that answered.
+// A probe that it began in an earlier election must not end this one.
+func (p plain) waits() bool {
+	return p.DeadlineSet(election.AnswersDue) || p.DeadlineSet(election.CoordinatorDue)
+}
+
+// leaderLives reports whether there is a leader that is not suspected, and that this board does not replace.
+func (p plain) leaderLives() bool {
+	return p.Leader() != wire.Nobody && !p.Supersedes(p.Leader()) && p.Now() < p.SuspectAt()
+}
+
+// won ends an election in which nobody has answered.
+func (p plain) won() {
+	switch {
+	case p.isLeader():
+		p.Proclaim()
+	case p.Cause() == election.ReasonJoining && p.leaderLives():
+		p.BecomeFollower(p.Leader(), election.ReasonLeaderAlive) // its answer was lost
+	case p.MayClaim():
+		p.Claim()
+	default:
+		// Only a board that nobody answered probes: at a cold start all boards hold
+		// elections, and would take each other's probes for a conflict.
+		p.StartProbe()
+	}
 }

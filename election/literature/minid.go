@@ -13,23 +13,23 @@ import (
 //
 // It assumes that messages arrive, within a bounded time; that boards do not
 // pause; and that the smallest possible id is known. That is 1 here. A board has it only if
-// its configuration says so: by default ids are made from addresses.
-// Processes need not know each other's ids, says the paper, but must know whether
-// theirs is the second smallest: this board looks into its roster of those that
-// it has heard lately. A priority matters only if it is 0: then a board never leads.
+// its configuration says so: by default, ids are made from addresses.
+// According to the paper, processes need not know each other's ids, but must know whether
+// theirs is the second smallest: a board looks into its roster of the boards that
+// it has heard lately. The priority matters only if it is 0: then a board never leads.
 //
 //  1. A board notices that the coordinator has failed.
 //     a. If it has the second smallest id, it sends COORDINATOR at once.
 //     b. Otherwise it broadcasts ELECTION and waits for answers.
 //  2. If nobody answers, it becomes the coordinator and sends COORDINATOR.
-//  3. Who receives an ELECTION from a larger id
-//     a. sends COORDINATOR if its own is the second smallest,
+//  3. A board that receives an ELECTION from a larger id
+//     a. sends COORDINATOR if its own id is the second smallest,
 //     b. and an OK (ANSWER) otherwise.
 //  4. The board that asked names the smallest of those that answered in a COORDINATOR.
 //  5. A board joins.
 //     a. If its id is the smallest possible one, it sends COORDINATOR at once.
 //     b. Otherwise it broadcasts QUERY. The coordinator answers (its HEARTBEAT is
-//     the message CID of the paper). If it has the larger id, the new board
+//     the message CID of the paper). If the coordinator has the larger id, the new board
 //     sends COORDINATOR.
 //  6. A board that hears a COORDINATOR for a larger id than its own sends COORDINATOR itself.
 //
@@ -40,9 +40,8 @@ import (
 //
 // What is ours, besides what initiator says: in the steps 5 and 6 the coordinator
 // lives and holds the address, so it is asked to hand over first (see election.Board.Claim).
-// For that, board 1 must know the coordinator. In 5a it does not ask: it listens for one
-// heartbeat. So it joins with the one message of the paper, and asks only if that
-// heartbeat does not come.
+// For that, board 1 must know the coordinator. In 5a it listens for one heartbeat, and asks
+// only if that does not come. So it joins with the one message of the paper.
 type minid struct{ initiator }
 
 // smallestID is the least one that a board can have; 0 is nobody.
@@ -55,17 +54,17 @@ func newMinID(b *election.Board) election.Algorithm {
 // bySmallestID is the order of minid.
 func bySmallestID(a, b election.Rank) bool { return a.ID < b.ID }
 
-// second reports whether this board has the smallest id of the live boards other
-// than the coordinator that has failed: the second smallest of the paper. It
-// cannot say so before it had the time to hear of all boards.
+// second reports whether this board has the smallest id of the live boards, apart from
+// the coordinator that has failed: the second smallest id of the paper. It is false until
+// this board has had the time to hear of all boards.
 func (a *minid) second() bool {
 	p, known := a.Peer(a.Predecessor())
 	return a.Succession() == 0 && known && p.HelloInterval > 0 && a.Now()-a.enteredAt > p.HelloInterval+a.Interval()
 }
 
-// Turn is step 1, and at a cold start what comes of step 5 when nobody answers.
+// Turn is step 1, and at a cold start the end of step 5 when nobody answers.
 func (a *minid) Turn(reason election.Reason) {
-	// Who has listened in vain and comes first claims if the address is free.
+	// A board that has listened in vain and comes first claims if the address is free.
 	cold := a.isListener()
 	switch {
 	case a.waitsInTurn(reason), !a.eligible():
@@ -122,13 +121,13 @@ func (a *minid) election(m *wire.Message) {
 	a.standBack()
 }
 
-// believes reports whether this board has heard no more of the coordinator than the initiator
-// that says it has failed. If it has heard more, an OK is enough: either the coordinator
-// answers for itself, or this board is named.
+// believes reports whether this board has no newer heartbeat of the coordinator than the initiator,
+// which says that the coordinator has failed. If it has, an OK is enough: either the coordinator
+// answers for itself, or the initiator names this board.
 func (a *minid) believes(m *wire.Message) bool {
 	switch e, mine := &m.Election, a.Evidence(); {
 	case a.Leader() == wire.Nobody:
-		return false // somebody else is about to lead
+		return false // another board is about to lead
 	case a.Now() >= a.SuspectAt():
 		return true
 	default:
@@ -143,8 +142,8 @@ func (a *minid) Joined() {
 }
 
 // LeaderChanged is step 6. If the COORDINATOR comes from another board than it names,
-// this happens when the named one is heard. A leader that becomes unfit is outranked by many at
-// once: then the first of them acts. That is ours.
+// this happens when the named board is heard. Ours: when a leader becomes unfit, many boards
+// outrank it at once, and only the first of them acts.
 func (a *minid) LeaderChanged() {
 	if leader, _ := a.Peer(a.Leader()); leader.Grade == wire.GradePassing || a.Succession() == 0 {
 		a.supersede(election.ReasonOutranks)

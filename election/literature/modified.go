@@ -16,31 +16,31 @@ import (
 // an election flag, which forbids elections while it is set, and a variable for
 // the coordinator (assumptions 11 and 12).
 //
-//   - A. Who notices that the coordinator is gone sends HALT to all others, which set
+//   - A. A board that notices that the coordinator is gone sends HALT to all others, which set
 //     their flags, and forgets the coordinator (steps 1b and 1c). Then it sends
 //     ELECTION to all boards of higher rank (step 1a).
 //   - B. These answer OK, which is ANSWER here (step 2a). The sender keeps the highest of
 //     them in its coordinator variable (steps 2b and 2c). If nobody answers within
-//     the time limit T it wins (step 1d).
-//   - C. After T it tells that one, with START, to hold its own election.
-//   - D. That one asks those above itself in the same way (step 2d).
-//   - E. Whom nobody answers proclaims itself with COORDINATOR (step 2e). All enter
+//     the time limit T, it wins (step 1d).
+//   - C. After T it sends START to the highest, which then holds its own election.
+//   - D. The highest asks the boards above itself in the same way (step 2d).
+//   - E. A board that nobody answers proclaims itself with COORDINATOR (step 2e). All enter
 //     it in their variables and clear their flags (step 2f).
 //   - Step 3. A board that recovers holds an election.
 //
 // Its messages are HALT, ELECTION, ANSWER, START and COORDINATOR. With n boards,
-// the dead coordinator among them, the worst case is 3n-4 of them, where HALT and START
-// are not counted: the lowest notices. A takeover lasts 2T, twice as long as the
-// bully's, unless the highest notices or all do.
+// including the dead coordinator, it takes 3n-4 of them at worst, when the lowest board
+// notices. (HALT and START do not count.) A takeover lasts 2T, twice as long as the
+// bully's, unless the highest board notices, or all do.
 //
 // What is ours:
 //
-//   - A flag is cleared after some time even if no COORDINATOR comes, since whoever
+//   - A flag is cleared after some time even if no COORDINATOR comes, since the board that
 //     held the election may have died (haltFor).
-//   - The paper has one board notice. If two do at once, and halt each other, then the
+//   - In the paper, one board notices. If two do at once, and halt each other, the
 //     election of the higher rank goes on and the other one gives way.
-//   - A board that has said START and hears no COORDINATOR begins again.
-//   - A leader that is told START goes on leading while it holds its election, and
+//   - A board that has sent START and hears no COORDINATOR begins again.
+//   - A leader that gets START goes on leading while it holds its election, and
 //     a living leader of lower rank hands over first, as with bully.
 type modified struct {
 	plain
@@ -48,7 +48,7 @@ type modified struct {
 	// has answered. Afterwards it is Board.Leader.
 	coordinator election.Rank
 	haltedUnder wire.ID       // the leader when the flag was set
-	halter      election.Rank // who set it
+	halter      election.Rank // the board that set it
 }
 
 func newModified(b *election.Board) election.Algorithm { return &modified{plain: plain{b}} }
@@ -56,11 +56,10 @@ func newModified(b *election.Board) election.Algorithm { return &modified{plain:
 // flagCleared is the deadline at which the election flag is cleared.
 const flagCleared = election.OwnDeadline
 
-// ElectionDuration is T until START, and T again.
+// ElectionDuration is T before START, and T after it.
 func (b *modified) ElectionDuration() time.Duration { return 2 * b.AnswerTimeout() }
 
-// Turn begins an election, unless the flag is set: then it comes when the flag is
-// cleared, if there is still need.
+// Turn begins an election. If the flag is set, the turn is postponed until the flag is cleared.
 func (b *modified) Turn(reason election.Reason) {
 	if b.halted() {
 		if b.isListener() {
@@ -74,12 +73,12 @@ func (b *modified) Turn(reason election.Reason) {
 	}
 }
 
-// Joined is step 3, and LeaderChanged the same for a board that finds the leader to
-// be of lower rank in another way.
+// Joined is step 3.
 func (b *modified) Joined() { b.Turn(election.ReasonJoining) }
 
 // LeaderChanged clears the flag if the leader is a new one: its COORDINATOR was lost, or is
-// just being received.
+// just being received. Then it is step 3 for a board that finds in another way that the
+// leader has a lower rank.
 func (b *modified) LeaderChanged() {
 	if b.Leader() != b.haltedUnder {
 		b.ClearDeadline(flagCleared)
@@ -103,8 +102,8 @@ func (b *modified) initiate() {
 	b.holdElection()
 }
 
-// holdElection is steps 1c and 1a, and D for a board that was told START. The others
-// are halted by then.
+// holdElection is steps 1c and 1a, and D for a board that got START. By then, the others
+// are halted.
 func (b *modified) holdElection() {
 	b.ClearDeadline(flagCleared)
 	b.coordinator = election.Rank{}
@@ -128,7 +127,7 @@ func (b *modified) conclude() {
 	}
 }
 
-// Expired clears the flag, or is C and E, or the end of the wait after C.
+// Expired is the end of the flag, or C and E, or the end of the wait after C.
 func (b *modified) Expired(d election.Deadline) {
 	switch {
 	case d == flagCleared:
@@ -138,7 +137,7 @@ func (b *modified) Expired(d election.Deadline) {
 	case b.leaderLives():
 		b.BecomeFollower(b.Leader(), election.ReasonLeaderAlive) // its COORDINATOR was lost
 	default:
-		b.initiate() // START was lost, or its addressee has died
+		b.initiate() // START was lost, or its receiver has died
 	}
 }
 
@@ -165,8 +164,8 @@ func (b *modified) halt(m *wire.Message) {
 	if b.isCandidate() && !b.outrankedBy(m) {
 		return
 	}
-	// Somebody whose START never arrives says HALT for ever. A flag that is set is
-	// prolonged by a higher rank only, so that the others get their turn.
+	// A board whose START never arrives says HALT for ever. Only a higher rank prolongs a
+	// flag that is set, so that the others get their turn.
 	if from := b.RankOf(&m.Header); !b.halted() || b.Above(from, b.halter) {
 		b.SetDeadline(flagCleared, b.Now()+b.haltFor())
 		b.haltedUnder, b.halter = b.Leader(), from
@@ -177,15 +176,15 @@ func (b *modified) halt(m *wire.Message) {
 }
 
 // haltFor is how long the flag stays set without a COORDINATOR: T until START is
-// sent, what its sender then waits for a COORDINATOR, and T more, so that it is the
-// one that begins again.
+// sent, the time that its sender then waits for a COORDINATOR, and T more, so that the
+// sender begins again before the others.
 func (b *modified) haltFor() time.Duration { return 4*b.AnswerTimeout() + b.Interval() }
 
 // halted is the election flag.
 func (b *modified) halted() bool { return b.DeadlineIn(flagCleared) > 0 }
 
 // election is step 2a. It concerns only boards of higher rank. They do not hold elections
-// of their own until they are told so, which is where the bully's messages are saved. A
+// of their own until they are told to, which saves most of the bully's messages. A
 // board that still listens has not recovered yet, and could not begin when it is told.
 func (b *modified) election(m *wire.Message) {
 	if !b.isListener() && b.eligible() && b.Above(b.Rank(), b.RankOf(&m.Header)) {
@@ -201,7 +200,7 @@ func (b *modified) answer(m *wire.Message) {
 	}
 }
 
-// start is D. The flag does not forbid this election, it protects it.
+// start is D. The flag does not forbid this election: it keeps others from holding one.
 func (b *modified) start(m *wire.Message) {
 	if !b.eligible() || b.outrankedBy(m) {
 		return

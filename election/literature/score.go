@@ -25,19 +25,19 @@ import (
 //  5. The rule for elected: the agent believes that the sender is the leader.
 //
 // Its messages are elect, ok and elected: ELECTION with a score, ANSWER and COORDINATOR
-// here. elect goes to everybody, since nobody knows the scores of the others; so with n
-// boards, the dead coordinator among them, an election is (n-1)² ELECTIONs if all the
-// others hold one, and (n-1)(n-2)/2 ANSWERs. A takeover lasts 2 s however
-// small the network is: nobody can tell the winner that it may stop waiting.
+// here. elect goes to everybody, since nobody knows the scores of the others. So with n
+// boards, including the dead coordinator, an election takes (n-1)² ELECTIONs if all the
+// others hold one, and (n-1)(n-2)/2 ANSWERs. A takeover lasts 2 s even in a
+// small network: nobody can tell the winner that it may stop waiting.
 //
 // What is ours:
 //
 //   - Of boards of equal scores, the one of the higher id comes first.
 //   - A board that was told ok counts as holding an election until somebody is elected.
-//     It waits for that as long as the other one's deadline lasts, and then holds
-//     another election, since the other one may have died.
-//   - The program does not say what happens when an agent joins whose score is greater
-//     than the leader's, or becomes greater. Here it holds an election (outgrown).
+//     It waits as long as the other board's deadline lasts, and then holds
+//     another election, since the other board may have died.
+//   - The program does not say what happens when an agent joins with a greater score
+//     than the leader's, or when its score becomes greater. Here it holds an election (outgrown).
 //   - A leader that gets an elect goes on leading while it holds its election, and a
 //     living leader of a lower score hands over first, as with bully.
 //   - A board that hears a leader of a greater score when its own deadline ends follows
@@ -50,7 +50,7 @@ func newScore(b *election.Board) election.Algorithm { return &score{plain{b}} }
 // not depend on the heartbeat interval.
 const scoreDeadline = 2 * time.Second
 
-// byScore is the order of score. Who may lead at all is a matter of the priority.
+// byScore is the order of score. The priority only says which boards may lead at all.
 func byScore(a, b election.Rank) bool {
 	if a.Score != b.Score {
 		return a.Score > b.Score
@@ -75,9 +75,9 @@ func (s *score) Joined() {
 	}
 }
 
-// LeaderChanged is for a board whose score begins to be higher than the leader's. All ages
-// grow alike, but they travel as whole seconds, and of two that differ by less now the one
-// is larger and now the other. So where scores are ages only a board that joins compares.
+// LeaderChanged is for a board whose score becomes higher than the leader's. If scores are ages,
+// only a board that joins compares them: all ages grow alike, but they travel as whole seconds,
+// so of two ages that differ by less than a second, sometimes one seems larger and sometimes the other.
 func (s *score) LeaderChanged() {
 	if s.Config().ScoreSource != election.ScoreFromAge && s.outgrown() {
 		s.Turn(election.ReasonOutranks)
@@ -90,8 +90,8 @@ func (s *score) outgrown() bool {
 	return known && leader.ScoreKnown && s.Supersedes(s.Leader())
 }
 
-// AnswerQuery has the leader tell a board that joins its score, which a HEARTBEAT
-// does not, so that it knows whether to hold an election.
+// AnswerQuery has the leader tell its score to a board that joins, since a HEARTBEAT
+// does not. So that board knows whether to hold an election.
 func (s *score) AnswerQuery(m *wire.Message) (answered bool) {
 	if s.isLeader() && m.Query.Round > 0 {
 		s.SayHello(m.Sender)
@@ -99,10 +99,10 @@ func (s *score) AnswerQuery(m *wire.Message) (answered bool) {
 	return false
 }
 
-// holdElection is rule 1, for a candidate or for a leader that was called upon.
+// holdElection is rule 1, for a candidate or for a leader that got an elect.
 func (s *score) holdElection() { s.CallElection(s.Round()+1, nil, scoreDeadline) }
 
-// holding reports whether this board is holding an election that nobody has overridden.
+// holding reports whether this board holds an election that nobody has overridden.
 func (s *score) holding() bool {
 	switch s.Role() {
 	case election.Candidate:
@@ -144,12 +144,12 @@ func (s *score) Step(m *wire.Message) {
 }
 
 // elect is rule 3. A board that still listens is no participant yet: to wait for its
-// election would take longer than to have it take the lead over when it has joined.
+// election would take longer than to let it take over the lead when it has joined.
 func (s *score) elect(m *wire.Message) {
 	switch outranked := s.outrankedBy(m); {
 	case s.isCandidate() && m.Priority > 0 && outranked:
-		// It did not hear this board's election, since it listened then. Who is called
-		// by a board of a higher score need not wait for its ok. This is ours.
+		// Ours: the sender listened when this board sent its elect, so it has not heard that. A
+		// board that gets an elect with a higher score need not wait for an ok.
 		s.ok()
 		return
 	case s.isListener(), !s.eligible(), outranked:
@@ -165,7 +165,7 @@ func (s *score) elect(m *wire.Message) {
 	}
 }
 
-// ok is rule 4. Who says it has compared the scores, so this board need not know them.
+// ok is rule 4. Its sender has compared the scores, so this board need not know them.
 func (s *score) ok() {
 	if !s.holding() {
 		return
@@ -177,7 +177,7 @@ func (s *score) ok() {
 }
 
 // electedWithin is how long a board that was told ok waits for elected: the deadline of
-// the other one, and the time for a living leader to hand over to it.
+// the other board, and the time that a living leader needs to hand over to it.
 func (s *score) electedWithin() time.Duration {
 	return scoreDeadline + election.HandoverRequests*s.AnswerTimeout()
 }
