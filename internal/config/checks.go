@@ -1,13 +1,15 @@
 package config
 
 import (
-	"errors"
 	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2/unstable"
+	"golang.org/x/net/dns/dnsmessage"
 
 	"topdog/internal/check"
 )
@@ -15,249 +17,318 @@ import (
 // checkKey is the key of the checks, each of which is a table.
 const checkKey = "check"
 
-// checkReading is the state of reading one check.
-type checkReading struct {
-	*reading
-	check  check.Check
-	at     span            // of the table
-	kind   entry           // which says what is checked; its key is "" until it was read
-	places map[string]span // of each value that was read
-	bad    bool
-}
-
-// checkField is a key of a check.
-type checkField struct {
-	key     string
-	example string
-	set     func(*checkReading, value) error
-}
-
-// checkFields are the keys of a check, in the order of the documentation. First come the kinds.
-func checkFields() []checkField {
-	return []checkField{
-		{check.Unit.String(), `"nginx.service"`, textOf(parseUnit)},
-		{check.Exec.String(), `"/usr/sbin/nginx"`, (*checkReading).readExec},
-		{check.TCP.String(), `"127.0.0.1:443"`, textOf(parseTCP)},
-		{check.HTTP.String(), `{ url = "https://127.0.0.1/", host = "www.example.org" }`, (*checkReading).readHTTP},
-		{check.DNS.String(), `"pi.hole @127.0.0.1"`, textOf(parseDNS)},
-		{check.Command.String(), `["/usr/local/bin/healthy", "--quick"]`, (*checkReading).readCommand},
-		{check.Gateway.String(), "true", (*checkReading).readGateway},
-		{"title", `"resolver"`, textOf(func(c *check.Check, text string) error {
-			c.Title = text
-			return checkPrintable(text, check.MaxTitle, `write at most 32 bytes of printable text, for example title = "resolver"`)
-		})},
-		{"every", `"1s"`, textOf(func(c *check.Check, text string) (err error) {
-			c.Every, err = parseBetween(text, "every", check.MinEvery, check.MaxEvery, check.DefaultEvery)
-			return err
-		})},
-		{"timeout", `"500ms"`, textOf(func(c *check.Check, text string) (err error) {
-			c.Timeout, err = parseBetween(text, "timeout", check.MinTimeout, check.MaxEvery, check.DefaultEvery)
-			return err
-		})},
-		{"rise", strconv.Itoa(check.DefaultRise), countOf("rise", check.DefaultRise, func(c *check.Check) *int { return &c.Rise })},
-		{"fall", strconv.Itoa(check.DefaultFall), countOf("fall", check.DefaultFall, func(c *check.Check) *int { return &c.Fall })},
-		{"when", Quote(check.Leading.String()), textOf(func(c *check.Check, text string) error {
-			c.When, _ = check.WhenNamed(text)
-			return oneOf(text, check.WhenNames())
-		})},
-		{"grace", `"30s"`, textOf(func(c *check.Check, text string) (err error) {
-			c.Grace, err = parseBetween(text, "grace", 0, check.MaxGrace, check.DefaultGrace)
-			return err
-		})},
-	}
-}
-
-// checkFieldNamed returns the field of a key of a check; nil if there is none.
-func checkFieldNamed(key string) *checkField {
-	all := checkFields()
-	i := slices.IndexFunc(all, func(f checkField) bool { return f.key == key })
-	if i < 0 {
-		return nil
-	}
-	return &all[i]
-}
-
-// noCheck refuses one text as the value of check, which is a list of tables.
-func noCheck(string) ([]check.Check, error) {
-	return nil, refuse("write [["+checkKey+"]]", "a check is a table")
-}
-
-// assignTables takes a list of inline tables.
-func (r *reading) assignTables(f *field, v value) {
-	tables := v.list
-	if v.kind != unstable.Array {
-		tables = []value{v}
-	}
-	for _, element := range tables {
-		if element.kind != unstable.InlineTable || v.kind != unstable.Array {
-			r.refuse(f, element.at, "this is "+kindInWords(element.kind)+", but it must be a list of tables",
-				"write "+f.key+" = "+f.example+", or [["+f.key+"]] and the keys of the check below it")
-			return
+// checkSettings lists the keys of a check, in the order of the documentation. First come the kinds.
+func checkSettings(c *check.Check) []setting {
+	words, on := append([]string{c.Target}, c.Arguments...), true
+	addWord := func(word string) {
+		if c.Target == "" {
+			c.Target = word
+		} else {
+			c.Arguments = append(c.Arguments, word)
 		}
-		r.tables = append(r.tables, table{element.at, element.keys})
 	}
-}
-
-// checks reads all checks.
-func (r *reading) checks() {
-	for i, t := range r.tables {
-		if i == check.Max {
-			r.refuse(r.field(checkKey), t.at, fmt.Sprintf("this is number %d of %d, more than %d", i+1, len(r.tables), check.Max),
-				fmt.Sprintf("keep at most %d checks", check.Max))
-			return
-		}
-		r.readCheck(t)
+	return []setting{
+		text(&c.Target, checked(checkUnit), setting{name: check.Unit.String(), example: `"nginx.service"`}),
+		{name: check.Exec.String(), example: `"/usr/sbin/nginx"`, takes: aText | aTable, parts: []setting{
+			text(&c.Target, checked(checkExec), setting{name: "path", example: `"/usr/sbin/nginx"`}),
+			text(&c.User, checked(checkUser), setting{name: "user", example: `"pihole"`}),
+		}},
+		text(&c.Target, checked(checkTCP), setting{name: check.TCP.String(), example: `"127.0.0.1:443"`}),
+		{name: check.HTTP.String(), example: `{ url = "https://127.0.0.1/", host = "www.example.org" }`, takes: aText | aTable, parts: []setting{
+			text(&c.Target, checked(checkURL), setting{name: "url", example: `"https://127.0.0.1/"`}),
+			text(&c.Host, checked(checkHTTPHost), setting{name: "host", example: `"www.example.org"`}),
+			{name: "status", example: "[200, 302]", place: &c.Status, set: setStatus(&c.Status)},
+			text(&c.Contains, checked(checkContains), setting{name: "contains", example: `"Welcome"`}),
+		}},
+		text(&c.Target, parseDNS, setting{name: check.DNS.String(), example: `"pi.hole @127.0.0.1"`}),
+		program(addWord, setting{name: check.Command.String(), example: `["/usr/local/bin/healthy"]`, filled: true, place: &words}),
+		{name: check.Gateway.String(), example: "true", place: &on, set: onlyTrue},
+		text(&c.Title, checked(checkTitle), setting{name: "title", example: `"resolver"`}),
+		text(&c.Every, between("every", check.MinEvery, check.MaxEvery, check.DefaultEvery), setting{name: "every", example: `"1s"`}),
+		text(&c.Timeout, between("timeout", check.MinTimeout, check.MaxEvery, check.DefaultEvery), setting{name: "timeout", example: `"500ms"`}),
+		count(&c.Rise, setting{name: "rise", example: strconv.Itoa(check.DefaultRise)}),
+		count(&c.Fall, setting{name: "fall", example: strconv.Itoa(check.DefaultFall)}),
+		choice(&c.When, check.WhenNames(), check.WhenNamed, setting{name: "when", example: Quote(check.Leading.String())}),
+		text(&c.Grace, between("grace", 0, check.MaxGrace, check.DefaultGrace), setting{name: "grace", example: `"30s"`}),
 	}
 }
 
 // readCheck reads one check.
 func (r *reading) readCheck(t table) {
-	c := checkReading{reading: r, at: t.at, places: map[string]span{}, check: check.Check{
-		Every: check.DefaultEvery, Rise: check.DefaultRise, Fall: check.DefaultFall,
-	}}
-	for _, e := range t.keys {
-		c.read(e)
-	}
-	if !c.bad {
-		c.finish()
-	}
-	if c.bad {
-		r.refused[checkKey] = true
-		return
-	}
-	r.cfg.Checks = append(r.cfg.Checks, c.check)
-	r.values[checkKey] = append(r.values[checkKey], t.at)
-}
-
-// refuse reports a problem with a key of the check.
-func (c *checkReading) refuse(at span, key string, err error) {
-	c.bad = true
-	because := &refusal{message: err.Error()}
-	errors.As(err, &because)
-	var inside *misplaced
-	if errors.As(err, &inside) {
-		at, key = inside.at, key+"."+inside.key
-	}
-	c.reading.refuse(c.field(checkKey), at, key+": "+because.message, because.hint)
-}
-
-// misplaced is a problem with a key inside of a value.
-type misplaced struct {
-	key string
-	at  span
-	error
-}
-
-func (m *misplaced) Unwrap() error { return m.error }
-
-// read reads one key.
-func (c *checkReading) read(e entry) {
-	f := checkFieldNamed(e.key)
-	if f == nil {
-		c.unknown(e)
-		return
-	}
-	if first, twice := c.places[e.key]; twice {
-		line, _ := c.position(first.offset)
-		c.refuse(e.at, e.key, refuse("delete one of the two", "it is set twice, first on line %d", line))
-		return
-	}
-	c.places[e.key] = e.value.at
-	if kind := slices.Index(check.Kinds(), e.key); kind >= 0 {
-		if c.kind.key != "" {
-			c.refuse(e.at, e.key, refuse("begin another [["+checkKey+"]] for it", "this check has %s already", c.kind.key))
-			return
+	c := check.Check{Every: check.DefaultEvery, Rise: check.DefaultRise, Fall: check.DefaultFall}
+	s := r.newSection(checkKey+": ", checkSettings(&c), nil)
+	s.unknown = s.unknownInCheck
+	var kind entry // the key that says what is checked, and its value
+	for _, e := range t.entries {
+		if i := slices.Index(check.Kinds(), e.key); i >= 0 {
+			if kind.key != "" && kind.key != e.key {
+				s.refuse(e.key, e.at, "this check has "+kind.key+" already", "begin another [["+checkKey+"]] for it")
+				continue
+			}
+			kind, c.Kind = e, check.Kind(i)
 		}
-		c.kind, c.check.Kind = e, check.Kind(kind)
+		s.read(e)
 	}
-	err := f.set(c, e.value)
-	var because *refusal
-	if errors.As(err, &because) && because.hint == "" {
-		because.hint = "write for example " + f.key + " = " + f.example
+	if len(s.bad) == 0 {
+		s.completeCheck(&c, kind, t.at)
 	}
-	if err != nil {
-		c.refuse(e.value.at, e.key, err)
+	if len(s.bad) > 0 {
+		r.top.bad[checkKey] = true
+		return
 	}
+	r.cfg.Checks = append(r.cfg.Checks, c)
+	r.top.values[checkKey] = append(r.top.values[checkKey], t.at)
 }
 
-// unknown reports a key that checks do not have.
-func (c *checkReading) unknown(e entry) {
-	c.bad = true
-	var keys []string
-	for _, f := range checkFields() {
-		keys = append(keys, f.key)
-	}
+// unknownInCheck reports a key that checks do not have.
+func (s *section) unknownInCheck(e entry) {
+	keys := names(s.settings)
 	hint := "the keys of a check are " + strings.Join(keys, ", ")
 	switch near := nearest(normal(e.key), keys); {
-	case c.field(e.key) != nil:
+	case find(s.top.settings, e.key) != nil:
 		hint = "it is no key of a check: write it above the first [[" + checkKey + "]], since all that follows belongs to the check"
 	case near != "":
 		hint = "did you mean " + near + "?"
 	}
-	c.reading.refuse(c.field(checkKey), e.at, "unknown key "+quoted(e.key), hint)
+	s.bad[e.key] = true
+	s.report(e.at, s.name+"unknown key "+quoted(e.key), hint)
 }
 
-// finish fills in what was left out, and holds the values against each other.
-func (c *checkReading) finish() {
-	k := &c.check
-	_, timeout := c.places["timeout"]
-	_, grace := c.places["grace"]
+// completeCheck fills in the defaults that depend on other keys, and refuses values that are wrong
+// together, and a check that is there already. at is the place of the check.
+func (s *section) completeCheck(c *check.Check, kind entry, at span) {
+	if kind.key == "" {
+		s.bad[checkKey] = true
+		s.report(at, s.name+"this check does not say what is looked at",
+			"write one of "+strings.Join(check.Kinds(), ", ")+`, for example unit = "nginx.service"`)
+		return
+	}
+	placeOf := func(key string) span { return s.values[key][0] }
+	if _, set := s.keys["timeout"]; !set {
+		c.Timeout = c.Every
+	} else if c.Timeout > c.Every {
+		s.refuse("timeout", placeOf("timeout"), fmt.Sprintf("%v is more than every (%v), and one run ends before the next begins", c.Timeout, c.Every),
+			"write at most "+literal(c.Every)+", or a longer every")
+	}
+	if _, set := s.keys["grace"]; set && c.When != check.Leading {
+		s.refuse("grace", placeOf("grace"), "it is counted from when a board begins to lead, and this check is judged on all boards",
+			`write when = "leading" too, or delete this line; start_grace is for the start of a board`)
+	} else if !set && c.When == check.Leading {
+		c.Grace = check.DefaultGrace
+	}
+	for _, other := range s.cfg.Checks {
+		untitled := other
+		untitled.Title = c.Title
+		switch sameName := other.String() == c.String(); {
+		case sameName && c.Title != "":
+			s.refuse("title", placeOf("title"), "a check above, of the same kind, is called so", "write another one")
+		case sameName && other.Title != "":
+			s.refuse(kind.key, kind.at, "a check above, of the same kind, has this as its title", "write another title there, or one here")
+		case untitled.ID() == c.ID():
+			s.refuse(kind.key, kind.at, "the same check stands above", "delete one of the two")
+		default:
+			continue
+		}
+		break
+	}
+	s.refuseFloatingTarget(c, kind)
+}
+
+// refuseFloatingTarget refuses a check of a floating address: it would ask the leader from everywhere, also from
+// a board whose own service is dead. A name is looked at when it is resolved.
+func (s *section) refuseFloatingTarget(c *check.Check, kind entry) {
+	if len(s.bad) > 0 || c.When == check.Leading || s.top.bad["address"] {
+		return
+	}
+	var host string
+	switch c.Kind {
+	case check.TCP:
+		host, _, _ = net.SplitHostPort(c.Target)
+	case check.HTTP:
+		if u, err := url.Parse(c.Target); err == nil {
+			host = u.Hostname()
+		}
+	case check.DNS:
+		_, server, _ := check.SplitDNS(c.Target)
+		host, _ = serverOf(server)
+	}
+	if addr, err := netip.ParseAddr(host); err == nil && s.cfg.isFloating(addr) {
+		s.refuse(kind.key, kind.value.at, fmt.Sprintf("%s is the floating address, so all boards would ask the leader, and not themselves", addr),
+			`write 127.0.0.1, or when = "leading" too`)
+	}
+}
+
+// unitTypes are what the names of systemd's units end with (systemd.unit(5)), as far as a unit of the
+// type can be active and mean something.
+var unitTypes = []string{".service", ".socket", ".target", ".mount", ".timer", ".path", ".device", ".swap", ".automount", ".scope", ".slice"}
+
+// checkUnit looks at the name of a unit.
+func checkUnit(text string) error {
+	const most = 255 // UNIT_NAME_MAX, less the final NUL
+	odd := strings.ContainsFunc(text, func(r rune) bool { return !isLetterOrDigit(r) && !strings.ContainsRune(`:-_.\@`, r) })
+	known := slices.ContainsFunc(unitTypes, func(suffix string) bool { return strings.HasSuffix(text, suffix) && text != suffix })
 	switch {
-	case c.kind.key == "":
-		c.bad = true
-		c.reading.refuse(c.field(checkKey), c.at, "this check does not say what is looked at", "write one of "+strings.Join(check.Kinds(), ", ")+`, for example unit = "nginx.service"`)
-	case timeout && k.Timeout > k.Every:
-		c.refuse(c.places["timeout"], "timeout", refuse("write at most "+tomlText(k.Every)+", or a longer every",
-			"%v is more than every (%v), and one run ends before the next begins", k.Timeout, k.Every))
-	case grace && k.When != check.Leading:
-		c.refuse(c.places["grace"], "grace", refuse(`write when = "leading" too, or delete this line; start_grace is for the start of a board`,
-			"it is counted from when a board begins to lead, and this check is judged on all boards"))
-	case k.Title != "" && c.has(func(other check.Check) bool { return other.String() == k.String() }):
-		c.refuse(c.places["title"], "title", refuse("write another one", "a check above, of the same kind, is called so"))
-	case c.has(func(other check.Check) bool { return other.Title != "" && other.String() == k.String() }):
-		c.refuse(c.kind.at, c.kind.key, refuse("write another title there, or one here", "a check above, of the same kind, has this as its title"))
-	case c.has(func(other check.Check) bool { other.Title = k.Title; return other.ID() == c.completed().ID() }):
-		c.refuse(c.kind.at, c.kind.key, refuse("delete one of the two", "the same check stands above"))
+	case odd || len(text) > most || text == "":
+		return refuse("write the name that `systemctl list-units` shows, for example \"nginx.service\"", "%s cannot be the name of a unit", quoted(text))
+	case !known:
+		return refuse("write "+Quote(text+".service"), "%s does not say which kind of unit it is", quoted(text))
 	}
-	*k = *c.completed()
-	c.checkAim()
+	return nil
 }
 
-// has reports whether a check that was read before is so.
-func (c *checkReading) has(is func(check.Check) bool) bool {
-	return slices.ContainsFunc(c.cfg.Checks, is)
+func checkExec(text string) error {
+	return checkProgram(check.Exec.String(), text, `"/usr/sbin/nginx"`)
 }
 
-// completed returns the check with its defaults that depend on other keys.
-func (c *checkReading) completed() *check.Check {
-	k := c.check
-	if _, set := c.places["timeout"]; !set {
-		k.Timeout = k.Every
-	}
-	if _, set := c.places["grace"]; !set && k.When == check.Leading {
-		k.Grace = check.DefaultGrace
-	}
-	return &k
+func checkUser(text string) error {
+	return checkLabel(text, 32, `write the name of a user, for example user = "pihole"`)
 }
 
-// textOf is for values that are written as a text.
-func textOf(parse func(*check.Check, string) error) func(*checkReading, value) error {
-	return func(c *checkReading, v value) error {
-		if v.kind != unstable.String {
-			return refuse("", "this is %s, but it must be text in quotes", kindInWords(v.kind))
+func checkTitle(text string) error {
+	return checkPrintable(text, check.MaxTitle, `write at most 32 bytes of printable text, for example title = "resolver"`)
+}
+
+// checkTCP looks at a host and a port.
+func checkTCP(text string) error {
+	const example = `write a host and a port, for example tcp = "127.0.0.1:443"`
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return refuse(example, "%s is not a host and a port", quoted(text))
+	}
+	return checkHostPort(host, port, example)
+}
+
+// checkHostPort refuses what nobody can connect to.
+func checkHostPort(host, port, example string) error {
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return refuse(example, "%s is not a port from 1 to 65535", quoted(port))
+	}
+	addr, err := netip.ParseAddr(host)
+	switch {
+	case err == nil && addr.IsUnspecified():
+		return refuse("write 127.0.0.1 for this board itself", "%s is no address that can be asked: it stands for all of them", host)
+	case err == nil && addr.IsMulticast():
+		return refuse(example, "%s is a multicast address, which belongs to no host", host)
+	case err != nil && !isHostName(host):
+		return refuse(example, "%s is neither an address nor a name", quoted(host))
+	}
+	return nil
+}
+
+// parseDNS reads "NAME @SERVER".
+func parseDNS(text string) (string, error) {
+	const example = `write a name and the server that is asked, for example dns = "pi.hole @127.0.0.1"`
+	name, server, ok := check.SplitDNS(text)
+	if !ok {
+		return "", refuse(example, "%s is not a name and a server", quoted(text))
+	}
+	labels := strings.Split(strings.TrimSuffix(name, "."), ".")
+	odd := slices.ContainsFunc(labels, func(label string) bool { return label == "" || len(label) > 63 }) // RFC 1035, section 2.3.4
+	if _, err := dnsmessage.NewName(strings.TrimSuffix(name, ".") + "."); err != nil || odd || len(name) > 253 {
+		return "", refuse(example, "%s cannot be a name", quoted(name))
+	}
+	host, port := serverOf(server)
+	return check.JoinDNS(name, server), checkHostPort(host, port, example)
+}
+
+// serverOf returns the host of a name server, and its port.
+func serverOf(server string) (host, port string) {
+	if host, port, err := net.SplitHostPort(server); err == nil {
+		return host, port
+	}
+	return strings.Trim(server, "[]"), "53"
+}
+
+// checkURL refuses what the check cannot ask.
+func checkURL(text string) error {
+	const example = `write for example url = "https://127.0.0.1/health"`
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "":
+		return refuse(example, "%s is not a URL", quoted(text))
+	case u.Scheme != "http" && u.Scheme != "https":
+		return refuse(example, "%s is asked by another protocol than http and https", quoted(text))
+	case u.User != nil:
+		return refuse("delete what stands in front of the @: a check is shown to everybody who asks for the status", "the URL contains a user's name")
+	case u.Fragment != "":
+		return refuse("delete what stands behind the #", "a server is not told of %s", quoted("#"+u.Fragment))
+	}
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	return checkHostPort(u.Hostname(), port, example)
+}
+
+func checkHTTPHost(text string) error {
+	host, _ := serverOf(text)
+	if _, err := netip.ParseAddr(host); err != nil && !isHostName(host) {
+		return refuse(`write the name under which others know the server, for example host = "www.example.org"`, "%s is no name of a host", quoted(text))
+	}
+	return nil
+}
+
+func checkContains(text string) error { return checkLabel(text, 256, "write a part of the answer") }
+
+// setStatus reads one status or a list of them.
+func setStatus(place *[]int) func(value) error {
+	return func(v value) error {
+		all := []value{v}
+		if v.form == aList {
+			all = v.list
 		}
-		return parse(&c.check, v.text)
-	}
-}
-
-// countOf is for numbers of results in a row.
-func countOf(key string, example int, place func(*check.Check) *int) func(*checkReading, value) error {
-	return func(c *checkReading, v value) error {
-		n, err := strconv.Atoi(v.text)
-		if v.kind != unstable.Integer || err != nil || n < 1 || n > check.MaxCount {
-			return refuse(fmt.Sprintf("write for example %s = %d", key, example), "this is not a whole number from 1 to %d", check.MaxCount)
+		for _, one := range all {
+			n, err := strconv.Atoi(one.text)
+			if one.form != aNumber || err != nil || n < 100 || n > 599 {
+				return refuse("write for example status = [200, 302]", "this is no list of numbers from 100 to 599")
+			}
+			if !slices.Contains(*place, n) {
+				*place = append(*place, n)
+			}
 		}
-		*place(&c.check) = n
 		return nil
 	}
+}
+
+// onlyTrue is for the gateway, which has nothing that could be set.
+func onlyTrue(v value) error {
+	if v.form != aBool || v.text != "true" {
+		return refuse("write gateway = true, or delete the check", "the default gateway is asked, or it is not")
+	}
+	return nil
+}
+
+// count completes the setting of a number of results in a row.
+func count(place *int, k setting) setting {
+	k.place = place
+	k.set = func(v value) error {
+		n, err := strconv.Atoi(v.text)
+		if v.form != aNumber || err != nil || n < 1 || n > check.MaxCount {
+			return refuse("", "this is not a whole number from 1 to %d", check.MaxCount)
+		}
+		*place = n
+		return nil
+	}
+	return k
+}
+
+// checksLiteral writes checks as a list of inline tables, without what is the default.
+func checksLiteral(checks []check.Check) string {
+	tables := make([]string, len(checks))
+	for i, c := range checks {
+		usual := check.Check{Every: check.DefaultEvery, Timeout: c.Every, Rise: check.DefaultRise, Fall: check.DefaultFall}
+		if c.When == check.Leading {
+			usual.Grace = check.DefaultGrace
+		}
+		defaults := checkSettings(&usual)
+		var entries []string
+		for j, k := range checkSettings(&c) {
+			isKind := j < len(check.Kinds())
+			if isKind && k.name == c.Kind.String() || !isKind && k.literal() != defaults[j].literal() {
+				entries = append(entries, k.name+" = "+k.literal())
+			}
+		}
+		tables[i] = "{ " + strings.Join(entries, ", ") + " }"
+	}
+	return "[" + strings.Join(tables, ", ") + "]"
 }

@@ -29,7 +29,7 @@ import (
 
 // compareConfigs compares what a file says, not where it says it.
 var compareConfigs = cmp.Options{
-	cmpopts.IgnoreUnexported(Config{}, Witness{}),
+	cmpopts.IgnoreUnexported(Config{}),
 	cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, gpio.Spec{}, Key{}),
 }
 
@@ -315,9 +315,9 @@ func FuzzParse(f *testing.F) {
 // that Parse reads back to the same configuration.
 func (c *Config) toml() []byte {
 	var b []byte
-	for _, f := range fields() {
-		if value := f.get(c); value != "" {
-			b = append(b, f.key+" = "+value+"\n"...)
+	for _, k := range settings(c) {
+		if value := k.literal(); value != "" {
+			b = append(b, k.name+" = "+value+"\n"...)
 		}
 	}
 	return b

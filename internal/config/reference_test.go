@@ -62,21 +62,21 @@ func TestManualIsInStep(t *testing.T) {
 	assert.NoError(t, err)
 	defaults := parse(t, good)
 	var want, got []string
-	for _, f := range fields() {
+	for _, k := range settings(defaults) {
 		value := "—"
 		switch {
-		case f.key == "address":
+		case k.name == "address":
 			value = "required"
-		case !boardDependent[f.key]:
-			value = "`" + f.get(defaults) + "`"
+		case !boardDependent[k.name]:
+			value = "`" + k.literal() + "`"
 		}
 		reload := ""
-		if f.live {
+		if k.live {
 			reload = "yes"
 		}
-		want = append(want, fmt.Sprintf("%s | %s | %s", f.key, value, reload))
-		if !strings.Contains(string(manual), "\n### "+f.key+"\n") {
-			t.Errorf("the manual has no section for %s", f.key)
+		want = append(want, fmt.Sprintf("%s | %s | %s", k.name, value, reload))
+		if !strings.Contains(string(manual), "\n### "+k.name+"\n") {
+			t.Errorf("the manual has no section for %s", k.name)
 		}
 	}
 	for _, match := range regexp.MustCompile("(?m)^\\| \\[`([a-z_]+)`\\]\\(#[a-z_]+\\) \\| ([^|]*) \\| [^|]* \\|([^|]*)\\|$").FindAllStringSubmatch(string(manual), -1) {

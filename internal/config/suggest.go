@@ -1,33 +1,16 @@
 package config
 
 import (
-	"errors"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/pelletier/go-toml/v2/unstable"
-
 	"topdog/election"
+	"topdog/internal/check"
 )
-
-// otherNames are what keepalived, corosync and common sense call our keys.
-var otherNames = map[string]string{
-	"vip": "address", "vips": "address", "ip": "address", "virtual_ip": "address", "virtual_ipaddress": "address",
-	"floating_ip": "address", "addresses": "address", "iface": "interface", "nic": "interface", "device": "interface",
-	"dev": "interface", "cluster": "group", "virtual_router_id": "group", "vrid": "group", "router_id": "id",
-	"node_id": "id", "prio": "priority", "rank": "priority", "weight": "priority", "nopreempt": "preempt",
-	"interval": "heartbeat", "advert_int": "heartbeat", "mcast": "multicast", "mcast_group": "multicast",
-	"port": "multicast", "nodes": "peers", "boards": "peers", "members": "peers", "unicast_peer": "peers",
-	"key": "key_file", "secret": "key_file", "password": "key_file", "passphrase": "key_file", "auth_pass": "key_file",
-	"psk": "key_file", "auth": "key_file", "gpio": "led", "pin": "led", "light": "led", "hostname": "name",
-	"failure_detector": "detector", "suspicion": "detector", "unicast": "fanout", "delivery": "fanout", "importance": "score_from",
-	"measure": "score_from", "score": "score_from", "script": "score_command", "command": "score_command", "score_script": "score_command",
-	"checks": "check", "track_process": "check", "health_check": "check", "healthcheck": "check", "measure_command": "score_command", "track_script": "score_command", "host_name": "name", "log": "log_level", "loglevel": "log_level", "verbosity": "log_level",
-	"listen": "page_listen", "bind": "page_listen", "page": "page_listen", "page_port": "page_listen", "hosts": "page_hosts", "page_host": "page_hosts",
-}
 
 const keyHasItsOwnFile = "the group's key has a file of its own, which key_file names; `topdog init` makes one"
 
@@ -39,49 +22,49 @@ func normal(key string) string {
 
 // meansSecret reports whether a key is called like one that holds a secret.
 // key_file itself holds a path, which is no secret.
-func meansSecret(key string) bool {
-	key = normal(key)
-	return key != "key_file" && otherNames[key] == "key_file"
+func meansSecret(key string) bool { return aliasOf(key) == "key_file" }
+
+// aliasOf returns the key of topdog that other programs call name, or "".
+func aliasOf(name string) string {
+	for _, k := range settings(new(Config)) {
+		if slices.Contains(strings.Fields(k.aliases), normal(name)) {
+			return k.name
+		}
+	}
+	return ""
 }
 
 // knownAs returns the key of topdog that was probably meant by name, or "".
 func knownAs(name string) string {
-	name = normal(name)
-	if key, ok := otherNames[name]; ok {
-		return key
-	}
-	return nearest(name, Keys())
+	return cmp.Or(aliasOf(name), nearest(normal(name), Keys()))
 }
 
-func (r *reading) unknownKey(name string, at span) {
-	message := "unknown key " + quoted(name)
-	if first, _, dotted := strings.Cut(name, "."); dotted && r.field(first) != nil {
-		f := r.field(first)
-		r.refused[f.key] = true
-		r.report(at, message, "this key has no parts: write "+f.key+" = "+f.example)
+// unknownKey reports a key that the configuration does not have.
+func (r *reading) unknownKey(e entry) {
+	message := "unknown key " + quoted(e.key)
+	first, _, dotted := strings.Cut(e.key, ".")
+	if k := find(r.top.settings, first); dotted && k != nil {
+		r.top.bad[k.name] = true
+		r.report(e.at, message, "this key has no parts: write "+k.name+" = "+k.example)
 		return
 	}
-	if checkFieldNamed(name) != nil && otherNames[name] == "" {
-		r.report(at, message, "it is a key of a check: write [["+checkKey+"]] on the line above it")
-		return
-	}
-	meant := knownAs(name)
-	if meant == "" {
-		hint := ""
-		if !r.keysListed { // once is enough
-			hint = "the keys are " + strings.Join(Keys(), ", ")
-			r.keysListed = true
-		}
-		r.report(at, message, hint)
-		return
-	}
-	// Whoever wrote vip = "…" need not also be told that address is missing.
-	r.refused[meant] = true
+	meant := knownAs(e.key)
 	hint := "did you mean " + meant + "?"
-	if meansSecret(name) {
+	switch {
+	case find(checkSettings(new(check.Check)), e.key) != nil && aliasOf(e.key) == "":
+		hint = "it is a key of a check: write [[" + checkKey + "]] on the line above it"
+	case meansSecret(e.key):
 		hint = keyHasItsOwnFile
+		r.top.bad[meant] = true
+	case meant != "":
+		r.top.bad[meant] = true // whoever wrote vip = "…" need not also be told that address is missing
+	case r.keysListed: // once is enough
+		hint = ""
+	default:
+		hint = "the keys are " + strings.Join(Keys(), ", ")
+		r.keysListed = true
 	}
-	r.report(at, message, hint)
+	r.report(e.at, message, hint)
 }
 
 // nearest returns the word that text is a misspelling of, or "": at most one
@@ -152,31 +135,31 @@ func distance(a, b string) int {
 
 // rewrite says how a value that has the wrong form, or no quotes, should be
 // written. It only offers what would be accepted.
-func (r *reading) rewrite(f *field, text string) string {
+func (s *section) rewrite(k *setting, text string) string {
 	candidates := []string{text, truth(text)}
 	if _, err := strconv.ParseUint(text, 10, 32); err == nil {
 		candidates = append(candidates, "GPIO"+text, text+"ms", ":"+text) // a pin, a duration, a port
 	}
 	for _, candidate := range candidates {
-		if candidate != "" && r.fits(f, candidate) {
-			literal := Quote(candidate)
-			if f.form&takesText == 0 {
-				literal = candidate
+		if s == s.top && candidate != "" && s.fits(k, candidate) {
+			if k.takes&aText != 0 {
+				candidate = Quote(candidate)
 			}
-			return "write " + f.key + " = " + literal
+			return "write " + k.name + " = " + candidate
 		}
 	}
-	return "write for example " + f.key + " = " + f.example
+	return "write for example " + k.name + " = " + k.example
 }
 
 // fits reports whether text alone would be accepted as the value of a key.
-func (r *reading) fits(f *field, text string) bool {
-	if f.form&takesBool != 0 {
-		return text == "true" || text == "false"
-	}
+func (r *reading) fits(k *setting, text string) bool {
 	scratch := defaults(r.host)
 	scratch.file = r.file
-	if f.set(scratch, text) != nil {
+	same := find(settings(scratch), k.name)
+	switch {
+	case same.takes == aBool:
+		return text == "true" || text == "false"
+	case same.set == nil || same.set(value{text: text}) != nil:
 		return false
 	}
 	return scratch.Patience == 0 || election.CheckPatience(scratch.Patience, scratch.Interval) == nil
@@ -194,95 +177,79 @@ func truth(text string) string {
 	}
 }
 
-// syntaxError reports where the file stops being TOML. The most common reasons
+// reportSyntax reports where the file stops being TOML. The most common reasons
 // (no quotes, a colon) get their own words, the others those of go-toml.
-func (r *reading) syntaxError(p *unstable.Parser, err error) {
-	var at span
-	message := err.Error()
-	var syntax *unstable.ParserError
-	if errors.As(err, &syntax) {
-		raw := p.Range(syntax.Highlight)
-		at = span{int(raw.Offset), int(raw.Length)}
-		message = syntax.Message
-	}
-	// Some errors are found at the end of a line or file; the mark belongs on
-	// the last character before it.
-	at.offset = max(0, min(at.offset, len(r.data)-1))
-	at.length = max(0, min(at.length, len(r.data)-at.offset))
-
-	if message, hint, place := r.commonMistake(at.offset); message != "" {
-		r.report(place, message, hint)
+func (r *reading) reportSyntax() {
+	if r.reportCommonMistake() {
 		return
 	}
-	message, hint := inPlainWords(message)
-	r.report(at, message, hint)
+	message, hint := inPlainWords(r.bad.message)
+	r.report(r.bad.at, message, hint)
 }
 
-// commonMistake recognizes `key = value` without quotes and `key: value`.
-func (r *reading) commonMistake(offset int) (message, hint string, at span) {
-	line, start := lineAround(r.data, offset)
+// reportCommonMistake recognizes `key = value` without quotes and `key: value`.
+func (r *reading) reportCommonMistake() (recognized bool) {
+	line, start := r.lineAround(r.bad.at.offset)
 	i := strings.IndexAny(line, "=:")
 	if i < 0 || strings.HasPrefix(strings.TrimSpace(line), "#") {
-		return "", "", span{}
+		return false
 	}
 	key := strings.TrimSpace(line[:i])
-	f := r.field(normal(key))
+	k := find(r.top.settings, normal(key))
 	rest := line[i+1:]
 	text, _, _ := strings.Cut(rest, "#")
 	text = strings.TrimSpace(text)
-	valueStart := start + i + 1 + len(rest) - len(strings.TrimLeftFunc(rest, unicode.IsSpace))
-	value := span{valueStart, len(text)}
-
+	separator := span{start + i, 1}
+	value := span{start + i + 1 + len(rest) - len(strings.TrimLeftFunc(rest, unicode.IsSpace)), len(text)}
+	rewritten := func(otherwise string) string {
+		if k == nil {
+			return otherwise
+		}
+		return r.top.rewrite(k, strings.Trim(text, `"'“”„‘’«»`))
+	}
 	switch {
 	case line[i] == ':':
-		hint = "write key = value"
-		if f != nil {
-			hint = r.rewrite(f, unquote(text))
-		}
-		return "a key and its value are separated by =, not by :", hint, span{start + i, 1}
+		r.report(separator, "a key and its value are separated by =, not by :", rewritten("write key = value"))
 	case text == "":
-		if f != nil {
-			hint = "write " + f.key + " = " + f.example + ", or delete the line"
+		hint := ""
+		if k != nil {
+			hint = "write " + k.name + " = " + k.example + ", or delete the line"
 		}
-		return quoted(key) + " has no value", hint, span{start + i, 1}
+		r.report(separator, quoted(key)+" has no value", hint)
 	case strings.ContainsAny(text, "“”„‘’«»"):
-		if f != nil {
-			hint = r.rewrite(f, unquote(text))
-		}
-		return `quotes must be straight ("), not typographic`, hint, value
-	case f == nil && meansSecret(key) && isBare(text):
-		return "unknown key " + quoted(key), keyHasItsOwnFile, span{start + strings.Index(line, key), len(key)}
-	case isBare(text):
-		message, hint = r.bareValue(f, key, text)
-		return message, hint, value
+		r.report(value, `quotes must be straight ("), not typographic`, rewritten(""))
+	case !isBare(text):
+		return false
+	case k == nil && meansSecret(key):
+		r.report(span{start + strings.Index(line, key), len(key)}, "unknown key "+quoted(key), keyHasItsOwnFile)
+	default:
+		return r.reportBareValue(k, key, text, value)
 	}
-	return "", "", span{}
+	return true
 }
 
 // isBare reports whether a value has no quotes or brackets around it.
 func isBare(text string) bool { return !strings.ContainsAny(text[:1], `"'[{`) }
 
-// bareValue says what is wrong with a value that is not in quotes; nothing if it needs
-// none. f is the field of key, if there is one.
-func (r *reading) bareValue(f *field, key, text string) (message, hint string) {
+// reportBareValue says what is wrong with a value that is not in quotes, if it needs
+// some. k is the setting of key, if there is one.
+func (r *reading) reportBareValue(k *setting, key, text string, at span) (reported bool) {
+	message, hint := "this is neither a number nor true or false, and not text in quotes", `write it in quotes: "…"`
 	switch {
-	case f == nil:
-		hint = `write it in quotes: "…"`
+	case k == nil:
 		if meant := knownAs(key); meant != "" {
 			hint = "did you mean " + meant + "? " + hint
 		}
-		return "this is neither a number nor true or false, and not text in quotes", hint
-	case f.form&takesText == 0 && r.fits(f, strings.Fields(text)[0]):
-		return "", "" // the value is right, so what follows it is wrong
-	case f.form&takesText != 0:
-		return f.key + ": text must be in quotes", r.rewrite(f, text)
+	case k.takes&aText == 0 && r.fits(k, strings.Fields(text)[0]):
+		return false // the value is right, so what follows it is wrong
+	case k.takes&aText != 0:
+		message, hint = k.name+": text must be in quotes", r.top.rewrite(k, text)
 	default:
-		return f.key + ": this must be " + f.form.inWords(), r.rewrite(f, text)
+		message, hint = k.name+": this must be "+k.takes.required(), r.top.rewrite(k, text)
 	}
+	r.report(at, message, hint)
+	return true
 }
-
-// unquote takes whatever quotes there are off a text.
-func unquote(text string) string { return strings.Trim(text, `"'“”„‘’«»`) }
 
 // inPlainWords replaces the library's words where they speak of grammar.
 func inPlainWords(message string) (plain, hint string) {

@@ -3,8 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
-	"math/bits"
-	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,167 +15,16 @@ import (
 	"topdog/election"
 	"topdog/gpio"
 	"topdog/internal/health"
-	"topdog/netio"
 	"topdog/wire"
 )
 
-// Address is a floating address. The prefix length is optional: usually it is
-// that of the subnet in which the address is found.
-type Address struct {
-	IP   netip.Addr
-	Bits int // 1 to 32, or FromSubnet
-}
+// logLevels are the levels of logrus without fatal and panic, which would hide errors, by the names
+// that journals and people use.
+var logLevels = []string{"error", "warn", "info", "debug", "trace"}
 
-// FromSubnet as Address.Bits means: take the prefix length of the interface's
-// subnet that contains the address.
-const FromSubnet = 0
-
-// String returns the address as it is written in a file.
-func (a Address) String() string {
-	if a.Bits == FromSubnet {
-		return a.IP.String()
-	}
-	return a.IP.String() + "/" + strconv.Itoa(a.Bits)
-}
-
-// ParseAddress reads "192.168.1.250" or "192.168.1.250/24".
-func ParseAddress(text string) (Address, error) {
-	const example = `write an unused address of the network, for example "192.168.1.250" or "192.168.1.250/24"`
-	host, length, hasLength := strings.Cut(text, "/")
-	ip, err := parseIPv4(host, example)
-	if err != nil {
-		return Address{}, err
-	}
-	if err := netio.CheckFloating(ip); err != nil {
-		return Address{}, refuse(example, "%v", err)
-	}
-	if !hasLength {
-		return Address{ip, FromSubnet}, nil
-	}
-	size, err := strconv.Atoi(length)
-	if err != nil || size < 1 || size > 32 || length != strconv.Itoa(size) {
-		hint := "write a prefix length from 1 to 32, or leave it out: then it is that of the subnet"
-		if ones := prefixLength(length); ones > 0 {
-			hint = "write the netmask as a prefix length: " + Quote(host+"/"+strconv.Itoa(ones))
-		}
-		return Address{}, refuse(hint, "%s is not a prefix length", quoted("/"+length))
-	}
-	// RFC 3021 gives /31 no network and broadcast address; /32 has one address.
-	if size < 31 {
-		hostPart := uint32(1)<<(32-size) - 1
-		switch uint32(wire.IDFromAddr(ip)) & hostPart {
-		case 0:
-			return Address{}, refuse(example, "%s is the address of the network itself", text)
-		case hostPart:
-			return Address{}, refuse(example, "%s is the broadcast address of its network", text)
-		}
-	}
-	return Address{ip, size}, nil
-}
-
-// prefixLength returns 24 for the netmask "255.255.255.0", and 0 for anything
-// that is no netmask.
-func prefixLength(mask string) int {
-	ip, err := netip.ParseAddr(mask)
-	if err != nil || !ip.Is4() {
-		return 0
-	}
-	hostPart := ^uint32(wire.IDFromAddr(ip))
-	if hostPart&(hostPart+1) != 0 { // not of the form 0…01…1
-		return 0
-	}
-	return bits.LeadingZeros32(hostPart)
-}
-
-// parseIPv4 reads a unicast IPv4 address and says precisely why it cannot.
-func parseIPv4(text, example string) (netip.Addr, error) {
-	ip, err := netip.ParseAddr(text)
-	switch {
-	case err != nil:
-		if _, portErr := netip.ParseAddrPort(text); portErr == nil {
-			return ip, refuse(example, "%s has a port, only the address belongs here", quoted(text))
-		}
-		if strings.TrimSpace(text) != text {
-			return ip, refuse(example, "there is a space in %s", quoted(text))
-		}
-		if plain := withoutLeadingZeros(text); plain != text {
-			return ip, refuse("write "+Quote(plain), "%s has leading zeros, which some programs read as octal", quoted(text))
-		}
-		return ip, refuse(example, "%s is not an IPv4 address", quoted(text))
-	case !ip.Is4():
-		return ip, refuse(example, "%s is an IPv6 address; topdog holds IPv4 addresses", quoted(text))
-	case ip.As4()[0] == 0:
-		return ip, refuse(example, "%s names no host (RFC 1122: 0.0.0.0/8 is \"this network\")", text)
-	case ip.IsMulticast():
-		return ip, refuse(example, "%s is a multicast address", text)
-	case ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return ip, refuse(example, "%s is the broadcast address", text)
-	}
-	return ip, nil
-}
-
-// withoutLeadingZeros returns the IPv4 address that was probably meant by
-// something like 192.168.001.250, or text itself.
-func withoutLeadingZeros(text string) string {
-	parts := strings.Split(text, ".")
-	for i, part := range parts {
-		n, err := strconv.ParseUint(part, 10, 8)
-		if err != nil {
-			return text
-		}
-		parts[i] = strconv.FormatUint(n, 10)
-	}
-	if len(parts) != 4 {
-		return text
-	}
-	return strings.Join(parts, ".")
-}
-
-// autoID as id means the board's own IPv4 address on the group's interface, which is
-// unique on a LAN by construction.
-const autoID = "auto"
-
-// parseID reads a number, a dotted IPv4 address, or autoID, which is wire.Nobody.
-func parseID(text string) (wire.ID, error) {
-	const example = `write a number from 1 to 4294967295 such as id = 3, an address such as id = "192.168.1.3", or id = "auto"`
-	if text == autoID {
-		return wire.Nobody, nil
-	}
-	if strings.Contains(text, ".") {
-		ip, err := parseIPv4(text, example)
-		if err != nil {
-			return wire.Nobody, err
-		}
-		return wire.IDFromAddr(ip), nil
-	}
-	n, err := strconv.ParseUint(text, 10, 32)
-	switch {
-	case text == "0":
-		return wire.Nobody, refuse(example, "0 is nobody's id")
-	case err != nil:
-		return wire.Nobody, refuse(example, "%s is not an id", quoted(text))
-	}
-	return wire.ID(n), nil
-}
-
-// logLevels are the levels of logrus without fatal and panic, which would hide
-// errors, by the names that journals and people use.
-var logLevels = []struct {
-	name  string
-	level logrus.Level
-}{
-	{"error", logrus.ErrorLevel}, {"warn", logrus.WarnLevel}, {"info", logrus.InfoLevel},
-	{"debug", logrus.DebugLevel}, {"trace", logrus.TraceLevel},
-}
-
-func parseLogLevel(text string) (logrus.Level, error) {
-	names := make([]string, len(logLevels))
-	for i, l := range logLevels {
-		if names[i] = l.name; text == l.name {
-			return l.level, nil
-		}
-	}
-	return 0, oneOf(text, names)
+func logLevelNamed(name string) (level logrus.Level, known bool) {
+	i := slices.Index(logLevels, name)
+	return logrus.ErrorLevel + logrus.Level(max(i, 0)), i >= 0
 }
 
 func parseLED(text string) (gpio.Spec, error) {
@@ -185,13 +33,6 @@ func parseLED(text string) (gpio.Spec, error) {
 		return spec, refuse(bad.Hint, "%s: %s", quoted(text), bad.Problem)
 	}
 	return spec, err
-}
-
-func parseKeyFile(c *Config, text string) (string, error) {
-	if text == NoKey {
-		return NoKey, nil
-	}
-	return besides(c.file, text), checkKeyFile(text)
 }
 
 func parsePriority(text string) (uint8, error) {
@@ -206,33 +47,33 @@ func parsePriority(text string) (uint8, error) {
 // auto means the duration that follows from the heartbeat.
 const auto = "auto"
 
-func parsePreemptDelay(text string) (time.Duration, error) {
-	if text == auto {
-		return 0, nil
-	}
-	example := fmt.Sprintf(`write a duration from %s to %s, or "%s"`, tomlText(election.MinPreemptDelay), tomlText(election.MaxPreemptDelay), auto)
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return 0, refuse(example, "%s is not a duration", quoted(text))
-	}
-	if err := election.CheckPreemptDelay(d); err != nil {
-		return 0, refuse(example, "%v %v", d, err)
-	}
-	return d, nil
+// parsePatience leaves the bounds to validatePatience, since the lower one depends on the heartbeat.
+func parsePatience(text string) (time.Duration, error) {
+	hint := fmt.Sprintf(`write a duration from a tenth of the heartbeat to "%v", or "%s"`, election.MaxPatience, auto)
+	return parseAutoDuration(text, hint, func(d time.Duration) error {
+		if d <= 0 { // 0 stands for auto
+			return errors.New("is not more than nothing")
+		}
+		return nil
+	})
 }
 
-// parsePatience leaves the bounds to checkPatience, since the lower one depends on the heartbeat.
-func parsePatience(text string) (time.Duration, error) {
+func parsePreemptDelay(text string) (time.Duration, error) {
+	hint := fmt.Sprintf(`write a duration from "%v" to "%v", or "%s"`, election.MinPreemptDelay, election.MaxPreemptDelay, auto)
+	return parseAutoDuration(text, hint, election.CheckPreemptDelay)
+}
+
+// parseAutoDuration reads a duration, or auto, which is 0.
+func parseAutoDuration(text, hint string, check func(time.Duration) error) (time.Duration, error) {
 	if text == auto {
 		return 0, nil
 	}
-	example := fmt.Sprintf(`write a duration from a tenth of the heartbeat to %s, or "%s"`, tomlText(election.MaxPatience), auto)
 	d, err := time.ParseDuration(text)
-	switch {
-	case err != nil:
-		return 0, refuse(example, "%s is not a duration", quoted(text))
-	case d <= 0: // 0 stands for auto
-		return 0, refuse(example, "%s is not more than nothing", text)
+	if err != nil {
+		return 0, refuse(hint, "%s is not a duration", quoted(text))
+	}
+	if err := check(d); err != nil {
+		return 0, refuse(hint, "%v %v", d, err)
 	}
 	return d, nil
 }
@@ -242,7 +83,7 @@ func parseHeartbeat(text string) (time.Duration, error) {
 		election.MinInterval, election.MaxInterval, election.DefaultInterval)
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		if _, numErr := strconv.ParseFloat(text, 64); numErr == nil {
+		if hasNoUnit(text) {
 			return 0, refuse(example, "%s has no unit", quoted(text))
 		}
 		squeezed := strings.ReplaceAll(strings.ToLower(text), " ", "")
@@ -253,7 +94,7 @@ func parseHeartbeat(text string) (time.Duration, error) {
 	}
 	if err := election.CheckInterval(d); err != nil {
 		if near := d.Round(time.Millisecond); election.CheckInterval(near) == nil {
-			example = "write heartbeat = " + tomlText(near)
+			example = "write heartbeat = " + literal(near)
 		}
 		return 0, refuse(example, "%s %v", text, err)
 	}
@@ -262,24 +103,31 @@ func parseHeartbeat(text string) (time.Duration, error) {
 
 // parseStartGrace allows none: then checks are never called starting.
 func parseStartGrace(text string) (time.Duration, error) {
-	return parseBetween(text, "start_grace", 0, health.MaxStartGrace, health.DefaultStartGrace)
+	return between("start_grace", 0, health.MaxStartGrace, health.DefaultStartGrace)(text)
 }
 
-// parseBetween reads a duration from least to most.
-func parseBetween(text, key string, least, most, example time.Duration) (time.Duration, error) {
+// between returns a function that reads the duration of a key, from least to most.
+func between(key string, least, most, example time.Duration) func(text string) (time.Duration, error) {
 	hint := fmt.Sprintf("write a duration from %q to %q, for example %s = %q", short(least), short(most), key, short(example))
-	d, err := time.ParseDuration(text)
-	switch _, noUnit := strconv.ParseFloat(text, 64); {
-	case noUnit == nil:
-		return 0, refuse(hint, "%s has no unit", quoted(text))
-	case err != nil:
-		return 0, refuse(hint, "%s is not a duration", quoted(text))
-	case d < least:
-		return 0, refuse(hint, "%s is less than %s", text, short(least))
-	case d > most:
-		return 0, refuse(hint, "%s is more than %s", text, short(most))
+	return func(text string) (time.Duration, error) {
+		d, err := time.ParseDuration(text)
+		switch {
+		case hasNoUnit(text):
+			return 0, refuse(hint, "%s has no unit", quoted(text))
+		case err != nil:
+			return 0, refuse(hint, "%s is not a duration", quoted(text))
+		case d < least:
+			return 0, refuse(hint, "%s is less than %s", text, short(least))
+		case d > most:
+			return 0, refuse(hint, "%s is more than %s", text, short(most))
+		}
+		return d, nil
 	}
-	return d, nil
+}
+
+func hasNoUnit(text string) bool {
+	_, err := strconv.ParseFloat(text, 64)
+	return err == nil
 }
 
 // short writes a duration without the units of which there are none.
@@ -292,21 +140,6 @@ func short(d time.Duration) string {
 		return hours + "h"
 	}
 	return text
-}
-
-func parseMulticast(text string) (netip.AddrPort, error) {
-	const example = `write an IPv4 multicast address and a UDP port, for example multicast = "224.0.0.254:9254"`
-	ap, err := netip.ParseAddrPort(text)
-	if err != nil {
-		if ip, ipErr := netip.ParseAddr(text); ipErr == nil && ip.Is4() && ip.IsMulticast() {
-			return ap, refuse("write multicast = "+Quote(text+":9254"), "%s has no port", quoted(text))
-		}
-		return ap, refuse(example, "%s is not an address and port", quoted(text))
-	}
-	if err := netio.CheckGroup(ap); err != nil {
-		return ap, refuse(example, "%v", err)
-	}
-	return ap, nil
 }
 
 // checkGroup wants ASCII: the group's name is hashed into every packet, and two
@@ -382,10 +215,10 @@ func checkPath(text, hint string) error {
 	return nil
 }
 
-// checkProgram refuses what a shell would have to take apart: topdog starts the
-// program itself, so that no name and no argument can mean anything else.
+// checkProgram looks at the value of key, of which example is one. topdog starts the program itself, so
+// that no name and no argument can mean anything else; what a shell would have to take apart is refused.
 func checkProgram(key, text, example string) error {
-	hint := "write the program with its whole path, for example " + key + " = " + Quote(example)
+	hint := "write the program with its whole path, for example " + key + " = " + example
 	if err := checkPath(text, hint); err != nil {
 		return err
 	}
@@ -394,7 +227,7 @@ func checkProgram(key, text, example string) error {
 	case !strings.HasPrefix(text, "/"):
 		return refuse(hint, "%s is not an absolute path", quoted(text))
 	case len(words) > 1:
-		return refuse("write "+key+" = "+tomlList(words), "%s contains a space, and there is no shell that would split it", quoted(text))
+		return refuse("write "+key+" = "+literal(words), "%s contains a space, and there is no shell that would split it", quoted(text))
 	case words[0] != text:
 		return refuse(hint, "%s begins or ends with a space, which nobody sees", quoted(text))
 	}
@@ -418,32 +251,27 @@ func checkSocket(text string) error {
 	return nil
 }
 
-func checkKeyFile(text string) error {
+// parseKeyFile makes the path absolute.
+func (c *Config) parseKeyFile(text string) (string, error) {
 	const hint = `write the path of the key file, for example key_file = "/etc/topdog/key", or key_file = "none" to run without authentication`
+	if text == NoKey {
+		return NoKey, nil
+	}
 	if _, bad := decodeHexKey(text); bad == nil {
-		return refuse("put the key into a file that only root can read, and its path here; "+
+		return "", refuse("put the key into a file that only root can read, and its path here; "+
 			"then make a new key: this one has been in a file that others may read", "this is a key, not the path of one")
 	}
-	return checkPath(text, hint)
+	return besides(c.file, text), checkPath(text, hint)
 }
 
 // oneOf checks a value that must be a word of a list.
 func oneOf(text string, words []string) error {
-	for _, w := range words {
-		if text == w {
-			return nil
-		}
+	if slices.Contains(words, text) {
+		return nil
 	}
+	hint := ""
 	if near := nearest(text, words); near != "" {
-		return refuse("did you mean "+Quote(near)+"?", "%s is not one of %s", quoted(text), listed(words))
+		hint = "did you mean " + Quote(near) + "?"
 	}
-	return refuse("", "%s is not one of %s", quoted(text), listed(words))
-}
-
-func listed(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = Quote(w)
-	}
-	return strings.Join(quoted, ", ")
+	return refuse(hint, "%s is not one of %s", quoted(text), strings.Trim(literal(words), "[]"))
 }

@@ -192,7 +192,7 @@ type Patience struct {
 	GraceNs        int64  `json:"grace_ns"`         // a leader may be so late
 	DefaultGraceNs int64  `json:"default_grace_ns"` // as long as nothing was learned
 	LimitNs        int64  `json:"limit_ns"`         // the longest that may be learned
-	Learned        string `json:"learned"`          // how: an identifier of election.LessonKind
+	Learned        string `json:"learned"`          // how: an identifier of silence.LessonKind
 	LearnedText    string `json:"learned_text"`     // the same for people; "" if nothing was
 	Board          string `json:"board"`            // id of the board that was late, has asked for more or has announced it; "" if nothing was learned
 	LateNs         int64  `json:"late_ns"`          // by how much it was late; 0 if this board has not measured that

@@ -24,7 +24,7 @@ const (
 	sampleInterval = 200 * time.Millisecond
 	// changeInterval is how often an address is changed, to see how long the kernel takes.
 	changeInterval = 20 * time.Millisecond
-	// lateMost is how late a board may be: half of the grace of the default heartbeat (election.DefaultGrace), since both
+	// lateMost is how late a board may be: half of the grace of the default heartbeat (silence.DefaultGrace), since both
 	// the leader and who waits for it may be.
 	lateMost = 5 * time.Millisecond
 	// testLateMost is how late the test itself may be, whose priority is that of the machine's other work. It bounds

@@ -1,0 +1,369 @@
+package config
+
+import (
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"topdog/election"
+	"topdog/netio"
+	"topdog/wire"
+)
+
+// Address is a floating address. The prefix length is optional: usually it is
+// that of the subnet in which the address is found.
+type Address struct {
+	IP   netip.Addr
+	Bits int // 1 to 32, or FromSubnet
+}
+
+// FromSubnet as Address.Bits means: take the prefix length of the interface's
+// subnet that contains the address.
+const FromSubnet = 0
+
+// String returns the address as it is written in a file.
+func (a Address) String() string {
+	if a.Bits == FromSubnet {
+		return a.IP.String()
+	}
+	return a.IP.String() + "/" + strconv.Itoa(a.Bits)
+}
+
+// ParseAddress reads "192.168.1.250" or "192.168.1.250/24".
+func ParseAddress(text string) (Address, error) {
+	const example = `write an unused address of the network, for example "192.168.1.250" or "192.168.1.250/24"`
+	host, length, hasLength := strings.Cut(text, "/")
+	ip, err := parseIPv4(host, example)
+	if err != nil {
+		return Address{}, err
+	}
+	if err := netio.CheckFloating(ip); err != nil {
+		return Address{}, refuse(example, "%v", err)
+	}
+	if !hasLength {
+		return Address{ip, FromSubnet}, nil
+	}
+	size, err := strconv.Atoi(length)
+	if err != nil || size < 1 || size > 32 || length != strconv.Itoa(size) {
+		hint := "write a prefix length from 1 to 32, or leave it out: then it is that of the subnet"
+		if ones := prefixLength(length); ones > 0 {
+			hint = "write the netmask as a prefix length: " + Quote(host+"/"+strconv.Itoa(ones))
+		}
+		return Address{}, refuse(hint, "%s is not a prefix length", quoted("/"+length))
+	}
+	// RFC 3021 gives /31 no network and broadcast address; /32 has one address.
+	if size < 31 {
+		hostPart := uint32(1)<<(32-size) - 1
+		switch uint32(wire.IDFromAddr(ip)) & hostPart {
+		case 0:
+			return Address{}, refuse(example, "%s is the address of the network itself", text)
+		case hostPart:
+			return Address{}, refuse(example, "%s is the broadcast address of its network", text)
+		}
+	}
+	return Address{ip, size}, nil
+}
+
+// prefixLength returns 24 for the netmask "255.255.255.0", and 0 for anything
+// that is no netmask.
+func prefixLength(mask string) int {
+	ip, err := netip.ParseAddr(mask)
+	if err != nil || !ip.Is4() {
+		return 0
+	}
+	hostPart := ^uint32(wire.IDFromAddr(ip))
+	if hostPart&(hostPart+1) != 0 { // not of the form 0…01…1
+		return 0
+	}
+	return bits.LeadingZeros32(hostPart)
+}
+
+// parseIPv4 reads a unicast IPv4 address and says precisely why it cannot.
+func parseIPv4(text, example string) (netip.Addr, error) {
+	ip, err := netip.ParseAddr(text)
+	switch {
+	case err != nil:
+		if _, portErr := netip.ParseAddrPort(text); portErr == nil {
+			return ip, refuse(example, "%s has a port, only the address belongs here", quoted(text))
+		}
+		if strings.TrimSpace(text) != text {
+			return ip, refuse(example, "there is a space in %s", quoted(text))
+		}
+		if plain := withoutLeadingZeros(text); plain != text {
+			return ip, refuse("write "+Quote(plain), "%s has leading zeros, which some programs read as octal", quoted(text))
+		}
+		return ip, refuse(example, "%s is not an IPv4 address", quoted(text))
+	case !ip.Is4():
+		return ip, refuse(example, "%s is an IPv6 address; topdog holds IPv4 addresses", quoted(text))
+	case ip.As4()[0] == 0:
+		return ip, refuse(example, "%s names no host (RFC 1122: 0.0.0.0/8 is \"this network\")", text)
+	case ip.IsMulticast():
+		return ip, refuse(example, "%s is a multicast address", text)
+	case ip == limitedBroadcast:
+		return ip, refuse(example, "%s is the broadcast address", text)
+	}
+	return ip, nil
+}
+
+// limitedBroadcast is the broadcast address of whatever network one is in (RFC 919).
+var limitedBroadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
+// withoutLeadingZeros returns the IPv4 address that was probably meant by
+// something like 192.168.001.250, or text itself.
+func withoutLeadingZeros(text string) string {
+	parts := strings.Split(text, ".")
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 8)
+		if err != nil {
+			return text
+		}
+		parts[i] = strconv.FormatUint(n, 10)
+	}
+	if len(parts) != 4 {
+		return text
+	}
+	return strings.Join(parts, ".")
+}
+
+// autoID as id means the board's own IPv4 address on the group's interface, which is
+// unique on a LAN by construction.
+const autoID = "auto"
+
+// parseID reads a number, a dotted IPv4 address, or autoID, which is wire.Nobody.
+func parseID(text string) (wire.ID, error) {
+	const example = `write a number from 1 to 4294967295 such as id = 3, an address such as id = "192.168.1.3", or id = "auto"`
+	if text == autoID {
+		return wire.Nobody, nil
+	}
+	if strings.Contains(text, ".") {
+		ip, err := parseIPv4(text, example)
+		if err != nil {
+			return wire.Nobody, err
+		}
+		return wire.IDFromAddr(ip), nil
+	}
+	n, err := strconv.ParseUint(text, 10, 32)
+	switch {
+	case text == "0":
+		return wire.Nobody, refuse(example, "0 is nobody's id")
+	case err != nil:
+		return wire.Nobody, refuse(example, "%s is not an id", quoted(text))
+	}
+	return wire.ID(n), nil
+}
+
+// parsePeer reads the own address of another board.
+func parsePeer(text string) (netip.Addr, error) {
+	const example = `write the own address of another board, for example "192.168.1.11"`
+	if host, _, found := strings.Cut(text, "/"); found {
+		if _, err := netip.ParseAddr(host); err == nil {
+			return netip.Addr{}, refuse("write "+Quote(host), "%s has a prefix length, only the address belongs here", quoted(text))
+		}
+	}
+	ip, err := parseIPv4(text, example)
+	if err == nil && ip.IsLoopback() {
+		return ip, refuse(example, "%s is a loopback address, which is no other board's", ip)
+	}
+	return ip, err
+}
+
+// voters completes the setting of the voters' ids. A voter must have one that all boards know, so none
+// can be "auto".
+func voters(c *Config, k setting) setting {
+	k.max = MaxVoters
+	k = text(&c.Voters, func(text string) ([]wire.ID, error) {
+		id, err := parseID(text)
+		if err != nil || id == wire.Nobody {
+			return nil, refuse(`write the id of a voter: its own address, for example "192.168.1.11", or the number that it has as its id`,
+				"%s is not the id of a voter", quoted(text))
+		}
+		all := append(c.Voters, id)
+		if err := election.CheckVoters(all); err != nil {
+			return nil, refuse("delete one of the two: a voter has one vote", "the list %v", err)
+		}
+		return all, nil
+	}, k)
+	return k.only(aText | aNumber | aList)
+}
+
+// Witness says which hosts of the LAN are asked whether anything arrives on this board's
+// port. They are asked by ARP, and only while there is a doubt.
+type Witness struct {
+	Gateway bool         // the default gateway, if it is on the group's interface
+	Addrs   []netip.Addr // or these hosts; with neither, nobody is asked
+}
+
+// MaxWitnesses is how many hosts may be listed. One that answers is enough.
+const MaxWitnesses = 4
+
+// The words that witness takes instead of addresses.
+const (
+	autoWitness = "auto"
+	noWitness   = "none"
+)
+
+// String returns the witnesses as they are written in a file, without quotation marks.
+func (w Witness) String() string {
+	switch {
+	case w.Gateway:
+		return autoWitness
+	case len(w.Addrs) == 0:
+		return noWitness
+	}
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(w.Addrs), "[]"), " ", ", ")
+}
+
+// witnesses completes the setting of the witnesses: addresses, or one of the words alone.
+func witnesses(c *Config, k setting) setting {
+	const example = `write witness = "auto", witness = "none", or the address of a host that is always on, for example witness = "192.168.1.1"`
+	k.max = MaxWitnesses
+	first := true
+	k = text(&c.Witness, func(text string) (Witness, error) {
+		w := c.Witness
+		isWord := text == autoWitness || text == noWitness
+		if !first && (isWord || len(w.Addrs) == 0) {
+			return w, refuse(example, "%s and %s stand alone", Quote(autoWitness), Quote(noWitness))
+		}
+		if isWord {
+			first = false
+			return Witness{Gateway: text == autoWitness}, nil
+		}
+		ip, err := parseIPv4(text, example)
+		switch {
+		case err != nil:
+			return w, err
+		case ip.IsLoopback():
+			return w, refuse(example, "%s is a loopback address, which proves nothing of the network", ip)
+		case slices.Contains(w.Addrs, ip):
+			return w, refuse("delete one of the two", "%s is listed twice", ip)
+		}
+		first = false
+		return Witness{Addrs: append(slices.Clone(w.Addrs), ip)}, nil
+	}, k)
+	return k.only(aText | aList)
+}
+
+// Listen is where `topdog page` listens: a TCP port, of one address of this board or of all.
+type Listen struct {
+	Addr netip.Addr // the zero value: all addresses, of IPv4 and of IPv6
+	Port uint16     // never 0, with which nobody would know the port
+}
+
+// defaultListen has the number of the boards' UDP port, which TCP does not use.
+var defaultListen = Listen{Port: 9254}
+
+// String returns it as it is written in a file, and as net.Listen takes it.
+func (l Listen) String() string {
+	if !l.Addr.IsValid() {
+		return ":" + strconv.Itoa(int(l.Port))
+	}
+	return netip.AddrPortFrom(l.Addr, l.Port).String()
+}
+
+// ParseListen reads ":9254", "192.168.1.11:9254" or "[::]:9254".
+func ParseListen(text string) (Listen, error) {
+	const example = `write a TCP port of all addresses, for example ":9254", or of one, for example "192.168.1.11:9254" or "[::1]:9254"`
+	colon := strings.LastIndexByte(text, ':')
+	if _, err := netip.ParseAddr(text); colon < 0 || err == nil || strings.HasSuffix(text, "]") {
+		if port, err := parsePort(text); err == nil {
+			return Listen{}, refuse("write "+Quote(Listen{Port: port}.String()), "%s has no colon in front of the port", quoted(text))
+		}
+		return Listen{}, refuse(example, "%s has no port", quoted(text))
+	}
+	port, err := parsePort(text[colon+1:])
+	if err != nil {
+		return Listen{}, refuse(example, "%v", err)
+	}
+	if colon == 0 {
+		return Listen{Port: port}, nil
+	}
+	ap, err := netip.ParseAddrPort(text)
+	if err != nil {
+		return Listen{}, refuse(example, "%s is not an address", quoted(text[:colon]))
+	}
+	l := Listen{ap.Addr().Unmap(), port}
+	switch addr := l.Addr; {
+	case addr.IsMulticast(), addr == limitedBroadcast:
+		return Listen{}, refuse(example, "%s is no address of a board", addr)
+	case addr.IsLinkLocalUnicast(), addr.Zone() != "":
+		return Listen{}, refuse("write "+Quote(Listen{Port: port}.String())+", which is all addresses", "%s is an address of one interface", quoted(text[:colon]))
+	}
+	return l, nil
+}
+
+// parsePort reads a port, as it can be written into a browser.
+func parsePort(text string) (uint16, error) {
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || port == 0 || text != strconv.FormatUint(port, 10) {
+		return 0, fmt.Errorf("%s is not a port from 1 to 65535", quoted(text))
+	}
+	return uint16(port), nil
+}
+
+func parseMulticast(text string) (netip.AddrPort, error) {
+	const example = `write an IPv4 multicast address and a UDP port, for example multicast = "224.0.0.254:9254"`
+	ap, err := netip.ParseAddrPort(text)
+	if err != nil {
+		if ip, ipErr := netip.ParseAddr(text); ipErr == nil && ip.Is4() && ip.IsMulticast() {
+			return ap, refuse("write multicast = "+Quote(text+":9254"), "%s has no port", quoted(text))
+		}
+		return ap, refuse(example, "%s is not an address and port", quoted(text))
+	}
+	if err := netio.CheckGroup(ap); err != nil {
+		return ap, refuse(example, "%v", err)
+	}
+	return ap, nil
+}
+
+// MaxPageHosts is how many more names the page may have.
+const MaxPageHosts = 16
+
+// parsePageHost reads one name under which browsers know the page. Names have no case (RFC 4343).
+func parsePageHost(text string) (string, error) {
+	const example = `write a name of this board, for example "topdog.lan"`
+	host, port, hasPort := strings.Cut(text, ":")
+	_, portErr := parsePort(port)
+	_, addrErr := netip.ParseAddr(strings.Trim(text, "[]"))
+	switch {
+	case addrErr == nil:
+		return "", refuse("delete it: the page answers at every address of this board", "%s is an address, and not a name", quoted(text))
+	case strings.Contains(text, "/"):
+		return "", refuse(example+", without http:// and without a path", "%s is not the name of a host", quoted(text))
+	case hasPort && portErr == nil && isLabels(host):
+		return "", refuse("write "+Quote(host)+": the page is asked at its own port", "%s has a port, and only the name belongs here", quoted(text))
+	case strings.HasSuffix(text, ".") && isLabels(strings.TrimSuffix(text, ".")):
+		return "", refuse("write "+Quote(strings.TrimSuffix(text, ".")), "%s ends with a dot", quoted(text))
+	case strings.HasPrefix(text, "*"):
+		return "", refuse(fmt.Sprintf("write each of them, at most %d", MaxPageHosts), "%s stands for many names", quoted(text))
+	case !isLabels(text):
+		return "", refuse(example, "%s is not the name of a host", quoted(text))
+	}
+	return strings.ToLower(text), nil
+}
+
+// isLabels reports whether text is a name of the form of RFC 1123, section 2.1. That form has no
+// underscore, but browsers ask for such names, and some routers give them.
+func isLabels(text string) bool {
+	labels := strings.Split(text, ".")
+	return isHostName(text) && !slices.ContainsFunc(labels, func(label string) bool {
+		return label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-'
+	})
+}
+
+// isHostName reports whether text may be the name of a host. Four numbers may not: they are
+// a misspelt address.
+func isHostName(text string) bool {
+	const most = 253 // RFC 1035, section 2.3.4, as text
+	isDigit := func(r rune) bool { return '0' <= r && r <= '9' }
+	odd := func(r rune) bool { return !isLetterOrDigit(r) && !strings.ContainsRune("-_.", r) }
+	named := func(r rune) bool { return r != '.' && !isDigit(r) }
+	return len(text) <= most && strings.ContainsFunc(text, named) && !strings.ContainsFunc(text, odd)
+}
+
+// isLetterOrDigit is for names of ASCII.
+func isLetterOrDigit(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}

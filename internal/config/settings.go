@@ -1,0 +1,339 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+
+	"topdog/election"
+	"topdog/election/literature"
+	"topdog/election/silence"
+	"topdog/gpio"
+	"topdog/internal/check"
+	"topdog/netio"
+	"topdog/wire"
+)
+
+// setting is all that this package knows about one key. Reading, writing, comparing and the tests of
+// the documentation go by the tables of settings, so that a key is added in one place.
+type setting struct {
+	name    string
+	aliases string // what keepalived, corosync and common sense call it
+	example string // a value as it would be written
+	zero    string // how the zero value is written, if not as its type is
+	takes   form   // 0 if set looks at the form itself
+	max     int    // of a list: the greatest number of elements
+	filled  bool   // of a list: there must be an element
+	live    bool   // can be applied by SIGHUP, without a restart
+	page    bool   // is for `topdog page`, and nothing to the daemon
+	shared  bool   // the same on all boards of a group
+
+	parts []setting         // the keys of the table that may stand for a text; the first one is that text
+	place any               // a pointer to the value
+	set   func(value) error // checks a value, or one element of a list, and stores it
+}
+
+// settings lists the keys of a configuration in the order of the reference.
+func settings(c *Config) []setting {
+	return []setting{
+		list(&c.Addresses, ParseAddress, func(a Address) string { return a.IP.String() }, setting{
+			name: "address", example: `"192.168.1.250"`, max: MaxAddresses, filled: true, shared: true,
+			aliases: "vip vips ip virtual_ip virtual_ipaddress floating_ip addresses"}),
+		text(&c.Interface, checked(checkInterface), setting{
+			name: "interface", example: `"eth0"`, aliases: "iface nic device dev"}),
+		text(&c.Group, checked(checkGroup), setting{
+			name: "group", example: `"topdog"`, shared: true, aliases: "cluster virtual_router_id vrid"}),
+		text(&c.ID, parseID, setting{
+			name: "id", example: `"auto"`, zero: Quote(autoID), takes: aNumber, aliases: "router_id node_id"}),
+		text(&c.Priority, parsePriority, setting{
+			name: "priority", example: "100", takes: aNumber, live: true, aliases: "prio rank weight"}).only(aNumber),
+		text(&c.Preempt, strconv.ParseBool, setting{
+			name: "preempt", example: "false", live: true, aliases: "nopreempt"}).only(aBool),
+		text(&c.PreemptDelay, parsePreemptDelay, setting{
+			name: "preempt_delay", example: `"auto"`, zero: Quote(auto), live: true}),
+		text(&c.TakeInUse, strconv.ParseBool, setting{
+			name: "take_in_use", example: "false"}).only(aBool),
+		text(&c.Interval, parseHeartbeat, setting{
+			name: "heartbeat", example: `"100ms"`, shared: true, aliases: "interval advert_int"}),
+		text(&c.Patience, parsePatience, setting{
+			name: "patience", example: `"auto"`, zero: Quote(auto), shared: true}),
+		choice(&c.Algorithm, append(literature.Algorithms(), wire.AlgorithmStrict.String()), literature.AlgorithmNamed, setting{
+			name: "algorithm", shared: true}),
+		voters(c, setting{
+			name: "voters", example: `["192.168.1.11", "192.168.1.12", "192.168.1.13"]`, shared: true}),
+		choice(&c.Detector, append([]string{silence.DetectorDefault.String()}, silence.Detectors()...), silence.DetectorNamed, setting{
+			name: "detector", aliases: "failure_detector suspicion"}),
+		choice(&c.Fanout, election.Fanouts(), election.FanoutNamed, setting{
+			name: "fanout", aliases: "unicast delivery"}),
+		choice(&c.ScoreSource, election.ScoreSources(), election.ScoreSourceNamed, setting{
+			name: "score_from", shared: true, aliases: "importance measure score"}),
+		program(func(word string) { c.ScoreCommand = append(c.ScoreCommand, word) }, setting{
+			name: "score_command", example: `["/usr/local/bin/my-score", "--verbose"]`, place: &c.ScoreCommand, live: true,
+			aliases: "script command score_script measure_command track_script"}),
+		text(&c.StartGrace, parseStartGrace, setting{
+			name: "start_grace", example: `"10s"`, live: true}),
+		text(&c.Multicast, parseMulticast, setting{
+			name: "multicast", example: `"224.0.0.254:9254"`, shared: true, aliases: "mcast mcast_group port"}),
+		list(&c.Peers, parsePeer, netip.Addr.String, setting{
+			name: "peers", example: `["192.168.1.11", "192.168.1.12"]`, max: MaxPeers, live: true,
+			aliases: "nodes boards members unicast_peer"}),
+		witnesses(c, setting{
+			name: "witness", example: `"auto"`, filled: true, live: true}),
+		text(&c.KeyFile, c.parseKeyFile, setting{
+			name: "key_file", example: `"/etc/topdog/key"`, live: true,
+			aliases: "key secret password passphrase auth_pass psk auth"}),
+		text(&c.LED, parseLED, setting{
+			name: "led", example: `"ACT"`, live: true, aliases: "gpio pin light"}),
+		text(&c.Name, checked(checkName), setting{
+			name: "name", example: `"shelf-3"`, aliases: "hostname host_name"}),
+		text(&c.Socket, checked(checkSocket), setting{
+			name: "socket", example: `"/run/topdog/topdog.sock"`}),
+		choice(&c.LogLevel, logLevels, logLevelNamed, setting{
+			name: "log_level", example: `"info"`, live: true, aliases: "log loglevel verbosity"}),
+		choice(&c.Hold, netio.HoldMethodNames(), netio.HoldMethodNamed, setting{
+			name: "hold"}),
+		text(&c.PageListen, ParseListen, setting{
+			name: "page_listen", example: `":9254"`, page: true, aliases: "listen bind page page_port"}),
+		list(&c.PageHosts, parsePageHost, strings.Clone, setting{
+			name: "page_hosts", example: `["topdog.lan", "pi.example.org"]`, max: MaxPageHosts, page: true,
+			aliases: "hosts page_host"}),
+		{name: checkKey, example: `[{ unit = "nginx.service" }]`, takes: aList | aTable, place: &c.Checks, live: true,
+			aliases: "checks track_process health_check healthcheck"},
+	}
+}
+
+// text completes the setting of a text, which parse turns into the value at place.
+func text[T any](place *T, parse func(string) (T, error), k setting) setting {
+	k.takes |= aText
+	k.place = place
+	k.set = func(v value) error {
+		parsed, err := parse(v.text)
+		if err == nil {
+			*place = parsed
+		}
+		return err
+	}
+	return k
+}
+
+// only is for values that are not written as a text.
+func (k setting) only(f form) setting {
+	k.takes = f
+	return k
+}
+
+// list completes the setting of a list of texts, of which no two may have the same name.
+func list[T any](place *[]T, parse func(string) (T, error), name func(T) string, k setting) setting {
+	one := func(text string) ([]T, error) {
+		parsed, err := parse(text)
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range *place {
+			if name(other) == name(parsed) {
+				return nil, refuse("delete one of the two", "%s is listed twice", name(parsed))
+			}
+		}
+		return append(*place, parsed), nil
+	}
+	return text(place, one, k).only(aText | aList)
+}
+
+// choice completes the setting of a key that takes one of a list of words, of which the first is
+// the example.
+func choice[T any](place *T, words []string, find func(string) (T, bool), k setting) setting {
+	if k.example == "" {
+		k.example = Quote(words[0])
+	}
+	return text(place, func(word string) (T, error) {
+		v, _ := find(word)
+		return v, oneOf(word, words)
+	}, k)
+}
+
+// program completes the setting of a program and its arguments. Every word is kept, also one that is
+// refused: otherwise the word behind it would be taken for the program.
+func program(keep func(word string), k setting) setting {
+	k.takes, k.max = aText|aList, MaxWords
+	first := true
+	k.set = func(v value) error {
+		keep(v.text)
+		switch {
+		case first:
+			first = false
+			return checkProgram(k.name, v.text, k.exampleElement())
+		case strings.ContainsRune(v.text, 0):
+			return refuse("", "%s contains a NUL character, which no argument of a program can", quoted(v.text))
+		}
+		return nil
+	}
+	return k
+}
+
+// checked is for texts that are stored as they are written.
+func checked(check func(string) error) func(string) (string, error) {
+	return func(text string) (string, error) { return text, check(text) }
+}
+
+// exampleElement returns one element of the example of a list.
+func (k *setting) exampleElement() string {
+	first, _, _ := strings.Cut(strings.Trim(k.example, "[]"), ",")
+	return first
+}
+
+// literal writes the value as TOML; "" if the key should be left out.
+func (k *setting) literal() string {
+	if k.parts != nil {
+		return partsLiteral(k.parts)
+	}
+	v := reflect.ValueOf(k.place).Elem()
+	if k.zero != "" && v.IsZero() {
+		return k.zero
+	}
+	return literal(v.Interface())
+}
+
+// partsLiteral writes the parts that are set as a table, or as a text if there is only the first.
+func partsLiteral(parts []setting) string {
+	var entries []string
+	for _, k := range parts {
+		if !reflect.ValueOf(k.place).Elem().IsZero() {
+			entries = append(entries, k.name+" = "+k.literal())
+		}
+	}
+	if len(entries) == 1 {
+		return parts[0].literal()
+	}
+	return "{ " + strings.Join(entries, ", ") + " }"
+}
+
+// literal writes a value as TOML; "" for an empty text.
+func literal(v any) string {
+	switch v := v.(type) {
+	case string:
+		if v == "" {
+			return ""
+		}
+		return Quote(v)
+	case bool, uint8, int:
+		return fmt.Sprint(v)
+	case wire.ID:
+		return strconv.FormatUint(uint64(v), 10)
+	case gpio.Spec:
+		if v == gpio.Default {
+			return `"ACT"` // as everybody writes it
+		}
+		return Quote(v.String())
+	case logrus.Level:
+		return Quote(strings.TrimSuffix(v.String(), "ing")) // logrus says "warning", and journals "warn"
+	case Witness:
+		if len(v.Addrs) > 0 {
+			return literal(v.Addrs)
+		}
+		return Quote(v.String())
+	case []int:
+		return strings.ReplaceAll(fmt.Sprint(v), " ", ", ")
+	case []check.Check:
+		return checksLiteral(v)
+	case fmt.Stringer:
+		return Quote(v.String())
+	}
+	list := reflect.ValueOf(v)
+	texts := make([]string, list.Len())
+	for i := range texts {
+		texts[i] = Quote(fmt.Sprint(list.Index(i).Interface()))
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}
+
+// Quote writes text as a TOML basic string (TOML 1.0, "String").
+func Quote(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ' || r == 0x7f:
+			fmt.Fprintf(&b, `\u%04X`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// find returns the setting of a key; nil if there is none.
+func find(all []setting, name string) *setting {
+	i := slices.IndexFunc(all, func(k setting) bool { return k.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
+// named returns the setting of a key. That of a key that does not exist is empty.
+func named(key string) setting {
+	if k := find(settings(new(Config)), key); k != nil {
+		return *k
+	}
+	return setting{}
+}
+
+// Keys returns the name of every key, in the order of the reference.
+func Keys() []string { return names(settings(new(Config))) }
+
+func names(all []setting) []string {
+	keys := make([]string, len(all))
+	for i, k := range all {
+		keys[i] = k.name
+	}
+	return keys
+}
+
+// Live reports whether a running daemon can take over a new value of key, on
+// SIGHUP, without a restart. The others are part of what the boards of a group
+// agree on, or name something that is opened once.
+func Live(key string) bool { return named(key).live }
+
+// OfPage reports whether the key is for `topdog page`, which is another process than the daemon: it
+// takes a new value when it is started again.
+func OfPage(key string) bool { return named(key).page }
+
+// Shared reports whether all boards of a group must have the same value of key. The
+// other keys are each board's own business.
+func Shared(key string) bool { return named(key).shared }
+
+// ApplyLive takes over the values of the live keys of another configuration, and those of the keys
+// that mean nothing to the daemon.
+func (c *Config) ApplyLive(from *Config) {
+	theirs := settings(from)
+	for i, k := range settings(c) {
+		if k.live || k.page {
+			reflect.ValueOf(k.place).Elem().Set(reflect.ValueOf(theirs[i].place).Elem())
+		}
+	}
+}
+
+// Changed returns the keys whose values differ between c and other, in the
+// order of the reference. [Live] says which of them need no restart.
+func (c *Config) Changed(other *Config) []string {
+	var changed []string
+	theirs := settings(other)
+	for i, k := range settings(c) {
+		if k.literal() != theirs[i].literal() {
+			changed = append(changed, k.name)
+		}
+	}
+	return changed
+}
+
+// Value returns the value of a key as it is written in a file.
+func (c *Config) Value(key string) string { return find(settings(c), key).literal() }

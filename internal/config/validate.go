@@ -1,0 +1,136 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+
+	"topdog/election"
+	"topdog/election/silence"
+	"topdog/wire"
+)
+
+// validate looks for values that are right by themselves and wrong together. It
+// says nothing about keys that already have a problem.
+func (r *reading) validate() {
+	if _, set := r.top.keys["address"]; !set && !r.top.bad["address"] && !r.full() {
+		// The place of something missing is the top of the file.
+		r.problems = append(r.problems, Problem{
+			File: r.file, Line: 1, Column: 1,
+			Message: "address is missing: there is nothing to hold",
+			Hint:    `add the floating address, an unused one of your network, for example address = "192.168.1.250"`,
+		})
+	}
+	r.validateScore()
+	r.validatePatience()
+	r.validateVoters()
+	r.validateFloating()
+}
+
+// anyBad reports whether one of these keys already has a problem.
+func (r *reading) anyBad(keys ...string) bool {
+	for _, key := range keys {
+		if r.top.bad[key] {
+			return true
+		}
+	}
+	return false
+}
+
+// contradicts reports a problem with the value of a key that the file sets, or with one element of it.
+func (r *reading) contradicts(key string, element int, message, hint string) {
+	r.top.refuse(key, r.top.values[key][element], message, hint)
+}
+
+// validatePatience compares the patience with the heartbeat.
+func (r *reading) validatePatience() {
+	c := r.cfg
+	if c.Patience == 0 || r.anyBad("patience", "heartbeat") {
+		return
+	}
+	if err := election.CheckPatience(c.Patience, c.Interval); err != nil {
+		r.contradicts("patience", 0, fmt.Sprintf("%v %v", c.Patience, err),
+			fmt.Sprintf(`write a duration from "%v", with which nothing is learned, to "%v", or "%s", which is "%v"`,
+				silence.DefaultGrace(c.Interval), election.MaxPatience, auto, silence.DefaultPatience(c.Interval)))
+	}
+}
+
+// validateScore refuses what only the algorithm score makes use of. The default of
+// score_from may be written with any algorithm, since it claims nothing.
+func (r *reading) validateScore() {
+	if r.anyBad("algorithm", "score_from", "score_command") {
+		return
+	}
+	c := r.cfg
+	switch command := len(c.ScoreCommand) > 0; {
+	case c.ScoreSource != election.ScoreFromPriority && c.Algorithm != wire.AlgorithmScore:
+		r.contradicts("score_from", 0,
+			fmt.Sprintf("only the algorithm %q compares scores, and this group runs %q", wire.AlgorithmScore, c.Algorithm),
+			"write algorithm = "+literal(wire.AlgorithmScore)+" too (on all boards), or delete this line")
+	case c.ScoreSource == election.ScoreFromCommand && !command:
+		r.contradicts("score_from", 0,
+			fmt.Sprintf("%q needs a command that prints the number, and score_command is not set", c.ScoreSource),
+			`write for example score_command = "/usr/local/bin/my-score"`)
+	case command && c.ScoreSource != election.ScoreFromCommand:
+		r.contradicts("score_command", 0,
+			fmt.Sprintf("nothing asks for the number that it prints, since score_from is %q", c.ScoreSource),
+			fmt.Sprintf("write algorithm = %q and score_from = %q too, or delete this line", wire.AlgorithmScore, election.ScoreFromCommand))
+	}
+}
+
+// validateVoters refuses the algorithm strict without enough voters, and voters without it.
+func (r *reading) validateVoters() {
+	if r.anyBad("algorithm", "voters") {
+		return
+	}
+	voters := r.cfg.Voters
+	switch strict := r.cfg.Algorithm == wire.AlgorithmStrict; {
+	case strict && len(voters) == 0:
+		r.contradicts("algorithm", 0,
+			fmt.Sprintf("%q asks voters, and voters is not set", wire.AlgorithmStrict),
+			"write voters = "+find(r.top.settings, "voters").example+" too, with the ids of your voters, the same on all boards")
+	case !strict && len(voters) > 0:
+		r.contradicts("voters", 0,
+			fmt.Sprintf("only the algorithm %q has votes, and this group runs %q", wire.AlgorithmStrict, r.cfg.Algorithm),
+			"write algorithm = "+literal(wire.AlgorithmStrict)+" too (on all boards), or delete this line")
+	case strict && len(voters) < MinVoters:
+		r.contradicts("voters", len(voters)-1,
+			fmt.Sprintf("fewer than %d voters: the loss of one would leave no majority, and nobody could answer", MinVoters),
+			"list one more; a `topdog witness` on any other machine is a voter too")
+	}
+}
+
+// validateFloating refuses a floating address where the own address of a board or of another host belongs.
+func (r *reading) validateFloating() {
+	c := r.cfg
+	refuse := func(key string, addrs []netip.Addr, why, hint string) {
+		if r.anyBad("address", key) {
+			return
+		}
+		for i, addr := range addrs {
+			if c.isFloating(addr) {
+				r.contradicts(key, i, fmt.Sprintf("%s is the floating address, %s", addr, why), hint)
+			}
+		}
+	}
+	var voters []netip.Addr
+	for _, id := range c.Voters {
+		voters = append(voters, id.Addr())
+	}
+	refuse("peers", c.Peers, "which belongs to no board", "write the own addresses of the other boards")
+	refuse("witness", c.Witness.Addrs, "which proves nothing: a dead leader has it too",
+		"write the address of another host that is always on, such as the router")
+	refuse("voters", voters, "which belongs to no board", "write the own addresses of the voters")
+	refuse("id", []netip.Addr{c.ID.Addr()}, "so every leader would have this id", `write the board's own address, a number, or id = "auto"`)
+	refuse("page_listen", []netip.Addr{c.PageListen.Addr}, "which this board has only while it leads",
+		"write "+Quote(Listen{Port: c.PageListen.Port}.String())+": then the page of the leader answers there, and each page at its own address")
+}
+
+// isFloating reports whether addr is one of the floating addresses.
+func (c *Config) isFloating(addr netip.Addr) bool {
+	for _, a := range c.Addresses {
+		if a.IP == addr.Unmap() {
+			return true
+		}
+	}
+	return false
+}
