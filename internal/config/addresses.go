@@ -2,7 +2,7 @@ package config
 
 import (
 	"fmt"
-	"math/bits"
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -74,11 +74,8 @@ func prefixLength(mask string) int {
 	if err != nil || !ip.Is4() {
 		return 0
 	}
-	hostPart := ^uint32(wire.IDFromAddr(ip))
-	if hostPart&(hostPart+1) != 0 { // not of the form 0…01…1
-		return 0
-	}
-	return bits.LeadingZeros32(hostPart)
+	ones, _ := net.IPMask(ip.AsSlice()).Size()
+	return ones
 }
 
 // parseIPv4 reads a unicast IPv4 address and says precisely why it cannot.
@@ -173,8 +170,8 @@ func parsePeer(text string) (netip.Addr, error) {
 // voters completes the setting of the voters' ids. A voter must have one that all boards know, so none
 // can be "auto".
 func voters(c *Config, k setting) setting {
-	k.max = MaxVoters
-	k = text(&c.Voters, func(text string) ([]wire.ID, error) {
+	k.takes, k.max = aText|aNumber|aList, MaxVoters
+	return scalar(&c.Voters, func(text string) ([]wire.ID, error) {
 		id, err := parseID(text)
 		if err != nil || id == wire.Nobody {
 			return nil, refuse(`write the id of a voter: its own address, for example "192.168.1.11", or the number that it has as its id`,
@@ -186,7 +183,6 @@ func voters(c *Config, k setting) setting {
 		}
 		return all, nil
 	}, k)
-	return k.only(aText | aNumber | aList)
 }
 
 // Witness says which hosts of the LAN are asked whether anything arrives on this board's
@@ -219,9 +215,9 @@ func (w Witness) String() string {
 // witnesses completes the setting of the witnesses: addresses, or one of the words alone.
 func witnesses(c *Config, k setting) setting {
 	const example = `write witness = "auto", witness = "none", or the address of a host that is always on, for example witness = "192.168.1.1"`
-	k.max = MaxWitnesses
+	k.takes, k.max = aText|aList, MaxWitnesses
 	first := true
-	k = text(&c.Witness, func(text string) (Witness, error) {
+	return scalar(&c.Witness, func(text string) (Witness, error) {
 		w := c.Witness
 		isWord := text == autoWitness || text == noWitness
 		if !first && (isWord || len(w.Addrs) == 0) {
@@ -243,7 +239,6 @@ func witnesses(c *Config, k setting) setting {
 		first = false
 		return Witness{Addrs: append(slices.Clone(w.Addrs), ip)}, nil
 	}, k)
-	return k.only(aText | aList)
 }
 
 // Listen is where `topdog page` listens: a TCP port, of one address of this board or of all.

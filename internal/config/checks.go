@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,29 +28,34 @@ func checkSettings(c *check.Check) []setting {
 			c.Arguments = append(c.Arguments, word)
 		}
 	}
+	every := between("every", check.MinEvery, check.MaxEvery, check.DefaultEvery)
+	timeout := between("timeout", check.MinTimeout, check.MaxEvery, check.DefaultEvery)
+	grace := between("grace", 0, check.MaxGrace, check.DefaultGrace)
 	return []setting{
-		text(&c.Target, checked(checkUnit), setting{name: check.Unit.String(), example: `"nginx.service"`}),
+		scalar(&c.Target, checked(checkUnit), setting{name: check.Unit.String(), example: `"nginx.service"`}),
 		{name: check.Exec.String(), example: `"/usr/sbin/nginx"`, takes: aText | aTable, parts: []setting{
-			text(&c.Target, checked(checkExec), setting{name: "path", example: `"/usr/sbin/nginx"`}),
-			text(&c.User, checked(checkUser), setting{name: "user", example: `"pihole"`}),
+			scalar(&c.Target, checked(checkExec), setting{name: "path", example: `"/usr/sbin/nginx"`}),
+			scalar(&c.User, checked(checkUser), setting{name: "user", example: `"pihole"`}),
 		}},
-		text(&c.Target, checked(checkTCP), setting{name: check.TCP.String(), example: `"127.0.0.1:443"`}),
-		{name: check.HTTP.String(), example: `{ url = "https://127.0.0.1/", host = "www.example.org" }`, takes: aText | aTable, parts: []setting{
-			text(&c.Target, checked(checkURL), setting{name: "url", example: `"https://127.0.0.1/"`}),
-			text(&c.Host, checked(checkHTTPHost), setting{name: "host", example: `"www.example.org"`}),
-			{name: "status", example: "[200, 302]", place: &c.Status, set: setStatus(&c.Status)},
-			text(&c.Contains, checked(checkContains), setting{name: "contains", example: `"Welcome"`}),
-		}},
-		text(&c.Target, parseDNS, setting{name: check.DNS.String(), example: `"pi.hole @127.0.0.1"`}),
-		program(addWord, setting{name: check.Command.String(), example: `["/usr/local/bin/healthy"]`, filled: true, place: &words}),
+		scalar(&c.Target, checked(checkTCP), setting{name: check.TCP.String(), example: `"127.0.0.1:443"`}),
+		{name: check.HTTP.String(), example: `{ url = "https://127.0.0.1/", host = "www.example.org" }`,
+			takes: aText | aTable, parts: []setting{
+				scalar(&c.Target, checked(checkURL), setting{name: "url", example: `"https://127.0.0.1/health"`}),
+				scalar(&c.Host, checked(checkHTTPHost), setting{name: "host", example: `"www.example.org"`}),
+				statuses(&c.Status, setting{name: "status", example: "[200, 302]"}),
+				scalar(&c.Contains, checked(checkContains), setting{name: "contains", example: `"Welcome"`}),
+			}},
+		scalar(&c.Target, parseDNS, setting{name: check.DNS.String(), example: `"pi.hole @127.0.0.1"`}),
+		program(addWord, setting{
+			name: check.Command.String(), example: `["/usr/local/bin/healthy"]`, filled: true, place: &words}),
 		{name: check.Gateway.String(), example: "true", place: &on, set: onlyTrue},
-		text(&c.Title, checked(checkTitle), setting{name: "title", example: `"resolver"`}),
-		text(&c.Every, between("every", check.MinEvery, check.MaxEvery, check.DefaultEvery), setting{name: "every", example: `"1s"`}),
-		text(&c.Timeout, between("timeout", check.MinTimeout, check.MaxEvery, check.DefaultEvery), setting{name: "timeout", example: `"500ms"`}),
+		scalar(&c.Title, checked(checkTitle), setting{name: "title", example: `"resolver"`}),
+		scalar(&c.Every, every, setting{name: "every", example: `"1s"`}),
+		scalar(&c.Timeout, timeout, setting{name: "timeout", example: `"500ms"`}),
 		count(&c.Rise, setting{name: "rise", example: strconv.Itoa(check.DefaultRise)}),
 		count(&c.Fall, setting{name: "fall", example: strconv.Itoa(check.DefaultFall)}),
 		choice(&c.When, check.WhenNames(), check.WhenNamed, setting{name: "when", example: Quote(check.Leading.String())}),
-		text(&c.Grace, between("grace", 0, check.MaxGrace, check.DefaultGrace), setting{name: "grace", example: `"30s"`}),
+		scalar(&c.Grace, grace, setting{name: "grace", example: `"30s"`}),
 	}
 }
 
@@ -86,7 +92,8 @@ func (s *section) unknownInCheck(e entry) {
 	hint := "the keys of a check are " + strings.Join(keys, ", ")
 	switch near := nearest(normal(e.key), keys); {
 	case find(s.top.settings, e.key) != nil:
-		hint = "it is no key of a check: write it above the first [[" + checkKey + "]], since all that follows belongs to the check"
+		hint = "it is no key of a check: write it above the first [[" + checkKey + "]], " +
+			"since all that follows belongs to the check"
 	case near != "":
 		hint = "did you mean " + near + "?"
 	}
@@ -107,11 +114,13 @@ func (s *section) completeCheck(c *check.Check, kind entry, at span) {
 	if _, set := s.keys["timeout"]; !set {
 		c.Timeout = c.Every
 	} else if c.Timeout > c.Every {
-		s.refuse("timeout", placeOf("timeout"), fmt.Sprintf("%v is more than every (%v), and one run ends before the next begins", c.Timeout, c.Every),
+		s.refuse("timeout", placeOf("timeout"),
+			fmt.Sprintf("%v is more than every (%v), and one run ends before the next begins", c.Timeout, c.Every),
 			"write at most "+literal(c.Every)+", or a longer every")
 	}
 	if _, set := s.keys["grace"]; set && c.When != check.Leading {
-		s.refuse("grace", placeOf("grace"), "it is counted from when a board begins to lead, and this check is judged on all boards",
+		s.refuse("grace", placeOf("grace"),
+			"it is counted from when a board begins to lead, and this check is judged on all boards",
 			`write when = "leading" too, or delete this line; start_grace is for the start of a board`)
 	} else if !set && c.When == check.Leading {
 		c.Grace = check.DefaultGrace
@@ -123,7 +132,8 @@ func (s *section) completeCheck(c *check.Check, kind entry, at span) {
 		case sameName && c.Title != "":
 			s.refuse("title", placeOf("title"), "a check above, of the same kind, is called so", "write another one")
 		case sameName && other.Title != "":
-			s.refuse(kind.key, kind.at, "a check above, of the same kind, has this as its title", "write another title there, or one here")
+			s.refuse(kind.key, kind.at, "a check above, of the same kind, has this as its title",
+				"write another title there, or one here")
 		case untitled.ID() == c.ID():
 			s.refuse(kind.key, kind.at, "the same check stands above", "delete one of the two")
 		default:
@@ -153,24 +163,27 @@ func (s *section) refuseFloatingTarget(c *check.Check, kind entry) {
 		host, _ = serverOf(server)
 	}
 	if addr, err := netip.ParseAddr(host); err == nil && s.cfg.isFloating(addr) {
-		s.refuse(kind.key, kind.value.at, fmt.Sprintf("%s is the floating address, so all boards would ask the leader, and not themselves", addr),
+		s.refuse(kind.key, kind.value.at,
+			fmt.Sprintf("%s is the floating address, so all boards would ask the leader, and not themselves", addr),
 			`write 127.0.0.1, or when = "leading" too`)
 	}
 }
 
 // unitTypes are what the names of systemd's units end with (systemd.unit(5)), as far as a unit of the
 // type can be active and mean something.
-var unitTypes = []string{".service", ".socket", ".target", ".mount", ".timer", ".path", ".device", ".swap", ".automount", ".scope", ".slice"}
+var unitTypes = []string{
+	".service", ".socket", ".target", ".mount", ".timer", ".path", ".device", ".swap", ".automount", ".scope", ".slice",
+}
 
 // checkUnit looks at the name of a unit.
 func checkUnit(text string) error {
 	const most = 255 // UNIT_NAME_MAX, less the final NUL
 	odd := strings.ContainsFunc(text, func(r rune) bool { return !isLetterOrDigit(r) && !strings.ContainsRune(`:-_.\@`, r) })
-	known := slices.ContainsFunc(unitTypes, func(suffix string) bool { return strings.HasSuffix(text, suffix) && text != suffix })
-	switch {
+	switch suffix := filepath.Ext(text); {
 	case odd || len(text) > most || text == "":
-		return refuse("write the name that `systemctl list-units` shows, for example \"nginx.service\"", "%s cannot be the name of a unit", quoted(text))
-	case !known:
+		return refuse("write the name that `systemctl list-units` shows, for example \"nginx.service\"",
+			"%s cannot be the name of a unit", quoted(text))
+	case !slices.Contains(unitTypes, suffix) || text == suffix:
 		return refuse("write "+Quote(text+".service"), "%s does not say which kind of unit it is", quoted(text))
 	}
 	return nil
@@ -223,7 +236,8 @@ func parseDNS(text string) (string, error) {
 		return "", refuse(example, "%s is not a name and a server", quoted(text))
 	}
 	labels := strings.Split(strings.TrimSuffix(name, "."), ".")
-	odd := slices.ContainsFunc(labels, func(label string) bool { return label == "" || len(label) > 63 }) // RFC 1035, section 2.3.4
+	// RFC 1035, section 2.3.4
+	odd := slices.ContainsFunc(labels, func(label string) bool { return label == "" || len(label) > 63 })
 	if _, err := dnsmessage.NewName(strings.TrimSuffix(name, ".") + "."); err != nil || odd || len(name) > 253 {
 		return "", refuse(example, "%s cannot be a name", quoted(name))
 	}
@@ -249,7 +263,8 @@ func checkURL(text string) error {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return refuse(example, "%s is asked by another protocol than http and https", quoted(text))
 	case u.User != nil:
-		return refuse("delete what stands in front of the @: a check is shown to everybody who asks for the status", "the URL contains a user's name")
+		return refuse("delete what stands in front of the @: a check is shown to everybody who asks for the status",
+			"the URL contains a user's name")
 	case u.Fragment != "":
 		return refuse("delete what stands behind the #", "a server is not told of %s", quoted("#"+u.Fragment))
 	}
@@ -263,16 +278,18 @@ func checkURL(text string) error {
 func checkHTTPHost(text string) error {
 	host, _ := serverOf(text)
 	if _, err := netip.ParseAddr(host); err != nil && !isHostName(host) {
-		return refuse(`write the name under which others know the server, for example host = "www.example.org"`, "%s is no name of a host", quoted(text))
+		return refuse(`write the name under which others know the server, for example host = "www.example.org"`,
+			"%s is no name of a host", quoted(text))
 	}
 	return nil
 }
 
 func checkContains(text string) error { return checkLabel(text, 256, "write a part of the answer") }
 
-// setStatus reads one status or a list of them.
-func setStatus(place *[]int) func(value) error {
-	return func(v value) error {
+// statuses completes the setting of one status of HTTP, or of a list of them.
+func statuses(place *[]int, k setting) setting {
+	k.place = place
+	k.set = func(v value) error {
 		all := []value{v}
 		if v.form == aList {
 			all = v.list
@@ -280,7 +297,7 @@ func setStatus(place *[]int) func(value) error {
 		for _, one := range all {
 			n, err := strconv.Atoi(one.text)
 			if one.form != aNumber || err != nil || n < 100 || n > 599 {
-				return refuse("write for example status = [200, 302]", "this is no list of numbers from 100 to 599")
+				return refuse("", "this is no list of numbers from 100 to 599")
 			}
 			if !slices.Contains(*place, n) {
 				*place = append(*place, n)
@@ -288,6 +305,7 @@ func setStatus(place *[]int) func(value) error {
 		}
 		return nil
 	}
+	return k
 }
 
 // onlyTrue is for the gateway, which has nothing that could be set.

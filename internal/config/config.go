@@ -23,15 +23,11 @@ package config
 
 import (
 	_ "embed"
-	"fmt"
-	"io"
-	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -56,10 +52,6 @@ const (
 	MinVoters     = 3                  // of fewer, the loss of one leaves no majority
 	MaxVoters     = election.MaxVoters
 	MaxWords      = 16 // of score_command, the program included
-
-	// MaxFileBytes bounds the file, so that a wrong path (a disk image, an
-	// endless device) is refused instead of read into a small board's memory.
-	MaxFileBytes = 64 << 10
 )
 
 // Defaults of the keys whose values have no type of their own.
@@ -178,74 +170,6 @@ func shortHostname(host string) string {
 		}
 	}
 	return string(short)
-}
-
-// Load reads and checks the file at path. The error is an [Errors]; if the file
-// could not be read, errors.Is finds the cause (fs.ErrNotExist, fs.ErrPermission).
-func Load(path string) (*Config, error) {
-	cfg, _, err := LoadText(path)
-	return cfg, err
-}
-
-// LoadText is Load, and returns what the file says too.
-func LoadText(path string) (*Config, []byte, error) {
-	data, info, err := ReadSmall(path, MaxFileBytes)
-	if err != nil {
-		hint := ""
-		switch {
-		case isNotExist(err):
-			hint = "make one with `topdog init ADDRESS`, or name another file with --config"
-		case isPermission(err):
-			hint = "run topdog as root, or as a user who may read the file"
-		}
-		return nil, nil, Errors{{File: path, Message: "cannot read the configuration: " + bare(err), Hint: hint, err: err}}
-	}
-	if problem, bad := distrusted(path, "the configuration is not used", trusted(path, info)); bad {
-		return nil, nil, Errors{problem}
-	}
-	cfg, err := Parse(path, data)
-	if err == nil {
-		err = cfg.trustPrograms()
-	}
-	return cfg, data, err
-}
-
-// ReadSmall reads a regular file of at most limit bytes. It opens without
-// blocking, so that a named pipe in the file's place is refused, not waited for.
-func ReadSmall(path string, limit int64) ([]byte, fs.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, info, fmt.Errorf("it is not a regular file but %s", kindOfFile(info.Mode()))
-	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, info, err
-	}
-	if int64(len(data)) > limit {
-		return nil, info, fmt.Errorf("it is larger than %d bytes, so it cannot be the right file", limit)
-	}
-	return data, info, nil
-}
-
-func kindOfFile(mode fs.FileMode) string {
-	switch {
-	case mode.IsDir():
-		return "a directory"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a named pipe"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	default:
-		return "a device"
-	}
 }
 
 //go:embed reference.toml

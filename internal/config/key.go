@@ -3,8 +3,10 @@ package config
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"topdog/wire"
@@ -114,10 +116,10 @@ func LoadKeys(path string) (Keyring, error) {
 			"run: chmod 600 "+ShellQuote(path))
 	}
 	switch {
-	case isNotExist(err):
+	case errors.Is(err, fs.ErrNotExist):
 		return fail(err, "there is no key file", "copy the key of another board to this path, or make one with `topdog init ADDRESS`; "+
 			`to run without authentication write key_file = "none"`)
-	case isPermission(err):
+	case errors.Is(err, fs.ErrPermission):
 		return fail(err, "cannot read the key file: "+bare(err), "run topdog as root, or as the user who owns the file")
 	case err != nil:
 		return fail(err, "cannot read the key file: "+bare(err), keyHint)
@@ -175,10 +177,9 @@ type badKey struct {
 }
 
 func decodeHexKey(text string) (Key, *badKey) {
-	for i := range len(text) {
-		if !isHexDigit(text[i]) {
-			return Key{}, &badKey{"the key contains something that is not a hexadecimal digit (0-9, a-f)", i}
-		}
+	odd := func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) }
+	if i := strings.IndexFunc(text, odd); i >= 0 {
+		return Key{}, &badKey{"the key contains something that is not a hexadecimal digit (0-9, a-f)", i}
 	}
 	if len(text) != 2*wire.KeySize {
 		return Key{}, &badKey{fmt.Sprintf("the key has %d hexadecimal digits instead of %d", len(text), 2*wire.KeySize), min(len(text), 2*wire.KeySize)}

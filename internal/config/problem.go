@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ type Problem struct {
 	File    string
 	Line    int    // from 1; 0 if the file as a whole is meant
 	Column  int    // from 1, in characters
-	width   int    // how many characters to mark; 0 marks nothing
+	width   int    // how many characters to mark
 	Message string // what is wrong
 	Hint    string // what to do about it; "" if the message says it
 	source  string // the line, without secrets and control characters; "" if there is nothing to show
@@ -53,8 +54,8 @@ func (e Errors) Unwrap() []error {
 	return causes
 }
 
-// Mistake reports whether a person must mend a file: what it says or is, or who may write to it. Otherwise the system could
-// not read one, which may pass by itself, as with a directory that is not mounted yet.
+// Mistake reports whether a person must mend a file: what it says or is, or who may write to it. If
+// not, the system could not read a file. That may pass by itself, as with a directory that is not mounted yet.
 func (e Errors) Mistake() bool {
 	return slices.ContainsFunc(e, func(p Problem) bool {
 		_, bySystem := errors.AsType[syscall.Errno](p.err)
@@ -79,28 +80,20 @@ const maxExcerpt = 100
 func (p Problem) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", p.Place(), p.Message)
-	number := ""
-	if p.Line > 0 {
-		number = strconv.Itoa(p.Line)
-	}
-	margin := strings.Repeat(" ", max(5, len(number)))
-	if p.source != "" && p.Line > 0 {
+	if p.source != "" {
 		source, indent := excerpt(p.source, p.Column)
-		fmt.Fprintf(&b, "\n%s%s | %s", margin[len(number):], number, source)
-		if p.width > 0 {
-			room := utf8.RuneCountInString(source) - utf8.RuneCountInString(indent)
-			fmt.Fprintf(&b, "\n%s | %s%s", margin, indent, strings.Repeat("^", max(1, min(p.width, room))))
-		}
+		room := utf8.RuneCountInString(source) - utf8.RuneCountInString(indent)
+		fmt.Fprintf(&b, "\n%5d | %s\n      | %s%s", p.Line, source, indent, strings.Repeat("^", max(1, min(p.width, room))))
 	}
 	if p.Hint != "" {
-		fmt.Fprintf(&b, "\n%s = help: %s", margin, p.Hint)
+		fmt.Fprintf(&b, "\n      = help: %s", p.Hint)
 	}
 	return b.String()
 }
 
-// excerpt cuts a long line to the part around column and returns it with the
+// excerpt cuts a long line to the part around column, and returns it with the
 // white space that brings a mark under the column. Tabs stay tabs in both, so
-// that they line up whatever a terminal makes of them.
+// that they line up whatever the terminal makes of them.
 func excerpt(line string, column int) (shown, indent string) {
 	runes := []rune(line)
 	at := max(0, min(column-1, len(runes)))
@@ -126,8 +119,8 @@ func excerpt(line string, column int) (shown, indent string) {
 }
 
 // printable replaces what could confuse or attack a terminal (control
-// characters, escape sequences, invalid UTF-8), one character by one, so that
-// columns stay right.
+// characters, escape sequences, invalid UTF-8). Each character becomes one other, so
+// that the columns stay right.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\t' || unicode.IsPrint(r) {
@@ -137,30 +130,13 @@ func printable(s string) string {
 	}, s)
 }
 
-// minSecretDigits is how many hexadecimal digits in a row are taken for a key,
-// or a good part of one: errors go to journals, and a key does not belong there.
-const minSecretDigits = 24
+// keyMaterial is what is taken for a key, or a good part of one: errors go to journals, and a key
+// does not belong there.
+var keyMaterial = regexp.MustCompile("[0-9A-Fa-f]{24,}")
 
 // withoutSecrets covers everything in s that looks like key material.
 func withoutSecrets(s string) string {
-	b := []byte(s)
-	for i := 0; i < len(b); {
-		n := 0
-		for i+n < len(b) && isHexDigit(b[i+n]) {
-			n++
-		}
-		if n >= minSecretDigits {
-			for j := i; j < i+n; j++ {
-				b[j] = '*'
-			}
-		}
-		i += max(1, n)
-	}
-	return string(b)
-}
-
-func isHexDigit(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+	return keyMaterial.ReplaceAllStringFunc(s, func(digits string) string { return strings.Repeat("*", len(digits)) })
 }
 
 // quoted shows a value in a message: cut to a readable length and without secrets.
@@ -173,8 +149,8 @@ func quoted(s string) string {
 	return strconv.Quote(s)
 }
 
-// refusal is why a value is not accepted, and what to write instead. The
-// reader of the file adds the key and the place.
+// refusal is why a value is not accepted, and what to write instead.
+// [section.set] adds the key and the place.
 type refusal struct {
 	message string
 	hint    string
@@ -191,14 +167,10 @@ func refuse(hint, format string, args ...any) error {
 	return &refusal{message: fmt.Sprintf(format, args...), hint: hint}
 }
 
-func isNotExist(err error) bool   { return errors.Is(err, fs.ErrNotExist) }
-func isPermission(err error) bool { return errors.Is(err, fs.ErrPermission) }
-
-// bare returns the reason of an error of the os package without the operation
-// and the path, which the problem says already.
+// bare returns the reason of an error of package os, without the operation
+// and the path: the problem names them already.
 func bare(err error) string {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err.Error()
 	}
 	return err.Error()
@@ -206,10 +178,8 @@ func bare(err error) string {
 
 // ShellQuote quotes text for a POSIX shell where it needs it.
 func ShellQuote(text string) string {
-	plain := func(r rune) bool {
-		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("/._-+@", r)
-	}
-	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
+	special := func(r rune) bool { return !isLetterOrDigit(r) && !strings.ContainsRune("/._-+@", r) }
+	if text != "" && !strings.ContainsFunc(text, special) {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"

@@ -44,60 +44,50 @@ func settings(c *Config) []setting {
 		list(&c.Addresses, ParseAddress, func(a Address) string { return a.IP.String() }, setting{
 			name: "address", example: `"192.168.1.250"`, max: MaxAddresses, filled: true, shared: true,
 			aliases: "vip vips ip virtual_ip virtual_ipaddress floating_ip addresses"}),
-		text(&c.Interface, checked(checkInterface), setting{
+		scalar(&c.Interface, checked(checkInterface), setting{
 			name: "interface", example: `"eth0"`, aliases: "iface nic device dev"}),
-		text(&c.Group, checked(checkGroup), setting{
+		scalar(&c.Group, checked(checkGroup), setting{
 			name: "group", example: `"topdog"`, shared: true, aliases: "cluster virtual_router_id vrid"}),
-		text(&c.ID, parseID, setting{
-			name: "id", example: `"auto"`, zero: Quote(autoID), takes: aNumber, aliases: "router_id node_id"}),
-		text(&c.Priority, parsePriority, setting{
-			name: "priority", example: "100", takes: aNumber, live: true, aliases: "prio rank weight"}).only(aNumber),
-		text(&c.Preempt, strconv.ParseBool, setting{
-			name: "preempt", example: "false", live: true, aliases: "nopreempt"}).only(aBool),
-		text(&c.PreemptDelay, parsePreemptDelay, setting{
+		scalar(&c.ID, parseID, setting{
+			name: "id", example: `"auto"`, zero: Quote(autoID), takes: aText | aNumber, aliases: "router_id node_id"}),
+		scalar(&c.Priority, parsePriority, setting{
+			name: "priority", example: "100", takes: aNumber, live: true, aliases: "prio rank weight"}),
+		scalar(&c.Preempt, strconv.ParseBool, setting{
+			name: "preempt", example: "false", takes: aBool, live: true, aliases: "nopreempt"}),
+		scalar(&c.PreemptDelay, parsePreemptDelay, setting{
 			name: "preempt_delay", example: `"auto"`, zero: Quote(auto), live: true}),
-		text(&c.TakeInUse, strconv.ParseBool, setting{
-			name: "take_in_use", example: "false"}).only(aBool),
-		text(&c.Interval, parseHeartbeat, setting{
+		scalar(&c.TakeInUse, strconv.ParseBool, setting{name: "take_in_use", example: "false", takes: aBool}),
+		scalar(&c.Interval, parseHeartbeat, setting{
 			name: "heartbeat", example: `"100ms"`, shared: true, aliases: "interval advert_int"}),
-		text(&c.Patience, parsePatience, setting{
-			name: "patience", example: `"auto"`, zero: Quote(auto), shared: true}),
+		scalar(&c.Patience, parsePatience, setting{name: "patience", example: `"auto"`, zero: Quote(auto), shared: true}),
 		choice(&c.Algorithm, append(literature.Algorithms(), wire.AlgorithmStrict.String()), literature.AlgorithmNamed, setting{
 			name: "algorithm", shared: true}),
-		voters(c, setting{
-			name: "voters", example: `["192.168.1.11", "192.168.1.12", "192.168.1.13"]`, shared: true}),
+		voters(c, setting{name: "voters", example: `["192.168.1.11", "192.168.1.12", "192.168.1.13"]`, shared: true}),
 		choice(&c.Detector, append([]string{silence.DetectorDefault.String()}, silence.Detectors()...), silence.DetectorNamed, setting{
 			name: "detector", aliases: "failure_detector suspicion"}),
-		choice(&c.Fanout, election.Fanouts(), election.FanoutNamed, setting{
-			name: "fanout", aliases: "unicast delivery"}),
+		choice(&c.Fanout, election.Fanouts(), election.FanoutNamed, setting{name: "fanout", aliases: "unicast delivery"}),
 		choice(&c.ScoreSource, election.ScoreSources(), election.ScoreSourceNamed, setting{
 			name: "score_from", shared: true, aliases: "importance measure score"}),
 		program(func(word string) { c.ScoreCommand = append(c.ScoreCommand, word) }, setting{
 			name: "score_command", example: `["/usr/local/bin/my-score", "--verbose"]`, place: &c.ScoreCommand, live: true,
 			aliases: "script command score_script measure_command track_script"}),
-		text(&c.StartGrace, parseStartGrace, setting{
-			name: "start_grace", example: `"10s"`, live: true}),
-		text(&c.Multicast, parseMulticast, setting{
+		scalar(&c.StartGrace, parseStartGrace, setting{name: "start_grace", example: `"10s"`, live: true}),
+		scalar(&c.Multicast, parseMulticast, setting{
 			name: "multicast", example: `"224.0.0.254:9254"`, shared: true, aliases: "mcast mcast_group port"}),
 		list(&c.Peers, parsePeer, netip.Addr.String, setting{
 			name: "peers", example: `["192.168.1.11", "192.168.1.12"]`, max: MaxPeers, live: true,
 			aliases: "nodes boards members unicast_peer"}),
-		witnesses(c, setting{
-			name: "witness", example: `"auto"`, filled: true, live: true}),
-		text(&c.KeyFile, c.parseKeyFile, setting{
+		witnesses(c, setting{name: "witness", example: `"auto"`, filled: true, live: true}),
+		scalar(&c.KeyFile, c.parseKeyFile, setting{
 			name: "key_file", example: `"/etc/topdog/key"`, live: true,
 			aliases: "key secret password passphrase auth_pass psk auth"}),
-		text(&c.LED, parseLED, setting{
-			name: "led", example: `"ACT"`, live: true, aliases: "gpio pin light"}),
-		text(&c.Name, checked(checkName), setting{
-			name: "name", example: `"shelf-3"`, aliases: "hostname host_name"}),
-		text(&c.Socket, checked(checkSocket), setting{
-			name: "socket", example: `"/run/topdog/topdog.sock"`}),
+		scalar(&c.LED, parseLED, setting{name: "led", example: `"ACT"`, live: true, aliases: "gpio pin light"}),
+		scalar(&c.Name, checked(checkName), setting{name: "name", example: `"shelf-3"`, aliases: "hostname host_name"}),
+		scalar(&c.Socket, checked(checkSocket), setting{name: "socket", example: `"/run/topdog/topdog.sock"`}),
 		choice(&c.LogLevel, logLevels, logLevelNamed, setting{
 			name: "log_level", example: `"info"`, live: true, aliases: "log loglevel verbosity"}),
-		choice(&c.Hold, netio.HoldMethodNames(), netio.HoldMethodNamed, setting{
-			name: "hold"}),
-		text(&c.PageListen, ParseListen, setting{
+		choice(&c.Hold, netio.HoldMethodNames(), netio.HoldMethodNamed, setting{name: "hold"}),
+		scalar(&c.PageListen, ParseListen, setting{
 			name: "page_listen", example: `":9254"`, page: true, aliases: "listen bind page page_port"}),
 		list(&c.PageHosts, parsePageHost, strings.Clone, setting{
 			name: "page_hosts", example: `["topdog.lan", "pi.example.org"]`, max: MaxPageHosts, page: true,
@@ -107,9 +97,12 @@ func settings(c *Config) []setting {
 	}
 }
 
-// text completes the setting of a text, which parse turns into the value at place.
-func text[T any](place *T, parse func(string) (T, error), k setting) setting {
-	k.takes |= aText
+// scalar completes the setting of one value, which parse makes of its text. It is written as a text
+// unless takes says otherwise.
+func scalar[T any](place *T, parse func(string) (T, error), k setting) setting {
+	if k.takes == 0 {
+		k.takes = aText
+	}
 	k.place = place
 	k.set = func(v value) error {
 		parsed, err := parse(v.text)
@@ -118,12 +111,6 @@ func text[T any](place *T, parse func(string) (T, error), k setting) setting {
 		}
 		return err
 	}
-	return k
-}
-
-// only is for values that are not written as a text.
-func (k setting) only(f form) setting {
-	k.takes = f
 	return k
 }
 
@@ -141,17 +128,18 @@ func list[T any](place *[]T, parse func(string) (T, error), name func(T) string,
 		}
 		return append(*place, parsed), nil
 	}
-	return text(place, one, k).only(aText | aList)
+	k.takes = aText | aList
+	return scalar(place, one, k)
 }
 
 // choice completes the setting of a key that takes one of a list of words, of which the first is
 // the example.
-func choice[T any](place *T, words []string, find func(string) (T, bool), k setting) setting {
+func choice[T any](place *T, words []string, lookup func(string) (T, bool), k setting) setting {
 	if k.example == "" {
 		k.example = Quote(words[0])
 	}
-	return text(place, func(word string) (T, error) {
-		v, _ := find(word)
+	return scalar(place, func(word string) (T, error) {
+		v, _ := lookup(word)
 		return v, oneOf(word, words)
 	}, k)
 }

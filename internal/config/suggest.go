@@ -68,41 +68,33 @@ func (r *reading) unknownKey(e entry) {
 }
 
 // nearest returns the word that text is a misspelling of, or "": at most one
-// typing error in three characters, and no tie broken by chance.
+// typing error in three characters. Failing that, it returns the only word that text is the
+// beginning of, as "tun" of "tun+lifetime".
 func nearest(text string, words []string) string {
 	const maxLength = 40 // beyond it nothing is near, and the distance is quadratic
 	if len(text) > maxLength {
 		return ""
 	}
+	text = strings.ToLower(text)
 	length := utf8.RuneCountInString(text)
 	best, bestDistance := "", min(length, 1+max(1, length/3))
+	var begun []string
 	for _, w := range words {
 		// A word that was only finished differently ("warning") is near too.
-		if len(w) >= 4 && strings.HasPrefix(strings.ToLower(text), w) {
+		if len(w) >= 4 && strings.HasPrefix(text, w) {
 			return w
 		}
-		if d := distance(strings.ToLower(text), w); d < bestDistance {
+		if d := distance(text, w); d < bestDistance {
 			best, bestDistance = w, d
 		}
-	}
-	if best == "" && length >= 3 {
-		return begunBy(strings.ToLower(text), words)
-	}
-	return best
-}
-
-// begunBy returns the only word that text is the beginning of, or "": "tun" is half of
-// "tun+lifetime", and hold was once written so.
-func begunBy(text string, words []string) (only string) {
-	for _, w := range words {
 		if strings.HasPrefix(w, text) {
-			if only != "" {
-				return ""
-			}
-			only = w
+			begun = append(begun, w)
 		}
 	}
-	return only
+	if best == "" && length >= 3 && len(begun) == 1 {
+		return begun[0]
+	}
+	return best
 }
 
 // distance counts the typing errors between a and b: missing, superfluous,
@@ -136,7 +128,11 @@ func distance(a, b string) int {
 // rewrite says how a value that has the wrong form, or no quotes, should be
 // written. It only offers what would be accepted.
 func (s *section) rewrite(k *setting, text string) string {
-	candidates := []string{text, truth(text)}
+	truth := map[string]string{
+		"true": "true", "yes": "true", "on": "true", "1": "true",
+		"false": "false", "no": "false", "off": "false", "0": "false",
+	}
+	candidates := []string{text, truth[strings.ToLower(text)]}
 	if _, err := strconv.ParseUint(text, 10, 32); err == nil {
 		candidates = append(candidates, "GPIO"+text, text+"ms", ":"+text) // a pin, a duration, a port
 	}
@@ -163,18 +159,6 @@ func (r *reading) fits(k *setting, text string) bool {
 		return false
 	}
 	return scratch.Patience == 0 || election.CheckPatience(scratch.Patience, scratch.Interval) == nil
-}
-
-// truth translates other languages' booleans.
-func truth(text string) string {
-	switch strings.ToLower(text) {
-	case "true", "yes", "on", "1":
-		return "true"
-	case "false", "no", "off", "0":
-		return "false"
-	default:
-		return ""
-	}
 }
 
 // reportSyntax reports where the file stops being TOML. The most common reasons

@@ -103,7 +103,7 @@ func (r *reading) validateVoters() {
 func (r *reading) validateFloating() {
 	c := r.cfg
 	refuse := func(key string, addrs []netip.Addr, why, hint string) {
-		if r.anyBad("address", key) {
+		if r.anyBad(key) {
 			return
 		}
 		for i, addr := range addrs {
@@ -120,9 +120,10 @@ func (r *reading) validateFloating() {
 	refuse("witness", c.Witness.Addrs, "which proves nothing: a dead leader has it too",
 		"write the address of another host that is always on, such as the router")
 	refuse("voters", voters, "which belongs to no board", "write the own addresses of the voters")
-	refuse("id", []netip.Addr{c.ID.Addr()}, "so every leader would have this id", `write the board's own address, a number, or id = "auto"`)
+	refuse("id", []netip.Addr{c.ID.Addr()}, "so every leader would have this id",
+		`write the board's own address, a number, or id = "auto"`)
 	refuse("page_listen", []netip.Addr{c.PageListen.Addr}, "which this board has only while it leads",
-		"write "+Quote(Listen{Port: c.PageListen.Port}.String())+": then the page of the leader answers there, and each page at its own address")
+		"write "+literal(Listen{Port: c.PageListen.Port})+": then the page of the leader answers there, and each page at its own address")
 }
 
 // isFloating reports whether addr is one of the floating addresses.
