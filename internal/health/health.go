@@ -1,27 +1,30 @@
-// Package health judges how fit a board is to lead, by what is known of its checks, and by
+// Package health judges how fit a board is to lead, from the results of its checks and from
 // whether somebody has drained it.
 //
-// It decides nothing about the election. It says one of four grades, and why; the
-// election prefers boards of a better grade. Time is a value: [Health.Deadline] says when the grade
-// may change though nothing happens, and whoever waits calls [Health.Judge] then.
+// It decides nothing about the election. It returns one of four grades and the reason for it, and the
+// election prefers boards of a better grade. Nothing here reads a clock: the caller says what time it
+// is, as the time since some fixed moment. [Health.Deadline] returns when the grade may change even if
+// nothing happens; the caller then calls [Health.Judge] again.
 //
 // # The rules
 //
-// A board is failing while a check that counts fails, and passing otherwise. A check with when = "leading" counts
-// on the leader only, and there only when its grace is over.
+// A board is failing while a check that counts fails, and passing otherwise. A check with
+// when = "leading" counts only on the leader, and there only after its grace period.
 //
-// A board whose checks failed after they had passed has had a relapse. When they pass again, it is on probation for 5 s. Each further
-// relapse doubles that, up to 10 min, and an hour without one forgets them. So a service that comes and goes does not
-// drag the address along with it.
+// If checks fail that had passed, that is a relapse. When they pass again, the board is on probation
+// for 5 s. Each further relapse doubles this time, up to 10 min, and an hour without a relapse clears
+// the count. So a service that comes and goes does not drag the address along with it.
 //
-// When a check fails that counts on the leader only, the board hands over, and then nobody knows
-// whether it would pass there. So the board stands back: it counts as failing for the time that would be its
-// probation, and as passing afterwards. On probation it would be better than a board that fails, and the address would go
-// from one board to the next without end if the check fails on all of them.
+// If a check fails that counts only on the leader, the board hands over. From then on nobody knows
+// whether the check would pass there. So the board stands back: for as long as its probation would
+// last it counts as failing, and then as passing. Probation would not do: a board on probation is
+// better than one that fails, so if the check fails on all boards, the address would go from one to
+// the next without end.
 //
-// A check that has not run yet counts as failing. For the first seconds, and until the checks
-// have passed for the first time, that is called starting, and is neither a relapse nor a problem. One
-// that a reload has added does not count until it has run, or has had the time to.
+// A check that has not run yet counts as failing. At the start of a board, until the checks have
+// passed for the first time or the start grace is over, this is called starting, and is neither a
+// relapse nor a problem. A check that a reload has added does not count until it has run, or has had
+// the time to run.
 package health
 
 import (
@@ -34,21 +37,20 @@ import (
 	"topdog/wire"
 )
 
-// DefaultStartGrace is how long checks that have not passed yet are called starting. MaxStartGrace
-// is as long as the slowest service of a small board takes.
+// The start grace is how long checks that have not passed yet are called starting. MaxStartGrace
+// is as long as the slowest service of a small board takes to start.
 const (
 	DefaultStartGrace = 10 * time.Second
 	MaxStartGrace     = 10 * time.Minute
 )
 
-// The probation.
 const (
 	firstProbation   = 5 * time.Second
 	longestProbation = 10 * time.Minute
-	forgottenAfter   = time.Hour
+	forgottenAfter   = time.Hour // without a relapse
 )
 
-// never is a time that does not come.
+// never is a time that never comes.
 const never time.Duration = 1<<63 - 1
 
 // Health is what is known of one board.
@@ -58,16 +60,16 @@ type Health struct {
 	checks     []*Check
 
 	leading    bool
-	leadingAt  time.Duration // since when
+	leadingAt  time.Duration // when leading last changed
 	drained    bool
 	unheld     bool // the kernel refuses the floating address
 	unchecked  bool // the checks do not run
 	passedOnce bool
 
-	ok         bool          // the checks passed when they were looked at last
-	byLeading  bool          // they failed only because this board led
-	relapses   int           // that are not forgotten
-	relapsedAt time.Duration // the last of them
+	ok         bool          // the checks passed when they were last looked at
+	byLeading  bool          // the checks that failed count on the leader only
+	relapses   int           // those that are not forgotten
+	relapsedAt time.Duration // when the last of them was
 	until      time.Duration // the end of the probation, or of standing back; 0 for none
 	standsBack bool
 }
@@ -76,15 +78,15 @@ type Health struct {
 type Check struct {
 	check.Check
 	State State
-	Since time.Duration // when it got that state
+	Since time.Duration // when it came into that state
 	Text  string        // why it fails
 
-	result  State         // what was reported: Starting, Passing or Failing
-	counts  bool          // and that speaks against this board
-	addedAt time.Duration // when a reload has added it; 0 if it was there from the start
+	result  State         // the last report: Starting, Passing or Failing
+	counts  bool          // it speaks against this board
+	addedAt time.Duration // when a reload added it; 0 if it was there from the start
 }
 
-// State is how a check stands.
+// State says how a check stands.
 type State uint8
 
 // The states.
@@ -92,7 +94,7 @@ const (
 	Starting  State = iota // it has not run yet
 	Passing                // it passes
 	Failing                // it fails, and counts
-	Excused                // it fails, and does not count yet, since this board has begun to lead a short while ago
+	Excused                // it fails but does not count yet, because this board has only just begun to lead
 	NotJudged              // it is for the leader, and this board does not lead
 )
 
@@ -105,7 +107,7 @@ func (s State) String() string {
 type Judgement struct {
 	Grade    wire.Grade
 	Starting bool          // it fails only because its checks have not passed yet
-	Text     string        // why, for people
+	Text     string        // the reason, for people
 	Until    time.Duration // when the grade ends by itself; 0 if it does not
 }
 
@@ -119,7 +121,7 @@ func New(now, startGrace time.Duration, checks []check.Check) *Health {
 	return h
 }
 
-// Configure replaces the checks. What is known of those that were there before stays.
+// Configure replaces the checks. What is known of checks that stay is kept.
 func (h *Health) Configure(now, startGrace time.Duration, checks []check.Check) {
 	before := h.checks
 	h.startGrace, h.checks = startGrace, nil
@@ -131,13 +133,14 @@ func (h *Health) Configure(now, startGrace time.Duration, checks []check.Check) 
 			h.checks = append(h.checks, &Check{Check: c, Since: now, addedAt: now})
 		}
 	}
-	if h.standsBack && !slices.ContainsFunc(h.checks, func(c *Check) bool { return c.When == check.Leading && c.addedAt < now }) {
-		h.until, h.standsBack = 0, false // the check that has failed is gone
+	judgedBefore := func(c *Check) bool { return c.When == check.Leading && c.addedAt < now }
+	if h.standsBack && !slices.ContainsFunc(h.checks, judgedBefore) {
+		h.until, h.standsBack = 0, false // the check that failed is gone
 	}
 	h.settle(now)
 }
 
-// Report takes what a check has come to. Text says why it fails.
+// Report takes the result of a check. Text says why the check fails.
 func (h *Health) Report(now time.Duration, id string, passing bool, text string) {
 	for _, c := range h.checks {
 		if c.ID() != id || c.When == check.Leading && !h.leading {
@@ -151,8 +154,8 @@ func (h *Health) Report(now time.Duration, id string, passing bool, text string)
 	h.settle(now)
 }
 
-// Lead says whether this board leads. What is known of the checks that count on the leader only is
-// of no use from then on.
+// Lead says whether this board leads. A change makes the earlier results of the checks that count
+// on the leader only useless.
 func (h *Health) Lead(now time.Duration, leading bool) {
 	if leading == h.leading {
 		return
@@ -178,7 +181,7 @@ func (h *Health) Unheld(now time.Duration, unheld bool) {
 	h.settle(now)
 }
 
-// Uncheck says whether the checks do not run. Then nothing is known of them.
+// Uncheck says whether the checks have stopped running. If so, nothing is known of them.
 func (h *Health) Uncheck(now time.Duration, unchecked bool) {
 	if h.unchecked = unchecked; unchecked {
 		for _, c := range h.checks {
@@ -188,7 +191,7 @@ func (h *Health) Uncheck(now time.Duration, unchecked bool) {
 	h.settle(now)
 }
 
-// Checks returns what is known of each check.
+// Checks returns what is known of each check, in the order of the configuration.
 func (h *Health) Checks(now time.Duration) []Check {
 	h.settle(now)
 	all := make([]Check, len(h.checks))
@@ -198,7 +201,7 @@ func (h *Health) Checks(now time.Duration) []Check {
 	return all
 }
 
-// Judge returns the grade.
+// Judge returns the grade and the reason for it.
 func (h *Health) Judge(now time.Duration) Judgement {
 	h.settle(now)
 	bad := h.bad()
@@ -216,11 +219,33 @@ func (h *Health) Judge(now time.Duration) Judgement {
 	case h.drained:
 		return Judgement{Grade: wire.GradeDrained, Text: "somebody has drained it"}
 	case h.until != 0:
-		return Judgement{Grade: wire.GradeProbation, Until: h.until, Text: fmt.Sprintf("its checks pass again, after %s", relapses(h.relapses))}
+		text := fmt.Sprintf("its checks pass again, after %s", relapses(h.relapses))
+		return Judgement{Grade: wire.GradeProbation, Until: h.until, Text: text}
 	case len(h.checks) == 0:
 		return Judgement{Text: "it has no checks"}
 	}
 	return Judgement{Text: "its checks pass"}
+}
+
+// Deadline returns when the grade or the reason for it may change even if nothing is reported. ok is
+// false if there is no such time.
+func (h *Health) Deadline(now time.Duration) (at time.Duration, ok bool) {
+	at = never
+	sooner := func(t time.Duration) {
+		if t > now {
+			at = min(at, t)
+		}
+	}
+	sooner(h.until)
+	if h.starts(now) {
+		sooner(h.startedAt + h.startGrace)
+	}
+	for _, c := range h.checks {
+		if c.State == Starting || c.State == Excused {
+			sooner(h.countsAt(c))
+		}
+	}
+	return at, at != never
 }
 
 func relapses(n int) string {
@@ -230,7 +255,7 @@ func relapses(n int) string {
 	return fmt.Sprintf("%d relapses", n)
 }
 
-// described says what is wrong with checks.
+// described says what is wrong with some checks.
 func described(bad []*Check) string {
 	texts := make([]string, len(bad))
 	for i, c := range bad {
@@ -239,4 +264,103 @@ func described(bad []*Check) string {
 		}
 	}
 	return strings.Join(texts, "; ")
+}
+
+// settle brings the state of the checks, relapses and probation up to the present.
+func (h *Health) settle(now time.Duration) {
+	for _, c := range h.checks {
+		state, counts := h.stateOf(c, now)
+		if c.counts = counts; state != c.State {
+			c.State, c.Since = state, now
+		}
+	}
+	if h.until != 0 && now >= h.until {
+		h.until, h.standsBack = 0, false
+	}
+	bad := h.bad()
+	ok := len(bad) == 0 && !h.unchecked
+	switch {
+	case h.ok && !ok:
+		h.relapse(now)
+	case !h.ok && ok && h.passedOnce:
+		h.until = now + h.probation()
+		h.standsBack = h.byLeading && !h.leading
+	}
+	if !ok {
+		h.byLeading = onlyLeading(bad)
+	}
+	h.ok, h.passedOnce = ok, h.passedOnce || ok
+}
+
+// stateOf returns the state of a check, and whether it speaks against this board.
+func (h *Health) stateOf(c *Check, now time.Duration) (state State, counts bool) {
+	switch {
+	case c.When == check.Leading && !h.leading:
+		return NotJudged, false
+	case c.result == Passing:
+		return Passing, false
+	case now >= h.countsAt(c):
+		return c.result, true
+	case c.result == Failing:
+		return Excused, false
+	}
+	return Starting, false
+}
+
+// countsAt returns from when on a check counts that does not pass: a check for the leader after its
+// grace period, one that a reload has added after the time that it has to run, and all others at once.
+func (h *Health) countsAt(c *Check) time.Duration {
+	switch {
+	case c.When == check.Leading:
+		return h.leadingAt + c.Grace
+	case c.result == Starting && c.addedAt != 0:
+		return c.addedAt + h.startGrace
+	}
+	return 0
+}
+
+// bad returns the checks that speak against this board.
+func (h *Health) bad() (bad []*Check) {
+	for _, c := range h.checks {
+		if c.counts {
+			bad = append(bad, c)
+		}
+	}
+	return bad
+}
+
+// onlyLeading reports whether there are bad checks and all of them count on the leader only.
+func onlyLeading(bad []*Check) bool {
+	for _, c := range bad {
+		if c.When != check.Leading {
+			return false
+		}
+	}
+	return len(bad) > 0
+}
+
+// relapse notes that checks fail that had passed.
+func (h *Health) relapse(now time.Duration) {
+	if now-h.relapsedAt >= forgottenAfter {
+		h.relapses = 0
+	}
+	h.relapses++
+	h.relapsedAt = now
+	h.until, h.standsBack = 0, false
+}
+
+// probation returns how long the next probation lasts.
+func (h *Health) probation() time.Duration {
+	d := firstProbation
+	for range h.relapses - 1 {
+		if d *= 2; d >= longestProbation {
+			return longestProbation
+		}
+	}
+	return d
+}
+
+// starts reports whether checks that do not pass are called starting.
+func (h *Health) starts(now time.Duration) bool {
+	return !h.passedOnce && now < h.startedAt+h.startGrace
 }
