@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,23 +19,23 @@ func normal(key string) string {
 	return strings.ReplaceAll(strings.ToLower(key), "-", "_")
 }
 
-// meansSecret reports whether a key is called like one that holds a secret.
-// key_file itself holds a path, which is no secret.
-func meansSecret(key string) bool { return aliasOf(key) == "key_file" }
-
-// aliasOf returns the key of topdog that other programs call name, or "".
-func aliasOf(name string) string {
-	for _, k := range settings(new(Config)) {
-		if slices.Contains(strings.Fields(k.aliases), normal(name)) {
-			return k.name
-		}
-	}
-	return ""
+// hasAlias reports whether other programs call the key so.
+func (k *setting) hasAlias(name string) bool {
+	return slices.Contains(strings.Fields(k.aliases), normal(name))
 }
 
-// knownAs returns the key of topdog that was probably meant by name, or "".
-func knownAs(name string) string {
-	return cmp.Or(aliasOf(name), nearest(normal(name), Keys()))
+// meansSecret reports whether a key is called like one that holds a secret.
+// key_file itself holds a path, which is no secret.
+func meansSecret(all []setting, key string) bool { return find(all, "key_file").hasAlias(key) }
+
+// meantBy returns the key that was probably meant by name, or "".
+func meantBy(all []setting, name string) string {
+	for i := range all {
+		if all[i].hasAlias(name) {
+			return all[i].name
+		}
+	}
+	return nearest(normal(name), names(all))
 }
 
 // unknownKey reports a key that the configuration does not have.
@@ -48,21 +47,20 @@ func (r *reading) unknownKey(e entry) {
 		r.report(e.at, message, "this key has no parts: write "+k.name+" = "+k.example)
 		return
 	}
-	meant := knownAs(e.key)
-	hint := "did you mean " + meant + "?"
-	switch {
-	case find(checkSettings(new(check.Check)), e.key) != nil && aliasOf(e.key) == "":
+	all := r.top.settings
+	meant := meantBy(all, e.key)
+	var hint string
+	switch check := find(checkSettings(new(check.Check)), e.key); {
+	case check != nil && (meant == "" || !find(all, meant).hasAlias(e.key)):
 		hint = "it is a key of a check: write [[" + checkKey + "]] on the line above it"
-	case meansSecret(e.key):
-		hint = keyHasItsOwnFile
-		r.top.bad[meant] = true
 	case meant != "":
 		r.top.bad[meant] = true // whoever wrote vip = "…" need not also be told that address is missing
-	case r.keysListed: // once is enough
-		hint = ""
-	default:
-		hint = "the keys are " + strings.Join(Keys(), ", ")
+		if hint = "did you mean " + meant + "?"; meansSecret(all, e.key) {
+			hint = keyHasItsOwnFile
+		}
+	case !r.keysListed: // once is enough
 		r.keysListed = true
+		hint = "the keys are " + strings.Join(names(all), ", ")
 	}
 	r.report(e.at, message, hint)
 }
@@ -204,7 +202,7 @@ func (r *reading) reportCommonMistake() (recognized bool) {
 		r.report(value, `quotes must be straight ("), not typographic`, rewritten(""))
 	case !isBare(text):
 		return false
-	case k == nil && meansSecret(key):
+	case k == nil && meansSecret(r.top.settings, key):
 		r.report(span{start + strings.Index(line, key), len(key)}, "unknown key "+quoted(key), keyHasItsOwnFile)
 	default:
 		return r.reportBareValue(k, key, text, value)
@@ -221,7 +219,7 @@ func (r *reading) reportBareValue(k *setting, key, text string, at span) (report
 	message, hint := "this is neither a number nor true or false, and not text in quotes", `write it in quotes: "…"`
 	switch {
 	case k == nil:
-		if meant := knownAs(key); meant != "" {
+		if meant := meantBy(r.top.settings, key); meant != "" {
 			hint = "did you mean " + meant + "? " + hint
 		}
 	case k.takes&aText == 0 && r.fits(k, strings.Fields(text)[0]):
