@@ -13,15 +13,15 @@ import (
 	"topdog/wire"
 )
 
-// Address is a floating address. The prefix length is optional: usually it is
-// that of the subnet in which the address is found.
+// Address is a floating address. Its prefix length is optional: usually it is
+// that of the subnet in which the address lies.
 type Address struct {
 	IP   netip.Addr
 	Bits int // 1 to 32, or FromSubnet
 }
 
-// FromSubnet as Address.Bits means: take the prefix length of the interface's
-// subnet that contains the address.
+// FromSubnet as [Address.Bits] stands for the prefix length of the subnet of the
+// interface in which the address lies.
 const FromSubnet = 0
 
 // String returns the address as it is written in a file.
@@ -67,8 +67,8 @@ func ParseAddress(text string) (Address, error) {
 	return Address{ip, size}, nil
 }
 
-// prefixLength returns 24 for the netmask "255.255.255.0", and 0 for anything
-// that is no netmask.
+// prefixLength returns 24 for the netmask "255.255.255.0", and 0 for a text that is
+// no netmask.
 func prefixLength(mask string) int {
 	ip, err := netip.ParseAddr(mask)
 	if err != nil || !ip.Is4() {
@@ -78,7 +78,7 @@ func prefixLength(mask string) int {
 	return ones
 }
 
-// parseIPv4 reads a unicast IPv4 address and says precisely why it cannot.
+// parseIPv4 reads a unicast IPv4 address, or says precisely what is wrong with the text.
 func parseIPv4(text, example string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(text)
 	switch {
@@ -105,7 +105,7 @@ func parseIPv4(text, example string) (netip.Addr, error) {
 	return ip, nil
 }
 
-// limitedBroadcast is the broadcast address of whatever network one is in (RFC 919).
+// limitedBroadcast is the broadcast address of any network that one is in (RFC 919).
 var limitedBroadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 
 // withoutLeadingZeros returns the IPv4 address that was probably meant by
@@ -125,13 +125,14 @@ func withoutLeadingZeros(text string) string {
 	return strings.Join(parts, ".")
 }
 
-// autoID as id means the board's own IPv4 address on the group's interface, which is
-// unique on a LAN by construction.
+// autoID as id stands for the board's own IPv4 address on the group's interface. No two
+// boards of a LAN have the same one.
 const autoID = "auto"
 
 // parseID reads a number, a dotted IPv4 address, or autoID, which is wire.Nobody.
 func parseID(text string) (wire.ID, error) {
-	const example = `write a number from 1 to 4294967295 such as id = 3, an address such as id = "192.168.1.3", or id = "auto"`
+	const example = `write a number from 1 to 4294967295 such as id = 3, ` +
+		`an address such as id = "192.168.1.3", or id = "auto"`
 	if text == autoID {
 		return wire.Nobody, nil
 	}
@@ -157,7 +158,8 @@ func parsePeer(text string) (netip.Addr, error) {
 	const example = `write the own address of another board, for example "192.168.1.11"`
 	if host, _, found := strings.Cut(text, "/"); found {
 		if _, err := netip.ParseAddr(host); err == nil {
-			return netip.Addr{}, refuse("write "+Quote(host), "%s has a prefix length, only the address belongs here", quoted(text))
+			return netip.Addr{}, refuse("write "+Quote(host),
+				"%s has a prefix length, only the address belongs here", quoted(text))
 		}
 	}
 	ip, err := parseIPv4(text, example)
@@ -167,15 +169,15 @@ func parsePeer(text string) (netip.Addr, error) {
 	return ip, err
 }
 
-// voters completes the setting of the voters' ids. A voter must have one that all boards know, so none
-// can be "auto".
+// voters completes the setting of the voters' ids. All boards must know the id of a voter, so it
+// cannot be "auto".
 func voters(c *Config, k setting) setting {
 	k.takes, k.max = aText|aNumber|aList, MaxVoters
 	return scalar(&c.Voters, func(text string) ([]wire.ID, error) {
 		id, err := parseID(text)
 		if err != nil || id == wire.Nobody {
-			return nil, refuse(`write the id of a voter: its own address, for example "192.168.1.11", or the number that it has as its id`,
-				"%s is not the id of a voter", quoted(text))
+			return nil, refuse(`write the id of a voter: its own address, for example "192.168.1.11", `+
+				`or the number that it has as its id`, "%s is not the id of a voter", quoted(text))
 		}
 		all := append(c.Voters, id)
 		if err := election.CheckVoters(all); err != nil {
@@ -185,8 +187,8 @@ func voters(c *Config, k setting) setting {
 	}, k)
 }
 
-// Witness says which hosts of the LAN are asked whether anything arrives on this board's
-// port. They are asked by ARP, and only while there is a doubt.
+// Witness says which hosts of the LAN a board asks whether its own port still receives
+// anything. It asks them by ARP, and only while it has reason to doubt that.
 type Witness struct {
 	Gateway bool         // the default gateway, if it is on the group's interface
 	Addrs   []netip.Addr // or these hosts; with neither, nobody is asked
@@ -214,7 +216,8 @@ func (w Witness) String() string {
 
 // witnesses completes the setting of the witnesses: addresses, or one of the words alone.
 func witnesses(c *Config, k setting) setting {
-	const example = `write witness = "auto", witness = "none", or the address of a host that is always on, for example witness = "192.168.1.1"`
+	const example = `write witness = "auto", witness = "none", or the address of a host that is always on, ` +
+		`for example witness = "192.168.1.1"`
 	k.takes, k.max = aText|aList, MaxWitnesses
 	first := true
 	return scalar(&c.Witness, func(text string) (Witness, error) {
@@ -241,16 +244,16 @@ func witnesses(c *Config, k setting) setting {
 	}, k)
 }
 
-// Listen is where `topdog page` listens: a TCP port, of one address of this board or of all.
+// Listen is where `topdog page` listens: a TCP port of one address of this board, or of all of them.
 type Listen struct {
-	Addr netip.Addr // the zero value: all addresses, of IPv4 and of IPv6
-	Port uint16     // never 0, with which nobody would know the port
+	Addr netip.Addr // the zero value stands for all addresses, of IPv4 and of IPv6
+	Port uint16     // never 0: nobody would know a port that the kernel chooses
 }
 
-// defaultListen has the number of the boards' UDP port, which TCP does not use.
+// defaultListen has the number of the UDP port by which boards talk. The TCP port of that number is free.
 var defaultListen = Listen{Port: 9254}
 
-// String returns it as it is written in a file, and as net.Listen takes it.
+// String returns the form of the configuration file, which net.Listen takes too.
 func (l Listen) String() string {
 	if !l.Addr.IsValid() {
 		return ":" + strconv.Itoa(int(l.Port))
@@ -260,11 +263,12 @@ func (l Listen) String() string {
 
 // ParseListen reads ":9254", "192.168.1.11:9254" or "[::]:9254".
 func ParseListen(text string) (Listen, error) {
-	const example = `write a TCP port of all addresses, for example ":9254", or of one, for example "192.168.1.11:9254" or "[::1]:9254"`
+	const example = `write a TCP port of all addresses, for example ":9254", ` +
+		`or of one, for example "192.168.1.11:9254" or "[::1]:9254"`
 	colon := strings.LastIndexByte(text, ':')
 	if _, err := netip.ParseAddr(text); colon < 0 || err == nil || strings.HasSuffix(text, "]") {
 		if port, err := parsePort(text); err == nil {
-			return Listen{}, refuse("write "+Quote(Listen{Port: port}.String()), "%s has no colon in front of the port", quoted(text))
+			return Listen{}, refuse("write "+literal(Listen{Port: port}), "%s has no colon in front of the port", quoted(text))
 		}
 		return Listen{}, refuse(example, "%s has no port", quoted(text))
 	}
@@ -284,12 +288,13 @@ func ParseListen(text string) (Listen, error) {
 	case addr.IsMulticast(), addr == limitedBroadcast:
 		return Listen{}, refuse(example, "%s is no address of a board", addr)
 	case addr.IsLinkLocalUnicast(), addr.Zone() != "":
-		return Listen{}, refuse("write "+Quote(Listen{Port: port}.String())+", which is all addresses", "%s is an address of one interface", quoted(text[:colon]))
+		return Listen{}, refuse("write "+literal(Listen{Port: port})+", which is all addresses",
+			"%s is an address of one interface", quoted(text[:colon]))
 	}
 	return l, nil
 }
 
-// parsePort reads a port, as it can be written into a browser.
+// parsePort reads a port that can be written into a browser.
 func parsePort(text string) (uint16, error) {
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || port == 0 || text != strconv.FormatUint(port, 10) {
@@ -313,10 +318,11 @@ func parseMulticast(text string) (netip.AddrPort, error) {
 	return ap, nil
 }
 
-// MaxPageHosts is how many more names the page may have.
+// MaxPageHosts is how many names the page may have besides those of the board.
 const MaxPageHosts = 16
 
-// parsePageHost reads one name under which browsers know the page. Names have no case (RFC 4343).
+// parsePageHost reads one name by which browsers ask for the page, and returns it in lower case
+// (RFC 4343: names are the same in any case).
 func parsePageHost(text string) (string, error) {
 	const example = `write a name of this board, for example "topdog.lan"`
 	host, port, hasPort := strings.Cut(text, ":")
@@ -324,11 +330,13 @@ func parsePageHost(text string) (string, error) {
 	_, addrErr := netip.ParseAddr(strings.Trim(text, "[]"))
 	switch {
 	case addrErr == nil:
-		return "", refuse("delete it: the page answers at every address of this board", "%s is an address, and not a name", quoted(text))
+		return "", refuse("delete it: the page answers at every address of this board",
+			"%s is an address, and not a name", quoted(text))
 	case strings.Contains(text, "/"):
 		return "", refuse(example+", without http:// and without a path", "%s is not the name of a host", quoted(text))
 	case hasPort && portErr == nil && isLabels(host):
-		return "", refuse("write "+Quote(host)+": the page is asked at its own port", "%s has a port, and only the name belongs here", quoted(text))
+		return "", refuse("write "+Quote(host)+": the page is asked at its own port",
+			"%s has a port, and only the name belongs here", quoted(text))
 	case strings.HasSuffix(text, ".") && isLabels(strings.TrimSuffix(text, ".")):
 		return "", refuse("write "+Quote(strings.TrimSuffix(text, ".")), "%s ends with a dot", quoted(text))
 	case strings.HasPrefix(text, "*"):
@@ -339,8 +347,8 @@ func parsePageHost(text string) (string, error) {
 	return strings.ToLower(text), nil
 }
 
-// isLabels reports whether text is a name of the form of RFC 1123, section 2.1. That form has no
-// underscore, but browsers ask for such names, and some routers give them.
+// isLabels reports whether text is a name of the form of RFC 1123, section 2.1. Names with an
+// underscore are accepted as well: some routers assign them, and browsers ask for them.
 func isLabels(text string) bool {
 	labels := strings.Split(text, ".")
 	return isHostName(text) && !slices.ContainsFunc(labels, func(label string) bool {
@@ -348,7 +356,7 @@ func isLabels(text string) bool {
 	})
 }
 
-// isHostName reports whether text may be the name of a host. Four numbers may not: they are
+// isHostName reports whether text can be the name of a host. Four numbers cannot: they are
 // a misspelt address.
 func isHostName(text string) bool {
 	const most = 253 // RFC 1035, section 2.3.4, as text
@@ -358,7 +366,7 @@ func isHostName(text string) bool {
 	return len(text) <= most && strings.ContainsFunc(text, named) && !strings.ContainsFunc(text, odd)
 }
 
-// isLetterOrDigit is for names of ASCII.
+// isLetterOrDigit knows those of ASCII.
 func isLetterOrDigit(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }

@@ -18,7 +18,7 @@ import (
 // checkKey is the key of the checks, each of which is a table.
 const checkKey = "check"
 
-// checkSettings lists the keys of a check, in the order of the documentation. First come the kinds.
+// checkSettings lists the keys of a check in the order of the documentation. The kinds come first.
 func checkSettings(c *check.Check) []setting {
 	words, on := append([]string{c.Target}, c.Arguments...), true
 	addWord := func(word string) {
@@ -101,8 +101,9 @@ func (s *section) unknownInCheck(e entry) {
 	s.report(e.at, s.name+"unknown key "+quoted(e.key), hint)
 }
 
-// completeCheck fills in the defaults that depend on other keys, and refuses values that are wrong
-// together, and a check that is there already. at is the place of the check.
+// completeCheck fills in the defaults that depend on other keys. It refuses values that are wrong
+// together, and a check that exists already. kind is the entry that says what is checked, and at the
+// place of the whole check.
 func (s *section) completeCheck(c *check.Check, kind entry, at span) {
 	if kind.key == "" {
 		s.bad[checkKey] = true
@@ -144,8 +145,8 @@ func (s *section) completeCheck(c *check.Check, kind entry, at span) {
 	s.refuseFloatingTarget(c, kind)
 }
 
-// refuseFloatingTarget refuses a check of a floating address: it would ask the leader from everywhere, also from
-// a board whose own service is dead. A name is looked at when it is resolved.
+// refuseFloatingTarget refuses a check of a floating address: every board would then ask the leader, even
+// one whose own service is dead. A name is not resolved here; package check looks at its addresses when it connects.
 func (s *section) refuseFloatingTarget(c *check.Check, kind entry) {
 	if len(s.bad) > 0 || c.When == check.Leading || s.top.bad["address"] {
 		return
@@ -169,13 +170,13 @@ func (s *section) refuseFloatingTarget(c *check.Check, kind entry) {
 	}
 }
 
-// unitTypes are what the names of systemd's units end with (systemd.unit(5)), as far as a unit of the
-// type can be active and mean something.
+// unitTypes are the suffixes of systemd's units (systemd.unit(5)), except those of units whose being active
+// means nothing.
 var unitTypes = []string{
 	".service", ".socket", ".target", ".mount", ".timer", ".path", ".device", ".swap", ".automount", ".scope", ".slice",
 }
 
-// checkUnit looks at the name of a unit.
+// checkUnit accepts the name of a unit.
 func checkUnit(text string) error {
 	const most = 255 // UNIT_NAME_MAX, less the final NUL
 	odd := strings.ContainsFunc(text, func(r rune) bool { return !isLetterOrDigit(r) && !strings.ContainsRune(`:-_.\@`, r) })
@@ -201,7 +202,7 @@ func checkTitle(text string) error {
 	return checkPrintable(text, check.MaxTitle, `write at most 32 bytes of printable text, for example title = "resolver"`)
 }
 
-// checkTCP looks at a host and a port.
+// checkTCP accepts a host and a port.
 func checkTCP(text string) error {
 	const example = `write a host and a port, for example tcp = "127.0.0.1:443"`
 	host, port, err := net.SplitHostPort(text)
@@ -211,7 +212,7 @@ func checkTCP(text string) error {
 	return checkHostPort(host, port, example)
 }
 
-// checkHostPort refuses what nobody can connect to.
+// checkHostPort refuses a host or a port that nobody can connect to.
 func checkHostPort(host, port, example string) error {
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return refuse(example, "%s is not a port from 1 to 65535", quoted(port))
@@ -219,7 +220,8 @@ func checkHostPort(host, port, example string) error {
 	addr, err := netip.ParseAddr(host)
 	switch {
 	case err == nil && addr.IsUnspecified():
-		return refuse("write 127.0.0.1 for this board itself", "%s is no address that can be asked: it stands for all of them", host)
+		return refuse("write 127.0.0.1 for this board itself",
+			"%s is no address that can be asked: it stands for all of them", host)
 	case err == nil && addr.IsMulticast():
 		return refuse(example, "%s is a multicast address, which belongs to no host", host)
 	case err != nil && !isHostName(host):
@@ -245,7 +247,7 @@ func parseDNS(text string) (string, error) {
 	return check.JoinDNS(name, server), checkHostPort(host, port, example)
 }
 
-// serverOf returns the host of a name server, and its port.
+// serverOf splits the address of a name server into its host and its port.
 func serverOf(server string) (host, port string) {
 	if host, port, err := net.SplitHostPort(server); err == nil {
 		return host, port
@@ -253,7 +255,7 @@ func serverOf(server string) (host, port string) {
 	return strings.Trim(server, "[]"), "53"
 }
 
-// checkURL refuses what the check cannot ask.
+// checkURL refuses a URL that the check cannot ask for.
 func checkURL(text string) error {
 	const example = `write for example url = "https://127.0.0.1/health"`
 	u, err := url.Parse(text)
@@ -286,7 +288,7 @@ func checkHTTPHost(text string) error {
 
 func checkContains(text string) error { return checkLabel(text, 256, "write a part of the answer") }
 
-// statuses completes the setting of one status of HTTP, or of a list of them.
+// statuses completes the setting of one HTTP status or a list of them.
 func statuses(place *[]int, k setting) setting {
 	k.place = place
 	k.set = func(v value) error {
@@ -308,7 +310,7 @@ func statuses(place *[]int, k setting) setting {
 	return k
 }
 
-// onlyTrue is for the gateway, which has nothing that could be set.
+// onlyTrue accepts true, the only value of the key gateway.
 func onlyTrue(v value) error {
 	if v.form != aBool || v.text != "true" {
 		return refuse("write gateway = true, or delete the check", "the default gateway is asked, or it is not")
@@ -316,7 +318,7 @@ func onlyTrue(v value) error {
 	return nil
 }
 
-// count completes the setting of a number of results in a row.
+// count completes the setting of a number of successive results.
 func count(place *int, k setting) setting {
 	k.place = place
 	k.set = func(v value) error {
@@ -330,7 +332,7 @@ func count(place *int, k setting) setting {
 	return k
 }
 
-// checksLiteral writes checks as a list of inline tables, without what is the default.
+// checksLiteral writes checks as a list of inline tables, without the keys that have their default.
 func checksLiteral(checks []check.Check) string {
 	tables := make([]string, len(checks))
 	for i, c := range checks {

@@ -43,7 +43,7 @@ import (
 // DefaultPath is where topdog looks for its configuration.
 const DefaultPath = "/etc/topdog/topdog.toml"
 
-// The limits that stand here, because the values have no type of their own. Each is
+// Limits of values that have no type of their own. Each is
 // small enough that the largest legal configuration costs nothing.
 const (
 	MaxAddresses  = 16                 // floating addresses of one group
@@ -54,23 +54,21 @@ const (
 	MaxWords      = 16 // of score_command, the program included
 )
 
-// Defaults of the keys whose values have no type of their own.
+// Defaults of values that have no type of their own.
 const (
 	defaultGroup   = "topdog"
 	DefaultKeyFile = "/etc/topdog/key"
 	DefaultSocket  = "/run/topdog/topdog.sock"
 )
 
-// NoKey as key_file means: no authentication. It has to be written; nothing
-// else turns authentication off.
+// NoKey as key_file turns authentication off. Nothing else does.
 const NoKey = "none"
 
 // Config is one board's configuration, checked and complete: every key that the
 // file does not set has its default. The daemon is given it as it is.
 type Config struct {
-	// Config is what the election must know. Its ID is wire.Nobody if the id is the
-	// board's own IPv4 address. Incarnation and Members are not configured: the
-	// daemon finds them out.
+	// Config is the part that the election needs. Its ID is wire.Nobody if the id is to be the
+	// board's own IPv4 address. The daemon finds out Incarnation and Members, which no key sets.
 	election.Config
 
 	Addresses []Address // address: the floating addresses
@@ -93,13 +91,13 @@ type Config struct {
 	PageHosts    []string         // page_hosts: names that browsers may ask the page for, in lower case
 	Checks       []check.Check    // check
 
-	file   string            // where it was read
+	file   string            // the path that it was read from
 	places map[string]string // key -> "file:line:column" of its value
 }
 
-// Where says where the value of key comes from, for messages about values that
-// only turn out to be wrong later, such as an interface that does not exist:
-// "/etc/topdog/topdog.toml:3:13", or "the default".
+// Where returns where the value of key comes from: "/etc/topdog/topdog.toml:3:13", or
+// "the default". It is for messages about values that only turn out to be wrong later, such as
+// an interface that does not exist.
 func (c *Config) Where(key string) string {
 	if place, ok := c.places[key]; ok {
 		return place
@@ -121,15 +119,14 @@ func (c *Config) ReadKeys() (err error) {
 	return err
 }
 
-// NotesDir is where the daemon notes which light it has: beside its socket, in a
-// directory that the next boot empties.
+// NotesDir is the directory in which the daemon notes which light it has. It is that of the socket:
+// a directory that the next boot empties.
 func (c *Config) NotesDir() string { return filepath.Dir(c.Socket) }
 
 // Defaults returns the configuration of an empty file, which lacks only an address.
 func Defaults() *Config { return defaults(hostname()) }
 
-// hostname is what the kernel calls this board. One without a name has none to
-// show: others then see its id.
+// hostname returns what the kernel calls this board. If it has no name, others see its id.
 func hostname() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -158,9 +155,9 @@ func defaults(host string) *Config {
 	}
 }
 
-// shortHostname turns what the kernel calls the host into what topdog shows:
-// the first label, its printable ASCII, at most wire.MaxName bytes of it. A board is
-// not refused because of a strange host name; who cares sets `name`.
+// shortHostname turns what the kernel calls the host into what topdog shows: the printable ASCII
+// of the first label, at most wire.MaxName bytes of it. A strange host name is no reason to refuse
+// a board; if the result is wrong, the key name sets another.
 func shortHostname(host string) string {
 	host, _, _ = strings.Cut(host, ".")
 	short := make([]byte, 0, wire.MaxName)
@@ -180,7 +177,7 @@ var reference []byte
 // line taken out of its comment.
 func Reference() []byte { return slices.Clone(reference) }
 
-// besides returns path as seen from the directory of the file that mentions it.
+// besides resolves a path relative to the directory of the file that mentions it.
 func besides(file, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)

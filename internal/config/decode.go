@@ -43,7 +43,7 @@ func (r *reading) newSection(name string, settings []setting, unknown func(entry
 	}
 }
 
-// maxProblems bounds what one bad file (somebody's video, say) can print.
+// maxProblems bounds how much a bad file (a video, say) can print.
 const maxProblems = 25
 
 // Parse checks data, the content of a file called name. The error is an
@@ -84,8 +84,8 @@ func parseOn(host, name string, data []byte) (*Config, error) {
 	return r.cfg, nil
 }
 
-// readTable reads the keys of a table, or keeps it if it is a check. Under a header that should not
-// be there, the keys are read as if it were not, so that one superfluous line is one problem.
+// readTable reads the keys of a table, unless it is a check: checks are kept for readChecks. A header
+// that should not exist is one problem, and the keys below it are read as if it were not there.
 func (r *reading) readTable(t table) {
 	_, listed := r.top.keys[checkKey]
 	switch near := nearest(normal(t.name), []string{checkKey}); {
@@ -182,7 +182,7 @@ func (s *section) assignList(k *setting, v value) {
 	}
 }
 
-// assignParts stores the keys of an inline table, of which the first is required.
+// assignParts stores the keys of an inline table. The first of a setting's parts is required.
 func (s *section) assignParts(k *setting, v value) {
 	var names []string
 	for i := range k.parts {
@@ -206,7 +206,7 @@ func (s *section) assignParts(k *setting, v value) {
 	s.values[k.name] = append(s.values[k.name], v.at)
 }
 
-// set calls the function that stores a value, and reports what it refuses.
+// set stores a value of k by the given function, and reports what that refuses.
 func (s *section) set(k *setting, set func(value) error, v value) {
 	err := set(v)
 	if err == nil {
@@ -222,7 +222,7 @@ func (s *section) set(k *setting, set func(value) error, v value) {
 	s.refuse(k.name, v.at, because.message, hint)
 }
 
-// example says what a value might be.
+// example suggests a value.
 func (s *section) example(k *setting) string {
 	if s == s.top {
 		return "write " + k.name + " = " + k.example

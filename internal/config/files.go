@@ -91,17 +91,17 @@ func kindOfFile(mode fs.FileMode) string {
 	}
 }
 
-// distrust says why a file is not trusted, and what to type.
+// distrust says why a file is not trusted, and what to type so that it is.
 type distrust struct{ message, hint string }
 
 func (d *distrust) Error() string { return d.message }
 
-// distrusted turns an error of trusted into a problem of the file. what says what follows from it.
-func distrusted(file, what string, err error) (Problem, bool) {
+// distrusted turns an error of trusted into a problem of the file. consequence says what topdog therefore does.
+func distrusted(file, consequence string, err error) (Problem, bool) {
 	if err == nil {
 		return Problem{}, false
 	}
-	p := Problem{File: file, Message: what + ": " + err.Error(), err: err}
+	p := Problem{File: file, Message: consequence + ": " + err.Error(), err: err}
 	if why, ok := errors.AsType[*distrust](err); ok {
 		p.Hint = why.hint
 	}
@@ -203,8 +203,10 @@ func allowed(path string, info fs.FileInfo, owners []uint32) error {
 		return nil // a system without owners
 	}
 	if !slices.Contains(owners, stat.Uid) {
-		return &distrust{fmt.Sprintf("%s belongs to %s, who is neither root nor the user who runs topdog", path, userName(stat.Uid)),
-			"if it is right all the same, and topdog does not run as that user, run: chown -h root " + ShellQuote(path)}
+		return &distrust{
+			fmt.Sprintf("%s belongs to %s, who is neither root nor the user who runs topdog", path, userName(stat.Uid)),
+			"if it is right all the same, and topdog does not run as that user, run: chown -h root " + ShellQuote(path),
+		}
 	}
 	mode := info.Mode()
 	if mode&fs.ModeSymlink != 0 || mode.IsDir() && mode&fs.ModeSticky != 0 {
@@ -212,11 +214,14 @@ func allowed(path string, info fs.FileInfo, owners []uint32) error {
 	}
 	switch {
 	case mode.Perm()&0o002 != 0:
-		return &distrust{fmt.Sprintf("everybody may write to %s (mode %04o)", path, mode.Perm()), "run: chmod go-w " + ShellQuote(path)}
+		return &distrust{fmt.Sprintf("everybody may write to %s (mode %04o)", path, mode.Perm()),
+			"run: chmod go-w " + ShellQuote(path)}
 	case mode.Perm()&0o020 != 0 && hasACL(path):
-		return &distrust{fmt.Sprintf("an access control list lets others write to %s (getfacl shows it)", path), "run: setfacl -b " + ShellQuote(path)}
+		return &distrust{fmt.Sprintf("an access control list lets others write to %s (getfacl shows it)", path),
+			"run: setfacl -b " + ShellQuote(path)}
 	case mode.Perm()&0o020 != 0 && !asGoodAsOwner(stat.Gid, stat.Uid):
-		return &distrust{fmt.Sprintf("the group %s may write to %s (mode %04o)", groupName(stat.Gid), path, mode.Perm()), "run: chmod g-w " + ShellQuote(path)}
+		return &distrust{fmt.Sprintf("the group %s may write to %s (mode %04o)", groupName(stat.Gid), path, mode.Perm()),
+			"run: chmod g-w " + ShellQuote(path)}
 	}
 	return nil
 }

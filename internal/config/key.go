@@ -31,7 +31,7 @@ func NewKey(rand io.Reader) (Key, error) {
 	return k, nil
 }
 
-// bytes returns a copy of the secret; nil if k is no key.
+// bytes returns a copy of the secret, or nil if k is no key.
 func (k Key) bytes() []byte {
 	if k.IsZero() {
 		return nil
@@ -42,7 +42,7 @@ func (k Key) bytes() []byte {
 // IsZero reports whether k is no key.
 func (k Key) IsZero() bool { return k == Key{} }
 
-// Fingerprint returns what names the key to people and to other boards; 0 if k is no key.
+// Fingerprint returns the number by which people and other boards know the key, or 0 if k is no key.
 func (k Key) Fingerprint() wire.Fingerprint {
 	if k.IsZero() {
 		return 0
@@ -64,13 +64,13 @@ func (k Key) Format(state fmt.State, _ rune) { io.WriteString(state, k.String())
 // MarshalText implements encoding.TextMarshaler, for JSON and loggers.
 func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// line is the key as it is in a file. It is the secret.
+// line returns the line of the key in a file. It contains the secret.
 func (k Key) line() string { return hex.EncodeToString(k.secret[:]) + "\n" }
 
-// Keyring is what a board has of its group's keys: one, or two while the group changes its key.
-// The zero Keyring is none.
+// Keyring holds the keys of a group: one, or two while the group changes its key.
+// The zero Keyring has none.
 type Keyring struct {
-	Signs Key // what the board sends
+	Signs Key // signs what the board sends
 	Also  Key // is accepted as well; no key if there is only one
 }
 
@@ -84,7 +84,7 @@ func (r Keyring) Secrets() (all [][]byte) {
 	return all
 }
 
-// Fingerprints returns those of the keys.
+// Fingerprints returns the fingerprints of the keys.
 func (r Keyring) Fingerprints() wire.Keys {
 	return wire.Keys{Signs: r.Signs.Fingerprint(), Also: r.Also.Fingerprint()}
 }
@@ -100,25 +100,25 @@ func (r Keyring) Encode() []byte {
 		r.Signs.line() + r.Also.line())
 }
 
-// LoadKeys reads the keys of the group from the file at path: 64 hexadecimal digits on
-// one line, or on two while the group changes its key, and if you like comment lines that
-// begin with #. The file must not be accessible to group or others, and no stranger may be
-// able to replace it. The error is an [Errors]; it never contains a key or a part of it.
+// LoadKeys reads the keys of the group from the file at path. The file has one line of 64
+// hexadecimal digits, or two such lines while the group changes its key, and perhaps comment lines
+// that begin with #. Group and others must have no access to it, and no stranger may be
+// able to replace it. The error is an [Errors]; it never contains a key or a part of one.
 func LoadKeys(path string) (Keyring, error) {
 	fail := func(err error, message, hint string) (Keyring, error) {
 		return Keyring{}, Errors{{File: path, Message: message, Hint: hint, err: err}}
 	}
 	data, info, err := ReadSmall(path, MaxKeyFileBytes)
-	// The mode is looked at first: a key that others may read is to be
-	// replaced, whatever is in it.
+	// The mode comes first: whatever else is wrong, a key that others could read must be replaced.
 	if info != nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
 		return fail(nil, fmt.Sprintf("the key file has mode %04o, so other users may get at the key", info.Mode().Perm()),
 			"run: chmod 600 "+ShellQuote(path))
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fail(err, "there is no key file", "copy the key of another board to this path, or make one with `topdog init ADDRESS`; "+
-			`to run without authentication write key_file = "none"`)
+		return fail(err, "there is no key file",
+			"copy the key of another board to this path, or make one with `topdog init ADDRESS`; "+
+				`to run without authentication write key_file = "none"`)
 	case errors.Is(err, fs.ErrPermission):
 		return fail(err, "cannot read the key file: "+bare(err), "run topdog as root, or as the user who owns the file")
 	case err != nil:
@@ -158,7 +158,8 @@ func ParseKeys(name string, data []byte) (Keyring, error) {
 			case k == ring.Signs:
 				return fail(line, column, "this key is that of line %d", first)
 			case k.Fingerprint().Mark() == ring.Signs.Fingerprint().Mark():
-				return fail(line, column, "this key has the same mark as that of line %d, so boards could not tell which of the two a packet is signed with", first)
+				return fail(line, column, "this key has the same mark as that of line %d, "+
+					"so boards could not tell which of the two a packet is signed with", first)
 			default:
 				ring.Also, second = k, line
 			}
@@ -170,7 +171,7 @@ func ParseKeys(name string, data []byte) (Keyring, error) {
 	return ring, nil
 }
 
-// badKey says what is wrong with a key, without a word about what is in it.
+// badKey says what is wrong with a key without repeating any of it.
 type badKey struct {
 	message string
 	at      int // in bytes from the start of the text
@@ -181,8 +182,10 @@ func decodeHexKey(text string) (Key, *badKey) {
 	if i := strings.IndexFunc(text, odd); i >= 0 {
 		return Key{}, &badKey{"the key contains something that is not a hexadecimal digit (0-9, a-f)", i}
 	}
-	if len(text) != 2*wire.KeySize {
-		return Key{}, &badKey{fmt.Sprintf("the key has %d hexadecimal digits instead of %d", len(text), 2*wire.KeySize), min(len(text), 2*wire.KeySize)}
+	const digits = 2 * wire.KeySize
+	if len(text) != digits {
+		message := fmt.Sprintf("the key has %d hexadecimal digits instead of %d", len(text), digits)
+		return Key{}, &badKey{message, min(len(text), digits)}
 	}
 	var k Key
 	if _, err := hex.Decode(k.secret[:], []byte(text)); err != nil {

@@ -19,27 +19,29 @@ import (
 	"topdog/wire"
 )
 
-// setting is all that this package knows about one key. Reading, writing, comparing and the tests of
-// the documentation go by the tables of settings, so that a key is added in one place.
+// setting is all that this package knows about one key. The tables of settings drive reading, writing
+// and comparing as well as the tests of the documentation, so that a key is added in one place.
 type setting struct {
 	name    string
 	aliases string // what keepalived, corosync and common sense call it
 	example string // a value as it would be written
-	zero    string // how the zero value is written, if not as its type is
+	zero    string // how the zero value is written, unless like other values
 	takes   form   // 0 if set looks at the form itself
 	max     int    // of a list: the greatest number of elements
-	filled  bool   // of a list: there must be an element
-	live    bool   // can be applied by SIGHUP, without a restart
-	page    bool   // is for `topdog page`, and nothing to the daemon
-	shared  bool   // the same on all boards of a group
+	filled  bool   // a list must have an element
+	live    bool   // SIGHUP applies it, without a restart
+	page    bool   // it is for `topdog page`, and the daemon ignores it
+	shared  bool   // it must be the same on all boards of a group
 
-	parts []setting         // the keys of the table that may stand for a text; the first one is that text
+	parts []setting         // the keys of a table that may be written instead of a text, which is the first of them
 	place any               // a pointer to the value
-	set   func(value) error // checks a value, or one element of a list, and stores it
+	set   func(value) error // checks and stores a value, or one element of a list
 }
 
 // settings lists the keys of a configuration in the order of the reference.
 func settings(c *Config) []setting {
+	algorithms := append(literature.Algorithms(), wire.AlgorithmStrict.String())
+	detectors := append([]string{silence.DetectorDefault.String()}, silence.Detectors()...)
 	return []setting{
 		list(&c.Addresses, ParseAddress, func(a Address) string { return a.IP.String() }, setting{
 			name: "address", example: `"192.168.1.250"`, max: MaxAddresses, filled: true, shared: true,
@@ -60,10 +62,10 @@ func settings(c *Config) []setting {
 		scalar(&c.Interval, parseHeartbeat, setting{
 			name: "heartbeat", example: `"100ms"`, shared: true, aliases: "interval advert_int"}),
 		scalar(&c.Patience, parsePatience, setting{name: "patience", example: `"auto"`, zero: Quote(auto), shared: true}),
-		choice(&c.Algorithm, append(literature.Algorithms(), wire.AlgorithmStrict.String()), literature.AlgorithmNamed, setting{
+		choice(&c.Algorithm, algorithms, literature.AlgorithmNamed, setting{
 			name: "algorithm", shared: true}),
 		voters(c, setting{name: "voters", example: `["192.168.1.11", "192.168.1.12", "192.168.1.13"]`, shared: true}),
-		choice(&c.Detector, append([]string{silence.DetectorDefault.String()}, silence.Detectors()...), silence.DetectorNamed, setting{
+		choice(&c.Detector, detectors, silence.DetectorNamed, setting{
 			name: "detector", aliases: "failure_detector suspicion"}),
 		choice(&c.Fanout, election.Fanouts(), election.FanoutNamed, setting{name: "fanout", aliases: "unicast delivery"}),
 		choice(&c.ScoreSource, election.ScoreSources(), election.ScoreSourceNamed, setting{
@@ -97,8 +99,8 @@ func settings(c *Config) []setting {
 	}
 }
 
-// scalar completes the setting of one value, which parse makes of its text. It is written as a text
-// unless takes says otherwise.
+// scalar completes the setting of one value, which parse makes from its text. The key takes a text
+// in quotes unless takes says otherwise.
 func scalar[T any](place *T, parse func(string) (T, error), k setting) setting {
 	if k.takes == 0 {
 		k.takes = aText
@@ -132,8 +134,8 @@ func list[T any](place *[]T, parse func(string) (T, error), name func(T) string,
 	return scalar(place, one, k)
 }
 
-// choice completes the setting of a key that takes one of a list of words, of which the first is
-// the example.
+// choice completes the setting of a key that takes one of these words. The first of them is the
+// example unless there is one already.
 func choice[T any](place *T, words []string, lookup func(string) (T, bool), k setting) setting {
 	if k.example == "" {
 		k.example = Quote(words[0])
@@ -144,8 +146,8 @@ func choice[T any](place *T, words []string, lookup func(string) (T, bool), k se
 	}, k)
 }
 
-// program completes the setting of a program and its arguments. Every word is kept, also one that is
-// refused: otherwise the word behind it would be taken for the program.
+// program completes the setting of a program and its arguments. It passes every word to keep, even one
+// that it refuses: the file is refused as a whole.
 func program(keep func(word string), k setting) setting {
 	k.takes, k.max = aText|aList, MaxWords
 	first := true
@@ -186,7 +188,7 @@ func (k *setting) literal() string {
 	return literal(v.Interface())
 }
 
-// partsLiteral writes the parts that are set as a table, or as a text if there is only the first.
+// partsLiteral writes the parts that are set: as a text if only the first one is, and otherwise as a table.
 func partsLiteral(parts []setting) string {
 	var entries []string
 	for _, k := range parts {

@@ -13,19 +13,19 @@ import (
 
 const keyHasItsOwnFile = "the group's key has a file of its own, which key_file names; `topdog init` makes one"
 
-// normal folds the spellings of a key that differ only in fashion.
+// normal turns Node-ID and "node_id" into node_id.
 func normal(key string) string {
 	key = strings.Trim(strings.TrimSpace(key), `"'`)
 	return strings.ReplaceAll(strings.ToLower(key), "-", "_")
 }
 
-// hasAlias reports whether other programs call the key so.
+// hasAlias reports whether name is what other programs call the key.
 func (k *setting) hasAlias(name string) bool {
 	return slices.Contains(strings.Fields(k.aliases), normal(name))
 }
 
-// meansSecret reports whether a key is called like one that holds a secret.
-// key_file itself holds a path, which is no secret.
+// meansSecret reports whether key is a usual name of a secret. The name key_file is not: its value
+// is a path.
 func meansSecret(all []setting, key string) bool { return find(all, "key_file").hasAlias(key) }
 
 // meantBy returns the key that was probably meant by name, or "".
@@ -123,8 +123,8 @@ func distance(a, b string) int {
 	return previous[len(t)]
 }
 
-// rewrite says how a value that has the wrong form, or no quotes, should be
-// written. It only offers what would be accepted.
+// rewrite says how to write a value that has the wrong form or no quotes. It
+// offers only what would be accepted.
 func (s *section) rewrite(k *setting, text string) string {
 	truth := map[string]string{
 		"true": "true", "yes": "true", "on": "true", "1": "true",
@@ -213,8 +213,8 @@ func (r *reading) reportCommonMistake() (recognized bool) {
 // isBare reports whether a value has no quotes or brackets around it.
 func isBare(text string) bool { return !strings.ContainsAny(text[:1], `"'[{`) }
 
-// reportBareValue says what is wrong with a value that is not in quotes, if it needs
-// some. k is the setting of key, if there is one.
+// reportBareValue reports a value that lacks quotes. k is the setting of key, or nil if there is
+// none.
 func (r *reading) reportBareValue(k *setting, key, text string, at span) (reported bool) {
 	message, hint := "this is neither a number nor true or false, and not text in quotes", `write it in quotes: "…"`
 	switch {
@@ -233,10 +233,11 @@ func (r *reading) reportBareValue(k *setting, key, text string, at span) (report
 	return true
 }
 
-// inPlainWords replaces the library's words where they speak of grammar.
+// inPlainWords replaces go-toml's words where they speak of grammar.
 func inPlainWords(message string) (plain, hint string) {
 	switch {
-	case strings.Contains(message, "string") && (strings.Contains(message, "new lines") || strings.Contains(message, "terminated")):
+	case strings.Contains(message, "string") &&
+		(strings.Contains(message, "new lines") || strings.Contains(message, "terminated")):
 		return "the text is not closed", `close it with a quote (")`
 	case strings.HasSuffix(message, "control characters"):
 		return "the text contains a control character", "delete it"

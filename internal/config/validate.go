@@ -9,7 +9,7 @@ import (
 	"topdog/wire"
 )
 
-// validate looks for values that are right by themselves and wrong together. It
+// validate refuses values that are right by themselves but wrong together. It
 // says nothing about keys that already have a problem.
 func (r *reading) validate() {
 	if _, set := r.top.keys["address"]; !set && !r.top.bad["address"] && !r.full() {
@@ -54,8 +54,8 @@ func (r *reading) validatePatience() {
 	}
 }
 
-// validateScore refuses what only the algorithm score makes use of. The default of
-// score_from may be written with any algorithm, since it claims nothing.
+// validateScore refuses the keys of the algorithm score with another algorithm, and score_from without
+// its command. The default of score_from may be written with any algorithm, since it asks for nothing.
 func (r *reading) validateScore() {
 	if r.anyBad("algorithm", "score_from", "score_command") {
 		return
@@ -73,7 +73,8 @@ func (r *reading) validateScore() {
 	case command && c.ScoreSource != election.ScoreFromCommand:
 		r.contradicts("score_command", 0,
 			fmt.Sprintf("nothing asks for the number that it prints, since score_from is %q", c.ScoreSource),
-			fmt.Sprintf("write algorithm = %q and score_from = %q too, or delete this line", wire.AlgorithmScore, election.ScoreFromCommand))
+			fmt.Sprintf("write algorithm = %q and score_from = %q too, or delete this line",
+				wire.AlgorithmScore, election.ScoreFromCommand))
 	}
 }
 
@@ -99,7 +100,7 @@ func (r *reading) validateVoters() {
 	}
 }
 
-// validateFloating refuses a floating address where the own address of a board or of another host belongs.
+// validateFloating refuses a floating address as the address of a board or of another host.
 func (r *reading) validateFloating() {
 	c := r.cfg
 	refuse := func(key string, addrs []netip.Addr, why, hint string) {
@@ -123,7 +124,8 @@ func (r *reading) validateFloating() {
 	refuse("id", []netip.Addr{c.ID.Addr()}, "so every leader would have this id",
 		`write the board's own address, a number, or id = "auto"`)
 	refuse("page_listen", []netip.Addr{c.PageListen.Addr}, "which this board has only while it leads",
-		"write "+literal(Listen{Port: c.PageListen.Port})+": then the page of the leader answers there, and each page at its own address")
+		"write "+literal(Listen{Port: c.PageListen.Port})+
+			": then the page of the leader answers there, and each page at its own address")
 }
 
 // isFloating reports whether addr is one of the floating addresses.

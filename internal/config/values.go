@@ -18,8 +18,8 @@ import (
 	"topdog/wire"
 )
 
-// logLevels are the levels of logrus without fatal and panic, which would hide errors, by the names
-// that journals and people use.
+// logLevels are the levels of logrus, by the names that journals and people use. Fatal and panic are
+// not among them, because they would hide errors.
 var logLevels = []string{"error", "warn", "info", "debug", "trace"}
 
 func logLevelNamed(name string) (level logrus.Level, known bool) {
@@ -38,13 +38,13 @@ func parseLED(text string) (gpio.Spec, error) {
 func parsePriority(text string) (uint8, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > election.MaxPriority {
-		return 0, refuse(fmt.Sprintf("write a number from 1 to %d, more for a board that should lead, or 0 for one that never should", election.MaxPriority),
-			"%s is not from 0 to %d", text, election.MaxPriority)
+		hint := "write a number from 1 to %d, more for a board that should lead, or 0 for one that never should"
+		return 0, refuse(fmt.Sprintf(hint, election.MaxPriority), "%s is not from 0 to %d", text, election.MaxPriority)
 	}
 	return uint8(n), nil
 }
 
-// auto means the duration that follows from the heartbeat.
+// auto stands for the duration that follows from the heartbeat.
 const auto = "auto"
 
 // parsePatience leaves the bounds to validatePatience, since the lower one depends on the heartbeat.
@@ -101,12 +101,12 @@ func parseHeartbeat(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseStartGrace allows none: then checks are never called starting.
+// parseStartGrace accepts 0: then checks are never called starting.
 func parseStartGrace(text string) (time.Duration, error) {
 	return between("start_grace", 0, health.MaxStartGrace, health.DefaultStartGrace)(text)
 }
 
-// between returns a function that reads the duration of a key, from least to most.
+// between returns a function that reads a duration from least to most, the value of key.
 func between(key string, least, most, example time.Duration) func(text string) (time.Duration, error) {
 	hint := fmt.Sprintf("write a duration from %q to %q, for example %s = %q", short(least), short(most), key, short(example))
 	return func(text string) (time.Duration, error) {
@@ -130,7 +130,7 @@ func hasNoUnit(text string) bool {
 	return err == nil
 }
 
-// short writes a duration without the units of which there are none.
+// short writes a duration without trailing units that are zero: "10m", not "10m0s".
 func short(d time.Duration) string {
 	text := strings.TrimSuffix(d.String(), "m0s")
 	if text != d.String() {
@@ -142,8 +142,8 @@ func short(d time.Duration) string {
 	return text
 }
 
-// checkGroup wants ASCII: the group's name is hashed into every packet, and two
-// boards must not differ in how they compose an umlaut.
+// checkGroup accepts only ASCII: the name of the group is hashed into every packet, and two
+// boards must not differ in how they encode an umlaut.
 func checkGroup(text string) error {
 	const hint = `write 1 to 32 letters, digits, signs or inner spaces (ASCII), for example group = "kitchen"`
 	for _, r := range text {
@@ -183,7 +183,8 @@ func checkLabel(text string, most int, hint string) error {
 // checkInterface follows the kernel's dev_valid_name: 1 to 15 bytes
 // (IFNAMSIZ-1), no slash, no colon, no space, not "." or "..".
 func checkInterface(text string) error {
-	const hint = `write the name that "ip link" shows, for example interface = "eth0", or delete the line: then it is the one whose subnet contains the address`
+	const hint = `write the name that "ip link" shows, for example interface = "eth0", ` +
+		`or delete the line: then it is the one whose subnet contains the address`
 	switch {
 	case text == "":
 		return refuse(hint, "the text is empty")
@@ -200,7 +201,7 @@ func checkInterface(text string) error {
 	return nil
 }
 
-// checkPath refuses what surely is not the path that was meant.
+// checkPath refuses a path that cannot be what was meant.
 func checkPath(text, hint string) error {
 	switch {
 	case text == "":
@@ -215,8 +216,8 @@ func checkPath(text, hint string) error {
 	return nil
 }
 
-// checkProgram looks at the value of key, of which example is one. topdog starts the program itself, so
-// that no name and no argument can mean anything else; what a shell would have to take apart is refused.
+// checkProgram checks the value of key, of which example is one. topdog starts the program itself, without a
+// shell that could find another meaning in its name. So a text that only a shell could take apart is refused.
 func checkProgram(key, text, example string) error {
 	hint := "write the program with its whole path, for example " + key + " = " + example
 	if err := checkPath(text, hint); err != nil {
@@ -227,14 +228,16 @@ func checkProgram(key, text, example string) error {
 	case !strings.HasPrefix(text, "/"):
 		return refuse(hint, "%s is not an absolute path", quoted(text))
 	case len(words) > 1:
-		return refuse("write "+key+" = "+literal(words), "%s contains a space, and there is no shell that would split it", quoted(text))
+		return refuse("write "+key+" = "+literal(words),
+			"%s contains a space, and there is no shell that would split it", quoted(text))
 	case words[0] != text:
 		return refuse(hint, "%s begins or ends with a space, which nobody sees", quoted(text))
 	}
 	return nil
 }
 
-// maxSocketPath is sun_path of unix(7), 108 bytes, less the final NUL and the ".public" of the socket beside it.
+// maxSocketPath is the size of sun_path (unix(7)), 108 bytes, less the final NUL and the ".public" that the name
+// of the public socket has in addition.
 const maxSocketPath = 107 - len(".public")
 
 func checkSocket(text string) error {
@@ -246,14 +249,16 @@ func checkSocket(text string) error {
 	case !strings.HasPrefix(text, "/"):
 		return refuse(hint, "%s is not an absolute path", quoted(text))
 	case len(text) > maxSocketPath:
-		return refuse(hint, "the path is %d bytes long; unix sockets and the name of the public one beside it allow %d", len(text), maxSocketPath)
+		return refuse(hint, "the path is %d bytes long; unix sockets and the name of the public one beside it allow %d",
+			len(text), maxSocketPath)
 	}
 	return nil
 }
 
-// parseKeyFile makes the path absolute.
+// parseKeyFile returns NoKey or the absolute path of the key.
 func (c *Config) parseKeyFile(text string) (string, error) {
-	const hint = `write the path of the key file, for example key_file = "/etc/topdog/key", or key_file = "none" to run without authentication`
+	const hint = `write the path of the key file, for example key_file = "/etc/topdog/key", ` +
+		`or key_file = "none" to run without authentication`
 	if text == NoKey {
 		return NoKey, nil
 	}
@@ -264,7 +269,7 @@ func (c *Config) parseKeyFile(text string) (string, error) {
 	return besides(c.file, text), checkPath(text, hint)
 }
 
-// oneOf checks a value that must be a word of a list.
+// oneOf refuses a text that is not one of these words.
 func oneOf(text string, words []string) error {
 	if slices.Contains(words, text) {
 		return nil
