@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,8 +20,7 @@ import (
 )
 
 func checkCommand() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
+	return withJSON(&cobra.Command{
 		Use:   "check",
 		Short: "Find out whether this board is ready, and try its checks once",
 		Long: `Find out whether this board is ready: configuration, key, interface, address, the
@@ -37,18 +35,17 @@ leader only is tried, and counts on the leader only.
 
 Exit status: 0 if nothing is wrong, 1 if something is, a check fails, or one could
 not be tried, 78 if a file has mistakes.`,
-		RunE: func(c *cobra.Command, _ []string) (err error) {
-			path, _ := c.Flags().GetString("config")
-			report := console.Report{File: path}
-			err = examineBoard(c.Context(), &report)
+		RunE: func(c *cobra.Command, _ []string) error {
+			report := console.Report{File: configPath(c)}
+			err := examineBoard(c.Context(), &report)
 			var mistakes config.Errors
 			if err != nil && !errors.As(err, &mistakes) {
 				return err
 			}
-			if err != nil && len(report.Sections) == 1 && !asJSON {
+			if err != nil && len(report.Sections) == 1 && !wantsJSON(c) {
 				return err // the configuration is wrong, and the text shows the line
 			}
-			if err := showReport(c.OutOrStdout(), report, asJSON); err != nil {
+			if err := show(c, report, console.WriteReport); err != nil {
 				return err
 			}
 			switch {
@@ -59,27 +56,17 @@ not be tried, 78 if a file has mistakes.`,
 			}
 			return nil
 		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, for programs")
-	return c
+	})
 }
 
-func showReport(w io.Writer, r console.Report, asJSON bool) error {
-	if asJSON {
-		return printJSON(w, r)
-	}
-	return console.WriteReport(w, r, textOptions(w))
-}
-
-// examineBoard examines this board with the configuration of that file. The error says why nothing more was found out; mistakes
-// in the files are in the report too.
+// examineBoard examines this board with the configuration of the report's file. An error says why no more could be found
+// out; mistakes in the files are in the report too.
 func examineBoard(ctx context.Context, r *console.Report) error {
 	cfg, text, err := config.LoadText(r.File)
 	if err != nil {
 		examine.AddMistakes(r, console.TopicConfiguration, err)
 		return err
 	}
-	f := checkedFile{Config: cfg, path: r.File, text: text}
 	b := examine.Board{Config: cfg, Path: r.File, Version: versionText()}
 	if os.Geteuid() == 0 {
 		b.StartHolder = func() (*netio.Holder, error) {
@@ -88,7 +75,7 @@ func examineBoard(ctx context.Context, r *console.Report) error {
 					return holder, nil
 				}
 			}
-			return netio.StartHolder([]string{"/proc/self/exe", holderWord}, daemon.HolderOptions(cfg))
+			return startHolder(cfg)
 		}
 	}
 	status, unasked := askSettled(ctx, cfg.Socket)
@@ -103,7 +90,8 @@ func examineBoard(ctx context.Context, r *console.Report) error {
 	if mistakes != nil && !errors.As(mistakes, &bad) {
 		return fmt.Errorf("not all was looked at, and its checks were not tried: %w", mistakes)
 	}
-	f.tryChecks(ctx, r, b.Daemon, unasked)
+	t := trial{Config: cfg, path: r.File, text: text, status: b.Daemon, unasked: unasked}
+	t.report(ctx, r)
 	if ctx.Err() != nil {
 		return fmt.Errorf("its checks were not tried: %w", ctx.Err())
 	}
@@ -113,12 +101,14 @@ func examineBoard(ctx context.Context, r *console.Report) error {
 const (
 	// askDaemonWithin is how long the daemon may take to tell what it has found.
 	askDaemonWithin = 2 * time.Second
-	// settleWithin is how long one that has just started may take until it leads or follows.
+	// settleWithin is how long a daemon that has just started may take until it leads or follows.
 	settleWithin = 3 * time.Second
 	settleEvery  = 100 * time.Millisecond
+	// tryMargin is how much longer than the checks the daemon may take to try them: it starts a process for that.
+	tryMargin = 15 * time.Second
 )
 
-// askSettled asks the daemon for its status, again while that may be about to lead or to follow.
+// askSettled asks the daemon for its status, and asks again while the daemon may be about to lead or to follow.
 func askSettled(ctx context.Context, socket string) (s console.Status, err error) {
 	for end := time.Now().Add(settleWithin); ; {
 		asking, cancel := context.WithTimeout(ctx, askDaemonWithin)
@@ -135,84 +125,100 @@ func askSettled(ctx context.Context, socket string) (s console.Status, err error
 	}
 }
 
-// checkedFile is a configuration without mistakes.
-type checkedFile struct {
+// trial tries the checks of a configuration, which has no mistakes.
+type trial struct {
 	*config.Config
-	path string
-	text []byte
+	path    string // of the file, whose content is text
+	text    []byte
+	status  *console.Status // of the daemon; nil if it was not asked, and unasked says why
+	unasked error
 }
 
-// tryChecks tries all checks of the file, and adds what they have come to. status is of the daemon, nil if none was asked, and unasked says why.
-func (f *checkedFile) tryChecks(ctx context.Context, r *console.Report, status *console.Status, unasked error) {
-	if len(f.Checks) == 0 {
-		return
-	}
-	add := func(topic console.Topic, s console.State, text string) {
-		r.Add(console.SectionChecks, console.Finding{Topic: topic, State: s, Text: text})
-	}
-	verdicts, by, err := f.try(ctx, unasked)
-	if err != nil {
-		add(console.TopicTried, console.StateWrong, "not at all: "+err.Error())
-		return
-	}
-	add(console.TopicTried, console.StateRight, by)
-	leads := status != nil && status.Role == console.RoleLeader
-	for i := range verdicts {
-		v, c := &verdicts[i], &f.Checks[i]
-		switch {
-		case v.untried != "":
-			add(console.TopicCheck, console.StateWrong, fmt.Sprintf("%v was not tried: %s", c, v.untried))
-		case v.reason == "":
-			add(console.TopicCheck, console.StateRight, c.String()+" passes")
-		case c.When == check.Leading && !leads:
-			add(console.TopicCheck, console.StateLook, fmt.Sprintf("%v fails: %s (it counts on the leader only)", c, v.reason))
-		default:
-			add(console.TopicCheck, console.StateWrong, fmt.Sprintf("%v fails: %s", c, v.reason))
-		}
-	}
-	if status != nil {
-		f.addFound(r, status)
-	}
-}
-
-// verdict is what a check has come to. It passes if both are "".
+// verdict is the result of a check that was tried. It passes if both are "".
 type verdict struct {
 	untried string // why it was not tried
 	reason  string // why it fails
 }
 
-// try tries the checks of the file, and says who did. unasked is why the daemon cannot be asked.
-func (f *checkedFile) try(ctx context.Context, unasked error) (verdicts []verdict, by string, err error) {
+// report adds to a report what all checks have come to.
+func (t *trial) report(ctx context.Context, r *console.Report) {
+	if len(t.Checks) == 0 {
+		return
+	}
+	add := func(topic console.Topic, s console.State, text, remedy string) {
+		r.Add(console.SectionChecks, console.Finding{Topic: topic, State: s, Text: text, Remedy: remedy})
+	}
+	verdicts, by, err := t.try(ctx)
+	if err != nil {
+		add(console.TopicTried, console.StateWrong, "not at all: "+err.Error(), "")
+		return
+	}
+	add(console.TopicTried, console.StateRight, by, "")
+	leads := t.status != nil && t.status.Role == console.RoleLeader
+	for i, v := range verdicts {
+		switch c := &t.Checks[i]; {
+		case v.untried != "":
+			add(console.TopicCheck, console.StateWrong, fmt.Sprintf("%v was not tried: %s", c, v.untried), "")
+		case v.reason == "":
+			add(console.TopicCheck, console.StateRight, c.String()+" passes", "")
+		case c.When == check.Leading && !leads:
+			add(console.TopicCheck, console.StateLook, fmt.Sprintf("%v fails: %s (it counts on the leader only)", c, v.reason), "")
+		default:
+			add(console.TopicCheck, console.StateWrong, fmt.Sprintf("%v fails: %s", c, v.reason), "")
+		}
+	}
+	if t.status == nil {
+		return
+	}
+	known := map[string]bool{}
+	for _, c := range t.status.Checks {
+		known[c.NameText] = true
+		text := fmt.Sprintf("%s is %s", c.NameText, strings.ReplaceAll(c.State, "_", " "))
+		if c.Text != "" {
+			text += ": " + c.Text
+		}
+		add(console.TopicDaemon, console.StateRight, text, "")
+	}
+	for i := range t.Checks {
+		if !known[t.Checks[i].String()] {
+			add(console.TopicDaemon, console.StateLook, "it does not have all of these", "systemctl reload topdog, and it reads its own configuration again")
+			return
+		}
+	}
+}
+
+// try tries the checks, and says who did.
+func (t *trial) try(ctx context.Context) (verdicts []verdict, by string, err error) {
 	root := os.Geteuid() == 0
-	switch down := errors.Is(unasked, console.ErrNotRunning); {
+	switch down := errors.Is(t.unasked, console.ErrNotRunning); {
 	case root && down:
-		by = "as root, since no daemon answers on " + f.Socket
-	case root && unasked != nil:
-		return nil, "", unasked
+		by = "as root, since no daemon answers on " + t.Socket
+	case root && t.unasked != nil:
+		return nil, "", t.unasked
 	case root:
-		verdicts, err = f.tryByDaemon(ctx)
+		verdicts, err = t.tryByDaemon(ctx)
 		return verdicts, "by the daemon, as it runs its own", err
 	case down:
-		by = "as this user, since no daemon answers on " + f.Socket
+		by = "as this user, since no daemon answers on " + t.Socket
 	default:
 		by = "as this user; if root calls this, the daemon tries them as it runs its own"
 	}
-	return tryHere(ctx, f.Config, root), by, ctx.Err()
+	return t.tryHere(ctx, root), by, ctx.Err()
 }
 
 // tryHere tries the checks in this process. Programs are not run as root: they are meant for the daemon's
-// user, and another one than root may have written them.
-func tryHere(ctx context.Context, cfg *config.Config, root bool) []verdict {
-	verdicts := make([]verdict, len(cfg.Checks))
-	order := daemon.CheckOrder(cfg, netio.FindInterface)
+// user, and somebody other than root may have written them.
+func (t *trial) tryHere(ctx context.Context, root bool) []verdict {
+	verdicts := make([]verdict, len(t.Checks))
+	order := daemon.CheckOrder(t.Config, netio.FindInterface)
 	order.Checks = nil
 	var tried []int
-	for i := range cfg.Checks {
-		if root && cfg.Checks[i].Kind == check.Command {
+	for i := range t.Checks {
+		if root && t.Checks[i].Kind == check.Command {
 			verdicts[i].untried = "a program runs as the daemon's user, and not as root: start the daemon, and it tries that too"
 			continue
 		}
-		order.Checks, tried = append(order.Checks, cfg.Checks[i]), append(tried, i)
+		order.Checks, tried = append(order.Checks, t.Checks[i]), append(tried, i)
 	}
 	for n, reason := range check.Try(ctx, order) {
 		verdicts[tried[n]].reason = reason
@@ -220,57 +226,30 @@ func tryHere(ctx context.Context, cfg *config.Config, root bool) []verdict {
 	return verdicts
 }
 
-// tryByDaemon has the daemon try the checks of the file.
-func (f *checkedFile) tryByDaemon(ctx context.Context) ([]verdict, error) {
-	path, err := filepath.Abs(f.path)
+// tryByDaemon has the daemon try the checks, all at a time.
+func (t *trial) tryByDaemon(ctx context.Context) ([]verdict, error) {
+	path, err := filepath.Abs(t.path)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, longestTimeout(f.Config)+tryMargin)
+	var longest time.Duration
+	for i := range t.Checks {
+		longest = max(longest, t.Checks[i].Timeout)
+	}
+	ctx, cancel := context.WithTimeout(ctx, longest+tryMargin)
 	defer cancel()
-	tried, err := console.Dial(f.Socket).Try(ctx, console.TryRequest{File: path, Config: string(f.text)})
+	tried, err := console.Dial(t.Socket).Try(ctx, console.TryRequest{File: path, Config: string(t.text)})
 	if err != nil {
 		return nil, err
 	}
 	var verdicts []verdict
 	for i, c := range tried.Checks {
-		if i < len(f.Checks) && c.NameText == f.Checks[i].String() && c.Passing == (c.Text == "") {
+		if i < len(t.Checks) && c.NameText == t.Checks[i].String() && c.Passing == (c.Text == "") {
 			verdicts = append(verdicts, verdict{reason: c.Text})
 		}
 	}
-	if len(verdicts) != len(f.Checks) {
+	if len(verdicts) != len(t.Checks) {
 		return nil, errors.New("the daemon, which may be of another version, has tried other ones: systemctl restart topdog")
 	}
 	return verdicts, nil
-}
-
-// tryMargin is what the daemon may take besides the checks themselves: it starts a process for them.
-const tryMargin = 15 * time.Second
-
-// longestTimeout is how long the checks may take, which are all tried at a time.
-func longestTimeout(cfg *config.Config) (longest time.Duration) {
-	for i := range cfg.Checks {
-		longest = max(longest, cfg.Checks[i].Timeout)
-	}
-	return longest
-}
-
-// addFound says what the daemon has found, and whether it knows other checks.
-func (f *checkedFile) addFound(r *console.Report, s *console.Status) {
-	known := map[string]bool{}
-	for _, c := range s.Checks {
-		known[c.NameText] = true
-		text := fmt.Sprintf("%s is %s", c.NameText, strings.ReplaceAll(c.State, "_", " "))
-		if c.Text != "" {
-			text += ": " + c.Text
-		}
-		r.Add(console.SectionChecks, console.Finding{Topic: console.TopicDaemon, State: console.StateRight, Text: text})
-	}
-	for i := range f.Checks {
-		if !known[f.Checks[i].String()] {
-			r.Add(console.SectionChecks, console.Finding{Topic: console.TopicDaemon, State: console.StateLook,
-				Text: "it does not have all of these", Remedy: "systemctl reload topdog, and it reads its own configuration again"})
-			return
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/signal"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
@@ -33,21 +35,18 @@ It needs root, or the capabilities CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF fo
 fence. SIGTERM ends it.
 
 Who runs the daemon by hand needs none: topdog run starts one by itself.`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			file, _ := c.Flags().GetString("config")
-			return serveHolder(file, path, name)
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return serveHolder(configPath(c), path, name) },
 	}
 	c.Flags().StringVar(&path, "socket", defaultHolderSocket, "where the daemon asks: a `path`")
 	c.Flags().StringVar(&name, "user", "topdog", "the `user` of the daemon, who may ask besides root")
 	return c
 }
 
-// serveHolder is the life of the holder.
+// serveHolder runs the holder of a service until a signal ends it.
 func serveHolder(file, path, name string) error {
 	uid, gid, err := idsOf(name)
 	if err != nil {
-		return usageError{fmt.Errorf("--user: %w", err)}
+		return misuse("--user: %w", err)
 	}
 	stop, err := stopOn(syscall.SIGTERM, os.Interrupt)
 	if err != nil {
@@ -69,14 +68,7 @@ func serveHolder(file, path, name string) error {
 	})
 }
 
-// warn writes an error to the journal.
-func warn(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "<4>"+err.Error())
-	}
-}
-
-// idsOf looks a user and its group up.
+// idsOf returns the numbers of a user and of the user's group.
 func idsOf(name string) (uid, gid int, err error) {
 	u, err := user.Lookup(name)
 	if err != nil {
@@ -88,8 +80,7 @@ func idsOf(name string) (uid, gid int, err error) {
 	return uid, gid, err
 }
 
-// stopOn returns a file that can be read once one of the signals has come. The holder waits for files, and for
-// nothing else.
+// stopOn returns a file that can be read once one of the signals has come. The holder waits for files only.
 func stopOn(signals ...os.Signal) (*os.File, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
@@ -102,4 +93,49 @@ func stopOn(signals ...os.Signal) (*os.File, error) {
 		_, _ = unix.Write(fd, []byte{0, 0, 0, 0, 0, 0, 0, 1})
 	}()
 	return os.NewFile(uintptr(fd), "stop"), nil
+}
+
+// startHolder starts a holder that belongs to this process.
+func startHolder(cfg *config.Config) (*netio.Holder, error) {
+	return netio.StartHolder([]string{"/proc/self/exe", holderWord}, daemon.HolderOptions(cfg))
+}
+
+// dialHolder connects to the holder of a service, and waits for that for as long as it takes.
+func dialHolder(ctx context.Context, path string, log *logrus.Entry) (*netio.Holder, error) {
+	for w := newWait("the holder", log); ; {
+		holder, err := netio.DialHolder(path)
+		if err == nil {
+			warn(w.notifier.Watchdog()) // the fence may take as long again, see prepareWithin in netio
+			return holder, nil
+		}
+		w.tell(err)
+		if err := w.pause(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func cleanupCommand() *cobra.Command {
+	var o daemon.CleanupOptions
+	c := &cobra.Command{
+		Use:   "cleanup",
+		Short: "Remove the address and switch the LED off after a daemon has died",
+		Long: `Remove the floating address from this board and switch its LED off. It is harmless
+while no daemon runs. It leaves alone what the daemons of other configurations on this
+board have.
+
+systemd calls it each time the holder has ended, with --address, and each time the daemon
+has ended, with --light. With one of them it does that alone, and does not ask whether
+the daemon runs.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			o.Ended = o.Address || o.Light
+			if !o.Ended {
+				o.Address, o.Light = true, true
+			}
+			return daemon.Cleanup(c.Context(), configPath(c), o, c.OutOrStdout())
+		},
+	}
+	c.Flags().BoolVar(&o.Address, "address", false, "remove the address, which the holder had")
+	c.Flags().BoolVar(&o.Light, "light", false, "switch the LED off, which the daemon had")
+	return c
 }

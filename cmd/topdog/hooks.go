@@ -1,21 +1,24 @@
 package main
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
-	"topdog/internal/console"
 	"topdog/internal/hooks"
 )
 
-// Where the hooks are, and how long one may take.
+// This file has the verbs that run something else while this board leads, or when that changes.
+
 const (
 	hooksDirectory = "/etc/topdog/hooks.d"
 	hookTimeout    = time.Minute
+	// killAfter is how long a command of topdog lead has to end.
+	killAfter = 10 * time.Second
+	// leaderTarget is the target of systemd for units that run on the leader only.
+	leaderTarget = "topdog-leader.target"
 )
 
 func hooksCommand() *cobra.Command {
@@ -33,20 +36,17 @@ says more. Scripts in hooks.d/leader.d run when another board leads.
 Scripts must belong to root, and nobody else may write to them. All of it is in
 /usr/share/doc/topdog/docs/hooks.md.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if o.Timeout <= 0 {
-				return usageError{fmt.Errorf("--timeout must be longer than 0, is %v", o.Timeout)}
+			if err := positive("timeout", o.Timeout); err != nil {
+				return err
 			}
-			o.Log = logrus.NewEntry(newLog(logrus.InfoLevel))
-			return hooks.Run(c.Context(), console.Dial(socketPath(c)), o)
+			o.Log = serviceLog()
+			return hooks.Run(c.Context(), daemonOf(c), o)
 		},
 	}
 	c.Flags().StringVar(&o.Directory, "dir", hooksDirectory, "the `path` of the directory with the scripts")
 	c.Flags().DurationVar(&o.Timeout, "timeout", hookTimeout, "after that `time` a script is killed, with all that it has started")
 	return withSocket(c)
 }
-
-// killAfter is how long a command of topdog lead has to end.
-const killAfter = 10 * time.Second
 
 func leadCommand() *cobra.Command {
 	o := hooks.LeadOptions{}
@@ -72,26 +72,24 @@ because it has not ended yet.`,
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.KillAfter < 0 {
-				return usageError{fmt.Errorf("--kill-after must not be below 0, is %v", o.KillAfter)}
+				return misuse("--kill-after must not be below 0, is %v", o.KillAfter)
 			}
-			o.Command, o.Log = args, logrus.NewEntry(newLog(logrus.InfoLevel))
-			status, err := hooks.Lead(c.Context(), console.Dial(socketPath(c)), o)
-			if err == nil && status != 0 {
-				return exitStatus(status)
+			o.Command, o.Log = args, serviceLog()
+			status, err := hooks.Lead(c.Context(), daemonOf(c), o)
+			if err != nil {
+				return err
 			}
-			return err
+			return exitWith(status)
 		},
 	}
 	c.Flags().SetInterspersed(false) // what follows the command belongs to it
+	c.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 	c.Flags().DurationVar(&o.KillAfter, "kill-after", killAfter, "the `time` from SIGTERM to SIGKILL")
 	return withSocket(c)
 }
 
-// leaderTarget is what units are wanted by that run on the leader only.
-const leaderTarget = "topdog-leader.target"
-
 func targetCommand() *cobra.Command {
-	c := &cobra.Command{
+	return withSocket(&cobra.Command{
 		Use:   "target [UNIT]",
 		Short: "Have a unit of systemd run while this board leads",
 		Long: `Have a unit of systemd, topdog-leader.target, run while this board leads and has the
@@ -99,13 +97,8 @@ address, as topdog-leader.service does. It is stopped when the board ceases to l
 its daemon stops or does not answer for 5 s, and when this command ends. This needs root.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			o := hooks.TargetOptions{Unit: leaderTarget, Log: logrus.NewEntry(newLog(logrus.InfoLevel))}
-			if len(args) == 1 {
-				o.Unit = args[0]
-			}
-			return hooks.Target(c.Context(), console.Dial(socketPath(c)), o)
+			o := hooks.TargetOptions{Unit: cmp.Or(argument(args), leaderTarget), Log: serviceLog()}
+			return hooks.Target(c.Context(), daemonOf(c), o)
 		},
-	}
-	c.ValidArgsFunction = cobra.NoFileCompletions
-	return withSocket(c)
+	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,18 +42,9 @@ already, the command changes nothing and prints the line again.`,
 		Example: "  sudo topdog init\n  sudo topdog init 192.168.1.250 --led GPIO17\n  sudo topdog init 192.168.1.250 --strict\n  sudo topdog init 192.168.1.250 --page\n  topdog init --from /etc/keepalived/keepalived.conf --dry-run",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			board.Path, _ = c.Flags().GetString("config")
+			board.Path = configPath(c)
 			board.AskPage = !c.Flags().Changed("page")
-			if err := oneAddress(&board, args); err != nil {
-				return usageError{err}
-			}
-			if board.Voters != nil && !board.Strict {
-				return usageError{errors.New("--voters is of use only with --strict")}
-			}
-			if err := checkFrom(board, export || imports); err != nil {
-				return usageError{err}
-			}
-			if err := checkPipes(board, export, imports); err != nil {
+			if err := checkInit(&board, argument(args), export, imports); err != nil {
 				return usageError{err}
 			}
 			switch {
@@ -68,11 +60,10 @@ already, the command changes nothing and prints the line again.`,
 	boardFlags(c, &board)
 	c.Flags().BoolVar(&export, "export", false, "write configuration and key to standard output, for --import")
 	c.Flags().BoolVar(&imports, "import", false, "read configuration and key from standard input")
-	c.ValidArgsFunction = cobra.NoFileCompletions // the address
 	return c
 }
 
-// boardFlags gives the command what can be said of a board.
+// boardFlags gives the command the flags that describe a board.
 func boardFlags(c *cobra.Command, board *setup.Board) {
 	flags := c.Flags()
 	flags.StringVar(&board.Address, "address", "", "the floating `address`, as an alternative to the argument")
@@ -90,47 +81,35 @@ func boardFlags(c *cobra.Command, board *setup.Board) {
 	completeFlag(c, "led", lights)
 }
 
-// oneAddress takes the address from the argument or from the flag.
-func oneAddress(board *setup.Board, args []string) error {
-	if len(args) == 0 {
-		return nil
+// checkInit takes the address from the argument, and refuses flags that contradict each other.
+func checkInit(b *setup.Board, address string, export, imports bool) error {
+	pipe := export || imports
+	if address != "" && b.Address != "" && address != b.Address {
+		return fmt.Errorf("two addresses: %s and --address %s", address, b.Address)
 	}
-	if board.Address != "" && board.Address != args[0] {
-		return fmt.Errorf("two addresses: %s and --address %s", args[0], board.Address)
-	}
-	board.Address = args[0]
-	return nil
-}
-
-// checkFrom refuses what makes no sense with a conversion, or without one.
-func checkFrom(board setup.Board, pipe bool) error {
+	b.Address = cmp.Or(b.Address, address)
 	switch {
-	case board.From == "" && board.Instance != "":
+	case b.Voters != nil && !b.Strict:
+		return errors.New("--voters is of use only with --strict")
+	case b.From == "" && b.Instance != "":
 		return errors.New("--instance is of use only with --from")
-	case board.From == "" && board.DryRun:
+	case b.From == "" && b.DryRun:
 		return errors.New("--dry-run is of use only with --from")
-	case board.From != "" && board.Address != "":
+	case b.From != "" && b.Address != "":
 		return errors.New("with --from the addresses are those of the file: leave out the address")
-	case board.From != "" && pipe:
+	case b.From != "" && pipe:
 		return errors.New("--from is for the first board; --export and --import copy its configuration to the others")
-	}
-	return nil
-}
-
-// checkPipes refuses flags that contradict each other.
-func checkPipes(board setup.Board, export, imports bool) error {
-	switch {
 	case export && imports:
 		return errors.New("--export is for the board that has the key, --import for the one that gets it")
-	case (export || imports) && (board.Address != "" || board.Interface != "" || board.Group != "" || board.LED != "" || board.Strict || board.Page):
+	case pipe && (b.Address != "" || b.Interface != "" || b.Group != "" || b.LED != "" || b.Strict || b.Page):
 		return errors.New("with --export and --import the configuration is the one of the first board: leave out the address and the other options")
-	case export && board.Force:
+	case export && b.Force:
 		return errors.New("--export replaces nothing: --force belongs to --import")
 	}
 	return nil
 }
 
-// withSudo adds what helps most people who are refused.
+// withSudo adds to a refusal what helps most people.
 func withSudo(c *cobra.Command, err error) error {
 	if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
 		return fmt.Errorf("%w; run it as root: sudo %s …", err, c.CommandPath())

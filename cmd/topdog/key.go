@@ -3,21 +3,17 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"topdog/internal/config"
-	"topdog/internal/console"
 	"topdog/internal/rekey"
 )
 
-// keyWait is how long a step of a change of the key waits for the other boards. Those that live tell
-// their keys every second or so, in the largest group every 32 s; and a daemon that has just started needs up to 64 s
-// to know them all (rekey).
+// keyWait is how long a step of a change of the key waits for the other boards. Every board tells its keys about once a
+// second, in the largest group every 32 s; and a daemon that has just started needs up to 64 s to know all boards (rekey).
 const keyWait = 90 * time.Second
 
 func keyCommand() *cobra.Command {
@@ -33,27 +29,19 @@ Keys are named by their fingerprints, which are no secrets. Root may do this.`,
   sudo topdog key export | ssh pi@pi2 sudo topdog key add --from -   # on that one, for each other board
   sudo topdog key first NEW                                          # on each board, with its fingerprint
   sudo topdog key drop OLD                                           # on each board`,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: showHelp,
 	}
 	c.AddCommand(keyShowCommand(), keyAddCommand(), keyExportCommand(), keyFirstCommand(), keyDropCommand())
 	return c
 }
 
 func keyShowCommand() *cobra.Command {
-	return withSocket(&cobra.Command{
+	return onKeys(&cobra.Command{
 		Use:   "show",
 		Short: "Show by their fingerprints which keys the boards have",
 		Long: `Show by their fingerprints which keys this board has, which one signs, and what the other
 boards of the last day have told of theirs.`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			board, err := keyBoard(c)
-			if err != nil {
-				return err
-			}
-			return board.Show(c.Context())
-		},
-	})
+	}, func(c *cobra.Command, board rekey.Board, _ string) error { return board.Show(c.Context()) })
 }
 
 func keyAddCommand() *cobra.Command {
@@ -66,21 +54,15 @@ goes on signing with the key that it has.
 
 It is refused while a board of the last day has a program that cannot change keys, unless
 --force is given.`,
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			board, err := keyBoard(c)
-			if err != nil {
-				return err
-			}
-			came, err := keysFrom(c, from)
-			if err != nil {
-				return err
-			}
-			return withSudo(c, board.Add(c.Context(), came))
-		},
 	}
 	c.Flags().StringVar(&from, "from", "", "take the key from a `file` that topdog key export has written, - for standard input")
-	return stepOfKey(c)
+	return stepOfKey(c, func(c *cobra.Command, board rekey.Board, _ string) error {
+		came, err := keysFrom(c.InOrStdin(), from)
+		if err != nil {
+			return err
+		}
+		return board.Add(c.Context(), came)
+	})
 }
 
 func keyExportCommand() *cobra.Command {
@@ -89,10 +71,9 @@ func keyExportCommand() *cobra.Command {
 		Short: "Write the keys of this board to a pipe, for key add on another one",
 		Long: `Write the keys of this board to standard output, for topdog key add --from - on another board.
 They are secrets, so they are not written to a terminal.`,
-		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if isTerminal(c.OutOrStdout()) {
-				return usageError{fmt.Errorf("this writes the secret keys, and standard output is a terminal; pipe it: topdog key export | ssh BOARD sudo topdog key add --from -")}
+				return misuse("this writes the secret keys, and standard output is a terminal; pipe it: topdog key export | ssh BOARD sudo topdog key add --from -")
 			}
 			board, err := keyBoard(c)
 			if err != nil {
@@ -109,14 +90,9 @@ func keyFirstCommand() *cobra.Command {
 		Short: "Sign with the new key",
 		Long: `Sign with the key of that FINGERPRINT, which topdog key show prints. It waits until all boards of the
 last day accept that key, and names those that do not. It is safe to repeat this.`,
-		Args: usageArgs(fingerprintArg),
-		RunE: func(c *cobra.Command, args []string) error {
-			board, err := keyBoard(c)
-			if err != nil {
-				return err
-			}
-			return withSudo(c, board.First(c.Context(), argument(args)))
-		},
+		Args: fingerprintArg,
+	}, func(c *cobra.Command, board rekey.Board, fingerprint string) error {
+		return board.First(c.Context(), fingerprint)
 	})
 }
 
@@ -127,30 +103,36 @@ func keyDropCommand() *cobra.Command {
 		Long: `Accept no more the key that this board does not sign with. FINGERPRINT says which one that is: with
 it, it is safe to repeat this. It waits until all boards of the last day sign with the other key,
 and names those that do not.`,
-		Args: usageArgs(fingerprintArg),
-		RunE: func(c *cobra.Command, args []string) error {
-			board, err := keyBoard(c)
-			if err != nil {
-				return err
-			}
-			return withSudo(c, board.Drop(c.Context(), argument(args)))
-		},
+		Args: fingerprintArg,
+	}, func(c *cobra.Command, board rekey.Board, fingerprint string) error {
+		return board.Drop(c.Context(), fingerprint)
 	})
 }
 
-// stepOfKey gives a command the flags of a step, which may have to wait.
-func stepOfKey(c *cobra.Command) *cobra.Command {
-	c.Flags().Duration("wait", keyWait, "for so `long` for the other boards")
-	c.Flags().Bool("force", false, "do not wait for any board, for example because the old key has leaked")
-	if c.ValidArgsFunction == nil {
-		c.ValidArgsFunction = cobra.NoFileCompletions
+// onKeys has a command do something to the keys of this board. fingerprint is its argument, or "".
+func onKeys(c *cobra.Command, do func(c *cobra.Command, board rekey.Board, fingerprint string) error) *cobra.Command {
+	c.RunE = func(c *cobra.Command, args []string) error {
+		board, err := keyBoard(c)
+		if err != nil {
+			return err
+		}
+		return do(c, board, argument(args))
 	}
 	return withSocket(c)
 }
 
-// keyBoard is this board, as the flags say.
+// stepOfKey makes a command of a step, which may have to wait for other boards.
+func stepOfKey(c *cobra.Command, do func(c *cobra.Command, board rekey.Board, fingerprint string) error) *cobra.Command {
+	c.Flags().Duration("wait", keyWait, "for so `long` for the other boards")
+	c.Flags().Bool("force", false, "do not wait for any board, for example because the old key has leaked")
+	return onKeys(c, func(c *cobra.Command, board rekey.Board, fingerprint string) error {
+		return withSudo(c, do(c, board, fingerprint))
+	})
+}
+
+// keyBoard is this board, as the configuration and the flags say.
 func keyBoard(c *cobra.Command) (rekey.Board, error) {
-	path, _ := c.Flags().GetString("config")
+	path := configPath(c)
 	cfg, err := config.Load(path)
 	if err != nil {
 		return rekey.Board{}, err
@@ -159,17 +141,17 @@ func keyBoard(c *cobra.Command) (rekey.Board, error) {
 		return rekey.Board{}, config.Errors{{File: path, Message: `this group has no key, by key_file = "none"`,
 			Hint: "a group that begins to use a key is restarted as a whole: topdog init makes one"}}
 	}
-	board := rekey.Board{KeyFile: cfg.KeyFile, Daemon: console.Dial(socketPath(c)), Out: c.OutOrStdout()}
+	board := rekey.Board{KeyFile: cfg.KeyFile, Daemon: daemonOf(c), Out: c.OutOrStdout()}
 	board.Wait, _ = c.Flags().GetDuration("wait")
 	board.Force, _ = c.Flags().GetBool("force")
-	if c.Flags().Changed("wait") && board.Wait <= 0 {
-		return board, usageError{fmt.Errorf("--wait must be longer than 0, is %v", board.Wait)}
+	if c.Flags().Changed("wait") {
+		err = positive("wait", board.Wait)
 	}
-	return board, nil
+	return board, err
 }
 
 // keysFrom reads the keys that another board has exported; nil if there are none to read.
-func keysFrom(c *cobra.Command, from string) (*config.Keyring, error) {
+func keysFrom(in io.Reader, from string) (*config.Keyring, error) {
 	var keys config.Keyring
 	var err error
 	switch {
@@ -177,11 +159,11 @@ func keysFrom(c *cobra.Command, from string) (*config.Keyring, error) {
 		return nil, nil
 	case from != "-":
 		keys, err = config.LoadKeys(from)
-	case isTerminal(c.InOrStdin()):
-		return nil, usageError{fmt.Errorf("--from - reads what topdog key export writes, and standard input is a terminal")}
+	case isTerminal(in):
+		return nil, misuse("--from - reads what topdog key export writes, and standard input is a terminal")
 	default:
 		var data []byte
-		if data, err = io.ReadAll(io.LimitReader(c.InOrStdin(), config.MaxKeyFileBytes)); err == nil {
+		if data, err = io.ReadAll(io.LimitReader(in, config.MaxKeyFileBytes)); err == nil {
 			keys, err = config.ParseKeys("standard input", data)
 		}
 	}
@@ -199,18 +181,4 @@ func fingerprintArg(c *cobra.Command, args []string) error {
 		return fmt.Errorf("%q is not the fingerprint of a key, which topdog key show prints: eight digits from 0 to f", text)
 	}
 	return nil
-}
-
-// argument is the first argument, or "".
-func argument(args []string) string {
-	if len(args) == 0 {
-		return ""
-	}
-	return args[0]
-}
-
-// isTerminal reports whether an end of this program is a terminal.
-func isTerminal(end any) bool {
-	f, ok := end.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

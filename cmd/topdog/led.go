@@ -20,7 +20,7 @@ func ledCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "led",
 		Short: "Try the light",
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE:  showHelp,
 	}
 	c.AddCommand(ledTestCommand())
 	return c
@@ -35,17 +35,16 @@ func ledTestCommand() *cobra.Command {
 LED is the light, written as in the configuration: ACT, GPIO17, GPIO17:low,
 gpiochip0/17, led:NAME. Without it, it is the light of the configuration.`,
 		Example: "  topdog led test\n  topdog led test GPIO17 --each 10s",
-		Args:    usageArgs(cobra.MaximumNArgs(1)),
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if each < minEach || each > maxEach {
-				return usageError{fmt.Errorf("--each must be %v to %v, is %v", minEach, maxEach, each)}
+				return misuse("--each must be %v to %v, is %v", minEach, maxEach, each)
 			}
-			path, _ := c.Flags().GetString("config")
-			spec, err := lightToTest(c.Context(), path, args)
+			spec, err := lightToTest(c.Context(), configPath(c), argument(args))
 			if err != nil {
 				return err
 			}
-			return ledTest(c.Context(), c.OutOrStdout(), spec, each)
+			return testLight(c.Context(), c.OutOrStdout(), spec, each)
 		},
 	}
 	c.Flags().DurationVar(&each, "each", 6*time.Second, "for how `long` each pattern shows")
@@ -53,15 +52,15 @@ gpiochip0/17, led:NAME. Without it, it is the light of the configuration.`,
 	return c
 }
 
-// How long a pattern shows. The slowest one repeats after 3 s.
+// The limits of --each. The slowest pattern repeats after 3 s.
 const (
 	minEach = time.Second
 	maxEach = time.Hour
 )
 
-// lightToTest finds the light, and makes sure that no daemon is using it: two
-// programs would write over each other, or be refused without an explanation.
-func lightToTest(ctx context.Context, path string, args []string) (gpio.Spec, error) {
+// lightToTest finds the light of that name, or without a name that of the configuration, and makes sure that no daemon
+// uses it: two programs would write over each other, or be refused without an explanation.
+func lightToTest(ctx context.Context, path, name string) (gpio.Spec, error) {
 	cfg, err := config.Load(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -71,8 +70,8 @@ func lightToTest(ctx context.Context, path string, args []string) (gpio.Spec, er
 		return gpio.Spec{}, err
 	}
 	spec := cfg.LED
-	if len(args) == 1 {
-		if spec, err = gpio.ParseSpec(args[0]); err != nil {
+	if name != "" {
+		if spec, err = gpio.ParseSpec(name); err != nil {
 			return gpio.Spec{}, usageError{err}
 		}
 	}
@@ -95,7 +94,7 @@ func lightToTest(ctx context.Context, path string, args []string) (gpio.Spec, er
 		"To test it: sudo systemctl stop topdog (another board takes over), test, sudo systemctl start topdog", spec, shows)
 }
 
-func ledTest(ctx context.Context, out io.Writer, spec gpio.Spec, each time.Duration) error {
+func testLight(ctx context.Context, out io.Writer, spec gpio.Spec, each time.Duration) error {
 	led, err := gpio.Open(spec, gpio.Options{})
 	if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
 		return fmt.Errorf("%w; or, for this test: sudo topdog led test %s", err, spec)

@@ -9,38 +9,38 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"topdog/internal/check"
 	"topdog/internal/config"
+	"topdog/internal/console"
 	"topdog/internal/lab/demopage"
 	"topdog/internal/setup"
 	"topdog/internal/starter"
 	"topdog/netio"
 )
 
-// Exit statuses. They are documented in docs/operations.md, and the unit file
-// relies on the one for a bad configuration: it is not worth a restart.
+// The exit statuses. docs/operations.md explains them, and the unit file relies on exitConfig: after that one, systemd
+// does not start the daemon again.
 const (
 	exitFailure = 1
 	exitUsage   = 2
 	exitConfig  = 78 // EX_CONFIG of sysexits.h
 )
 
-// holderWord on the command line makes the program the holder of a daemon that has started it (see
-// netio.Holder). It is no verb for people, and comes before everything else: the holder
-// must stay small, and must not end when it is told to.
-const holderWord = "holder-of-daemon"
+// These words on the command line make the program one of the processes that other processes of it start. They are no
+// verbs, and are looked for before everything else: these processes must stay small, and must not end when they are told to.
+const (
+	holderWord   = "holder-of-daemon" // the holder of a daemon that has started it (netio.Holder)
+	starterWord  = "starter"          // starts the checkers of a daemon (internal/starter)
+	demoPageWord = "demo-page"        // serves the page of a demonstration that needs root (internal/lab/demopage)
+)
 
-// starterWord likewise makes it what starts the checkers of a daemon (see internal/starter).
-const starterWord = "starter"
-
-// demoPageWord likewise makes it the process that serves the page of a demonstration that needs root (see internal/lab/demopage).
-const demoPageWord = "demo-page"
-
-// lives are the main functions of the processes that are no verbs.
+// lives are the main functions of these processes.
 var lives = map[string]func() error{
 	holderWord:          netio.AttendHolder,
 	starterWord:         starter.Attend,
@@ -50,20 +50,15 @@ var lives = map[string]func() error{
 
 func main() {
 	if len(os.Args) == 2 && lives[os.Args[1]] != nil {
-		os.Exit(attend(lives[os.Args[1]], os.Stderr))
+		if err := lives[os.Args[1]](); err != nil {
+			complain(os.Stderr, err)
+			os.Exit(exitFailure)
+		}
+		os.Exit(0)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
-
-// attend is the life of a process that is no verb. It returns its exit status.
-func attend(life func() error, stderr io.Writer) int {
-	if err := life(); err != nil {
-		complain(stderr, err)
-		return exitFailure
-	}
-	return 0
 }
 
 // execute runs one command line and returns the exit status.
@@ -83,8 +78,8 @@ func execute(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	return statusOf(err)
 }
 
-// statusOf returns the exit status that stands for what a command has come to. What runs as a service ends with
-// exitConfig only if that is final: see readFiles.
+// statusOf returns the exit status for the error of a command. A service ends with exitConfig only if nothing can
+// change that by itself: see readFiles.
 func statusOf(err error) int {
 	var status exitStatus
 	var bad config.Errors
@@ -109,10 +104,31 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
+// exitWith returns the error that ends the program with that status.
+func exitWith(status int) error {
+	if status == 0 {
+		return nil
+	}
+	return exitStatus(status)
+}
+
 // usageError is a mistake in the command line.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
+
+// misuse returns a usageError with that text.
+func misuse(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// seeHelp makes an error a mistake in the command line of a command, and names the command's help.
+func seeHelp(c *cobra.Command, err error) error {
+	return misuse("%w (see: %s --help)", err, c.CommandPath())
+}
+
+// complain says what went wrong. The text may contain the names of other boards, or what a program has printed.
+func complain(stderr io.Writer, err error) {
+	fmt.Fprintln(stderr, "topdog:", console.Printable(err.Error()))
+}
 
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -125,12 +141,9 @@ Try it without any hardware:   topdog demo
 Set up the first board:        topdog init 192.168.1.250`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE:          showHelp,
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w (see: %s --help)", err, c.CommandPath())}
-	})
+	root.SetFlagErrorFunc(seeHelp)
 	root.PersistentFlags().String("config", config.DefaultPath, "the configuration `file`")
 	root.AddCommand(
 		runCommand(),
@@ -159,24 +172,61 @@ Set up the first board:        topdog init 192.168.1.250`,
 		simCommand(),
 		versionCommand(),
 	)
-	for _, c := range append(root.Commands(), root) {
-		if c.Args == nil {
-			c.Args = cobra.NoArgs
-		}
-		c.Args = usageArgs(c.Args)
-	}
 	// The package installs what `topdog completion` prints, so that few people need the verb.
 	root.CompletionOptions.HiddenDefaultCmd = true
+	checkArgs(root)
 	completeTree(root)
 	return root
 }
 
-// usageArgs makes what a check of the arguments finds a mistake in the command line.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
+// showHelp is what a command does that only has others below it.
+func showHelp(c *cobra.Command, _ []string) error { return c.Help() }
+
+// checkArgs makes wrong arguments of a command, and of those below it, mistakes in the command line. A command that
+// does not check its arguments takes none.
+func checkArgs(c *cobra.Command) {
+	check := c.Args
+	if check == nil {
+		check = cobra.NoArgs
+	}
+	c.Args = func(c *cobra.Command, args []string) error {
 		if err := check(c, args); err != nil {
-			return usageError{fmt.Errorf("%w (see: %s --help)", err, c.CommandPath())}
+			return seeHelp(c, err)
 		}
 		return nil
+	}
+	for _, below := range c.Commands() {
+		checkArgs(below)
+	}
+}
+
+// version is set by the linker for a release.
+var version = ""
+
+// versionText names the release, or the commit that a development build was made from.
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "development build of " + s.Value[:12]
+		}
+	}
+	return "development build"
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(c.OutOrStdout(), "topdog %s (%s, %s/%s)\n", versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
 	}
 }

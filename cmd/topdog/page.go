@@ -3,30 +3,29 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
 	"topdog/internal/config"
-	"topdog/internal/console"
 	"topdog/internal/page"
 )
 
-// What a page may have of a small board. It has half a megabyte in use, to which each connection adds about 20 kB, so the
-// collector runs before there is 1 MB of garbage. From the limit on, which all connections at once do not reach, it
-// runs more often. One thread at a time computes: whatever strangers ask for leaves the other processors to the election.
+// What the page may take of a small board. It has half a megabyte in use, to which each connection adds about 20 kB, so the
+// collector runs before there is 1 MB of garbage. Above the limit, which all connections together do not reach, the
+// collector runs more often. One thread at a time computes: whatever strangers ask for, the other processors are left to
+// the election.
 const (
 	pageGCPercent   = 25
-	pageMemoryLimit = 24 << 20 // bytes, of which the runtime has 7 MB before anybody looks
+	pageMemoryLimit = 24 << 20 // bytes, of which the runtime has 7 MB before anybody visits
 	pageProcessors  = 1
-	// The page has all the time. What its start or a visit has needed is given back, which takes a millisecond or two.
-	pageGivesBack = 10 * time.Second
+	// giveBackEvery is how often the memory of a visit is given back. That takes a millisecond or two, and a page is in no
+	// hurry.
+	giveBackEvery = 10 * time.Second
 )
 
 func pageCommand() *cobra.Command {
@@ -49,17 +48,17 @@ root. All of it is in /usr/share/doc/topdog/docs/page.md.`,
 			runtime.GOMAXPROCS(pageProcessors)
 			debug.SetGCPercent(pageGCPercent)
 			debug.SetMemoryLimit(pageMemoryLimit)
-			go giveBackEvery(c.Context(), pageGivesBack)
-			return page.Run(c.Context(), console.Dial(socketPath(c)), o)
+			go keepSmall(c.Context())
+			return page.Run(c.Context(), daemonOf(c), o)
 		},
 	}
 	c.Flags().StringVar(&listen, "listen", "", "the TCP port, with or without an `address` of this board in front of it (default: page_listen of the configuration)")
 	return withSocket(c)
 }
 
-// giveBackEvery gives back at once, and then time and again, what memory is not in use.
-func giveBackEvery(ctx context.Context, pause time.Duration) {
-	again := time.NewTicker(pause)
+// keepSmall gives back unused memory, now and every giveBackEvery.
+func keepSmall(ctx context.Context) {
+	again := time.NewTicker(giveBackEvery)
 	defer again.Stop()
 	for {
 		giveBack()
@@ -71,11 +70,11 @@ func giveBackEvery(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// pageOptions are those of the configuration, and of the flag, which comes first. A board that is not set up
-// has the defaults.
+// pageOptions are those of the configuration, except for an address that --listen gives. A board that is not set up has
+// the defaults.
 func pageOptions(c *cobra.Command, listen string, terminal bool) (page.Options, error) {
 	file := c.Flags().Lookup("config")
-	log := logrus.NewEntry(newLog(logrus.InfoLevel))
+	log := serviceLog()
 	var cfg *config.Config
 	err := readFiles(c.Context(), terminal, log, func() (err error) {
 		cfg, err = config.Load(file.Value.String())
@@ -89,10 +88,10 @@ func pageOptions(c *cobra.Command, listen string, terminal bool) (page.Options, 
 	}
 	if listen != "" {
 		if cfg.PageListen, err = config.ParseListen(listen); err != nil {
-			return page.Options{}, usageError{fmt.Errorf("--listen: %w", err)}
+			return page.Options{}, misuse("--listen: %w", err)
 		}
 	}
-	// The daemon tells the board's name only once it runs, and mDNS knows the machine by its own name.
+	// Only a daemon that runs tells the name of the board, and mDNS knows the machine by its own name.
 	hosts := append(slices.Clip(cfg.PageHosts), cfg.Name, config.Defaults().Name)
 	return page.Options{Listen: cfg.PageListen.String(), Hosts: hosts, Log: log}, nil
 }

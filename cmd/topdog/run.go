@@ -22,7 +22,6 @@ import (
 	"topdog/internal/daemon"
 	"topdog/internal/seccomp"
 	"topdog/internal/starter"
-	"topdog/netio"
 )
 
 func runCommand() *cobra.Command {
@@ -37,12 +36,30 @@ What needs rights is done by a holder. The daemon starts one by itself, which ne
 root, or the capabilities CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for the fence. With
 --holder it uses that of topdog-holder.service, and needs no right.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			path, _ := c.Flags().GetString("config")
-			return run(c.Context(), path, runOptions{holder: holder, atTerminal: atTerminal()})
+			return run(c.Context(), configPath(c), runOptions{holder: holder, atTerminal: atTerminal()})
 		},
 	}
 	c.Flags().StringVar(&holder, "holder", "", "use the holder that is asked at this `path` (topdog-holder.service: "+defaultHolderSocket+")")
 	return c
+}
+
+func witnessCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "witness",
+		Short: "Vote, and never lead",
+		Long: `Run a witness in the foreground: a voter that never leads. With two boards and a
+witness, one of the boards has a majority when the other one fails (see
+docs/two-boards.md).
+
+It reads the same configuration and the same key as the boards, with
+algorithm = "strict" and its own address among the voters. It needs no root, no
+capability and no light, only the UDP port of the group; on kernels before 5.7 it
+needs CAP_NET_RAW. It holds no address: what the configuration says of that, and of
+the lead, is not used. SIGTERM ends it, SIGHUP reads the configuration again.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return run(c.Context(), configPath(c), runOptions{witness: true, atTerminal: atTerminal()})
+		},
+	}
 }
 
 // runOptions say what is run: a board, or a witness.
@@ -52,65 +69,9 @@ type runOptions struct {
 	atTerminal bool // see readFiles
 }
 
-// stateDir is where systemd has the daemon keep what outlives it (StateDirectory= in the unit). Without
-// systemd it is the directory of the control socket, which the next boot empties.
-func stateDir(cfg *config.Config) string {
-	if dir, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":"); dir != "" {
-		return dir
-	}
-	return cfg.NotesDir()
-}
-
 // daemonGCPercent has the collector run at 2 MB instead of 4. The daemon has half a megabyte in use, and its loop
 // makes hardly any garbage: whoever asks for its status does.
 const daemonGCPercent = 50
-
-// giveBack gives back the memory that is not in use any more, as after a start. It is not for where anything is in a
-// hurry, since a collection takes the processor for milliseconds.
-func giveBack() {
-	debug.FreeOSMemory()
-	netio.DropProgram()
-}
-
-// platformOf returns the machine of a board, or of a witness. What this process executes in its life, it executes here.
-func platformOf(ctx context.Context, cfg *config.Config, o runOptions, log *logrus.Entry) (daemon.Platform, error) {
-	if o.witness {
-		return daemon.Witness(cfg), nil
-	}
-	gpio.Init(cfg.LED) // before the first socket is opened
-	holder, err := openHolder(ctx, o.holder, cfg, log)
-	if err != nil {
-		return daemon.Platform{}, err
-	}
-	s, err := starter.Open(starterWord)
-	if err != nil {
-		return daemon.Platform{}, err
-	}
-	return daemon.Real(cfg, daemon.RealOptions{Holder: holder, Starter: s, Log: log}), nil
-}
-
-// refuseExec has the kernel refuse this process to execute anything from now on, which is before it hears its first
-// packet. It goes on where the kernel cannot.
-func refuseExec() console.Defence {
-	d := console.Defence{Kind: console.DefenceNoExec, On: true, Text: "the kernel refuses this daemon to execute anything"}
-	if err := seccomp.RefuseExec(); err != nil {
-		d.On, d.Text = false, err.Error()
-	}
-	return d
-}
-
-// readBoard reads the configuration and the keys of a board, or of a witness.
-func readBoard(path string, o runOptions) (*config.Config, error) {
-	cfg, err := config.Load(path)
-	if err != nil {
-		return nil, err
-	}
-	if o.witness && len(cfg.Voters) == 0 {
-		return nil, config.Errors{{File: path, Message: `a witness votes, and only the algorithm "strict" has votes`,
-			Hint: "copy the configuration of the boards, which lists the witness among the voters; `topdog init --strict` makes one"}}
-	}
-	return cfg, cfg.ReadKeys()
-}
 
 // run runs a board, or a witness.
 func run(ctx context.Context, path string, o runOptions) error {
@@ -131,7 +92,7 @@ func run(ctx context.Context, path string, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	// It may have waited for the holder for long, and the keys may have been changed meanwhile.
+	// The wait for the holder may have been long, and the keys may have been changed meanwhile.
 	if err := readFiles(ctx, o.atTerminal, entry, cfg.ReadKeys); err != nil {
 		return err
 	}
@@ -148,33 +109,96 @@ func run(ctx context.Context, path string, o runOptions) error {
 	log.Infof("topdog %s starts with %s", versionText(), path)
 	debug.SetGCPercent(daemonGCPercent)
 	giveBack()
-
 	go tellOnAbort(os.Stderr)
+	defer reloadOnHangup(d, path)()
+	return d.Run(ctx)
+}
+
+// readBoard reads the configuration and the keys of a board, or of a witness.
+func readBoard(path string, o runOptions) (*config.Config, error) {
+	cfg, err := config.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	if o.witness && len(cfg.Voters) == 0 {
+		return nil, config.Errors{{File: path, Message: `a witness votes, and only the algorithm "strict" has votes`,
+			Hint: "copy the configuration of the boards, which lists the witness among the voters; `topdog init --strict` makes one"}}
+	}
+	return cfg, cfg.ReadKeys()
+}
+
+// platformOf returns the machine of a board, or of a witness. This is the last place where the daemon starts other programs.
+func platformOf(ctx context.Context, cfg *config.Config, o runOptions, log *logrus.Entry) (platform daemon.Platform, err error) {
+	if o.witness {
+		return daemon.Witness(cfg), nil
+	}
+	gpio.Init(cfg.LED) // before the first socket is opened
+	machine := daemon.RealOptions{Log: log}
+	if o.holder == "" {
+		machine.Holder, err = startHolder(cfg)
+	} else {
+		machine.Holder, err = dialHolder(ctx, o.holder, log)
+	}
+	if err != nil {
+		return platform, err
+	}
+	if machine.Starter, err = starter.Open(starterWord); err != nil {
+		return platform, err
+	}
+	return daemon.Real(cfg, machine), nil
+}
+
+// refuseExec has the kernel refuse from now on that this process executes any program. It is called before the daemon
+// hears its first packet, and its failure does not keep the daemon from running.
+func refuseExec() console.Defence {
+	d := console.Defence{Kind: console.DefenceNoExec, On: true, Text: "the kernel refuses this daemon to execute anything"}
+	if err := seccomp.RefuseExec(); err != nil {
+		d.On, d.Text = false, err.Error()
+	}
+	return d
+}
+
+// stateDir is where the daemon keeps what outlives it: as systemd says (StateDirectory= in the unit), or without systemd
+// in the directory of the control socket, which the next boot empties.
+func stateDir(cfg *config.Config) string {
+	if dir, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":"); dir != "" {
+		return dir
+	}
+	return cfg.NotesDir()
+}
+
+// reloadOnHangup has the daemon read its configuration again at each SIGHUP, until end is called.
+func reloadOnHangup(d *daemon.Daemon, path string) (end func()) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
+	over := make(chan struct{})
 	var reloading sync.WaitGroup
-	defer reloading.Wait()
-	running, end := context.WithCancel(ctx)
-	defer end()
 	reloading.Go(func() {
 		for {
 			select {
-			case <-running.Done():
+			case <-over:
 				return
 			case <-hup:
 				d.Reload(path)
 			}
 		}
 	})
-	return d.Run(ctx)
+	return func() {
+		close(over)
+		reloading.Wait()
+		signal.Stop(hup)
+	}
 }
 
-// maxStacks bounds what is said of a daemon that stands still, in bytes: about a hundred lines.
-const maxStacks = 8 << 10
+const (
+	// maxStacks bounds what is said of a daemon that stands still, in bytes: about a hundred lines.
+	maxStacks = 8 << 10
+	// exitAborted is what a shell makes of SIGABRT.
+	exitAborted = 128 + int(syscall.SIGABRT)
+)
 
-// tellOnAbort waits until the watchdog of systemd ends this daemon (SIGABRT), and says what it was doing. The runtime of Go would say the
-// same in several hundred lines, with the registers of the processor.
+// tellOnAbort waits until the watchdog of systemd ends this daemon (SIGABRT), and says what the daemon was doing. Go's
+// runtime would say the same in several hundred lines, with the registers of the processor.
 func tellOnAbort(to io.Writer) {
 	aborted := make(chan os.Signal, 1)
 	signal.Notify(aborted, syscall.SIGABRT)
@@ -182,25 +206,4 @@ func tellOnAbort(to io.Writer) {
 	stacks := make([]byte, maxStacks)
 	fmt.Fprintf(to, "<2>this daemon stood still, and the watchdog ends it. It was doing this:\n%s\n", stacks[:runtime.Stack(stacks, true)])
 	os.Exit(exitAborted)
-}
-
-// exitAborted is what a shell makes of SIGABRT.
-const exitAborted = 128 + int(syscall.SIGABRT)
-
-// openHolder starts a holder, or waits for that of a service for as long as it takes.
-func openHolder(ctx context.Context, path string, cfg *config.Config, log *logrus.Entry) (*netio.Holder, error) {
-	if path == "" {
-		return netio.StartHolder([]string{"/proc/self/exe", holderWord}, daemon.HolderOptions(cfg))
-	}
-	for w := newWait("the holder", log); ; {
-		holder, err := netio.DialHolder(path)
-		if err == nil {
-			warn(w.notifier.Watchdog()) // the fence may take as long again, see prepareWithin in netio
-			return holder, nil
-		}
-		w.tell(err)
-		if err := w.pause(ctx); err != nil {
-			return nil, err
-		}
-	}
 }

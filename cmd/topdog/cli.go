@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"topdog/internal/config"
+	"topdog/internal/console"
+)
+
+// This file has what the verbs share: their flags, the daemon that they ask, how they print, and what a shell offers
+// behind them.
+
+// configPath is the configuration file, as --config says.
+func configPath(c *cobra.Command) string {
+	path, _ := c.Flags().GetString("config")
+	return path
+}
+
+// withSocket gives a command the flag --socket.
+func withSocket(c *cobra.Command) *cobra.Command {
+	c.Flags().String("socket", "", "the control socket's `path` (default: as configured)")
+	return c
+}
+
+// daemonOf is the daemon that a command asks. Its socket is where --socket says, or else the configuration, or else where
+// it is by default: status must work for users who may not read the configuration.
+func daemonOf(c *cobra.Command) *console.Client {
+	path, _ := c.Flags().GetString("socket")
+	if path == "" {
+		path = config.DefaultSocket
+		if cfg, err := config.Load(configPath(c)); err == nil {
+			path = cfg.Socket
+		}
+	}
+	return console.Dial(path)
+}
+
+// positive refuses a length of time that is not longer than 0.
+func positive(flag string, length time.Duration) error {
+	if length <= 0 {
+		return misuse("--%s must be longer than 0, is %v", flag, length)
+	}
+	return nil
+}
+
+// argument is the first argument, or "".
+func argument(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+// withJSON gives a command the flag --json, which show heeds.
+func withJSON(c *cobra.Command) *cobra.Command {
+	c.Flags().Bool("json", false, "print JSON, for programs")
+	return c
+}
+
+func wantsJSON(c *cobra.Command) bool {
+	asJSON, _ := c.Flags().GetBool("json")
+	return asJSON
+}
+
+// show prints what was found out: for people, or as JSON.
+func show[T any](c *cobra.Command, found T, asText func(io.Writer, T, console.Options) error) error {
+	out := c.OutOrStdout()
+	if wantsJSON(c) {
+		return writeJSON(out, found, "  ")
+	}
+	var fits console.Options
+	if width, ok := terminalWidth(out); ok {
+		fits = console.Options{Width: width, Color: os.Getenv("NO_COLOR") == ""}
+	}
+	return asText(out, found, fits)
+}
+
+// writeJSON prints v as JSON that cannot confuse a terminal.
+func writeJSON(w io.Writer, v any, indent string) error {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetIndent("", indent)
+	e.SetEscapeHTML(false) // no page shows this
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(console.PrintableJSON(text.Bytes()))
+	return err
+}
+
+// terminalWidth returns how many columns w has; false if it is not a terminal.
+func terminalWidth(w io.Writer) (int, bool) {
+	file, ok := w.(*os.File)
+	if !ok {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	return width, err == nil
+}
+
+// isTerminal reports whether a person is at this end of the program.
+func isTerminal(end any) bool {
+	f, ok := end.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// completeTree decides what a shell offers behind a command and its flags, and behind those below it. Cobra would offer
+// the names of files everywhere.
+func completeTree(c *cobra.Command) {
+	if c.ValidArgsFunction == nil {
+		c.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	eachFlag(c, func(f *pflag.Flag) {
+		value, _ := pflag.UnquoteUsage(f)
+		_, decided := c.GetFlagCompletionFunc(f.Name)
+		if value != "" && value != "file" && value != "path" && !decided { // "" is a switch
+			completeFlag(c, f.Name, func() []string { return nil }) // only the user knows the value
+		}
+	})
+	for _, below := range c.Commands() {
+		completeTree(below)
+	}
+}
+
+// plainUsage removes the quotes around the names of values from the descriptions of flags: shells show the descriptions
+// as they are.
+func plainUsage(c *cobra.Command) {
+	eachFlag(c, func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
+	for _, below := range c.Commands() {
+		plainUsage(below)
+	}
+}
+
+func eachFlag(c *cobra.Command, do func(*pflag.Flag)) {
+	c.Flags().VisitAll(do)
+	c.PersistentFlags().VisitAll(do)
+}
+
+// completeFlag makes a shell offer these values of a flag, and no files.
+func completeFlag(c *cobra.Command, name string, values func() []string) {
+	offer := func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return values(), cobra.ShellCompDirectiveNoFileComp
+	}
+	if err := c.RegisterFlagCompletionFunc(name, offer); err != nil {
+		panic(err) // the flag does not exist: a mistake of the caller
+	}
+}
+
+// lights are those that every board has.
+func lights() []string { return []string{"ACT", "none"} }
+
+// interfaceNames are the interfaces that a group can be on.
+func interfaceNames() (names []string) {
+	links, err := net.Interfaces()
+	if err != nil {
+		return nil // nothing is offered then
+	}
+	for _, link := range links {
+		if link.Flags&net.FlagLoopback == 0 {
+			names = append(names, link.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"topdog/internal/console"
+)
+
+// This file has the verbs that only ask the daemon.
+
+func statusCommand() *cobra.Command {
+	var watch bool
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Show who holds the address, and all boards",
+		Long: `Show who holds the address and all boards, as this board knows them.
+
+Exit status: 0 if a live leader holds the address and another board could take
+over, 1 if nobody holds it, 2 for a mistake in the command line, 3 if the daemon
+does not run, 4 if it does not answer, 5 if one holds it and no fit board could take over.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if watch {
+				return watchStatus(c)
+			}
+			s, err := daemonOf(c).Status(c.Context())
+			if err != nil {
+				complain(c.ErrOrStderr(), err)
+				explainNotRunning(c, err)
+			} else if err := show(c, s, console.WriteStatus); err != nil {
+				return err
+			}
+			return exitWith(console.ExitStatus(s, err))
+		},
+	}
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever it changes, until interrupted")
+	return withJSON(withSocket(c))
+}
+
+// explainNotRunning says what keeps a daemon that does not run from running, or what it waits for: it has no socket then.
+func explainNotRunning(c *cobra.Command, err error) {
+	if asked, _ := c.Flags().GetString("socket"); asked != "" || !errors.Is(err, console.ErrNotRunning) {
+		return // nobody knows which files the daemon of that socket has
+	}
+	if _, err := readBoard(configPath(c), runOptions{}); err != nil && !errors.Is(err, fs.ErrPermission) {
+		complain(c.ErrOrStderr(), fmt.Errorf("it cannot run, or waits, because of its files:\n%w", err))
+	}
+}
+
+// watchStatus shows the status whenever it changes. On a terminal it replaces the one before.
+func watchStatus(c *cobra.Command) error {
+	out := c.OutOrStdout()
+	return untilInterrupted(c, daemonOf(c).WatchStatus(c.Context(), func(s console.Status) error {
+		if _, ok := terminalWidth(out); ok {
+			fmt.Fprint(out, "\x1b[H\x1b[2J") // to the top left, and erase the screen (ECMA-48)
+		}
+		return show(c, s, console.WriteStatus)
+	}))
+}
+
+// untilInterrupted is the error of a command that goes on until somebody interrupts it, which is no failure.
+func untilInterrupted(c *cobra.Command, err error) error {
+	if c.Context().Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func watchCommand() *cobra.Command {
+	return withJSON(withSocket(&cobra.Command{
+		Use:   "watch",
+		Short: "Print a line for everything that happens to this board",
+		Long: `Print how this board is, and then a line for everything that happens to it: another
+role, another leader, the address acquired or released. It ends when the daemon does,
+or when it is interrupted.
+
+With --json the lines are those of GET /v1/events, one JSON object each. To run a
+program when something happens, see topdog hooks and topdog lead.`,
+		Example: "  topdog watch\n  topdog watch --json | jq --unbuffered -r .event",
+		RunE: func(c *cobra.Command, _ []string) error {
+			out, asJSON := c.OutOrStdout(), wantsJSON(c)
+			return untilInterrupted(c, daemonOf(c).Watch(c.Context(), console.WatchOptions{Alive: true}, func(t console.Transition) error {
+				if asJSON {
+					return writeJSON(out, t, "")
+				}
+				_, err := fmt.Fprintln(out, t.Text())
+				return err
+			}))
+		},
+	}))
+}
+
+func isLeaderCommand() *cobra.Command {
+	return withSocket(&cobra.Command{
+		Use:   "is-leader",
+		Short: "Tell by the exit status whether this board leads",
+		Long: `Tell by the exit status whether this board leads and has the address: 0 if it does,
+1 if not, 2 for a mistake in the command line, 3 if the daemon does not run, 4 if it
+does not answer. It prints nothing but errors.
+
+What is true when this command ends may be over a moment later. To run something only
+as long as this board leads, use topdog lead.`,
+		Example: "  topdog is-leader && run-parts /etc/backup.d",
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := daemonOf(c).Status(c.Context())
+			switch {
+			case err != nil:
+				complain(c.ErrOrStderr(), err)
+				return exitStatus(console.ExitStatus(s, err))
+			case !s.Leads():
+				return exitStatus(exitFailure)
+			}
+			return nil
+		},
+	})
+}
+
+func traceCommand() *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:   "trace",
+		Short: "Show where the time of the last takeover went",
+		Long: `Show what this board did at the last change of leader, step by step with
+microseconds, from the last heartbeat of the old leader on.
+
+Every daemon keeps the last few changes in memory, so tracing need not be switched
+on before. Each board shows its own side: ask the board that took over, and the one
+that released the address, if its daemon still runs.`,
+		Example: `  topdog trace
+  topdog trace --all
+  topdog trace --json --all`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			t, err := daemonOf(c).Trace(c.Context())
+			if err != nil {
+				return err
+			}
+			if !all {
+				t = t.Newest()
+			}
+			return show(c, t, console.WriteTrace)
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "show all changes that are kept, the newest first, and suspicions of a leader that lived")
+	return withJSON(withSocket(c))
+}
