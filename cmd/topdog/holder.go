@@ -26,7 +26,7 @@ func holderCommand() *cobra.Command {
 	var path, name string
 	c := &cobra.Command{
 		Use:   "holder",
-		Short: "Have the rights that the daemon needs, and do what it asks for",
+		Short: "Run the privileged helper that changes addresses and sends ARP for the daemon",
 		Long: `Run the holder in the foreground, as topdog-holder.service does: the one process of
 a board that may change the network. It holds the floating address, speaks ARP, and
 opens the sockets of the group, for the daemon alone, and only for what its own
@@ -34,7 +34,7 @@ configuration has. It releases the address when the daemon is killed or stands s
 It needs root, or the capabilities CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for the
 fence. SIGTERM ends it.
 
-Who runs the daemon by hand needs none: topdog run starts one by itself.`,
+You do not need this if you start the daemon by hand: topdog run starts a holder of its own.`,
 		RunE: func(c *cobra.Command, _ []string) error { return serveHolder(configPath(c), path, name) },
 	}
 	c.Flags().StringVar(&path, "socket", defaultHolderSocket, "where the daemon asks: a `path`")

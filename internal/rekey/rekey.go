@@ -1,3 +1,17 @@
+// Package rekey changes the key of a group on one board, while the address stays where it is.
+//
+// Each step is done on all boards before the next one begins:
+//
+//	add     the board accepts the new key as well
+//	first   it signs with the new key, which all boards accept by then
+//	drop    it accepts the new key only, with which all boards sign by then
+//
+// A step changes the key file and has the daemon read it. The daemon knows whether the step before was done on all boards,
+// since every board tells which keys it accepts. Each step but the last can be undone in the same way, because both keys
+// are accepted meanwhile.
+//
+// The new key goes from one board to another by ssh, never by the group's own packets: a thief of the old key could read
+// it there.
 package rekey
 
 import (
@@ -6,7 +20,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"topdog/internal/config"
 	"topdog/internal/console"
@@ -24,49 +42,52 @@ type Daemon interface {
 type Board struct {
 	KeyFile string
 	Daemon  Daemon
-	Out     io.Writer     // is told what was done, and who is waited for
-	Wait    time.Duration // for so long a step waits for the other boards
-	Force   bool          // a step does not wait for anybody
+	Out     io.Writer     // is told what was done, and which boards a step waits for
+	Wait    time.Duration // how long a step waits for the other boards
+	Force   bool          // a step waits for no board
 
 	random io.Reader // nil: crypto/rand
 }
 
 // Add adds a new key: the one that came, or a random one if none came.
 func (b Board) Add(ctx context.Context, came *config.Keyring) error {
-	keys, err := config.LoadKeys(b.KeyFile)
+	has, err := config.LoadKeys(b.KeyFile)
 	if err != nil {
 		return err
 	}
-	added, err := b.keyToAdd(keys, came)
+	added, err := b.keyToAdd(has, came)
 	switch {
 	case err != nil:
 		return err
 	case added.IsZero():
-		return b.keep(ctx, keys, fmt.Sprintf("this board has the key %v already", came.Signs.Fingerprint()))
+		return b.keep(ctx, has, fmt.Sprintf("this board has the key %v already", came.Signs.Fingerprint()))
 	}
-	// A daemon that does not run hears nobody, and nobody hears it.
-	if err := b.await(ctx, keys, canChange); err != nil && !errors.Is(err, console.ErrNotRunning) {
+	// A daemon that does not run hears no board, and no board hears it.
+	if err := b.await(ctx, has, canChange); err != nil && !errors.Is(err, console.ErrNotRunning) {
 		return err
 	}
-	return b.change(ctx, keys, config.Keyring{Signs: keys.Signs, Also: added}, fmt.Sprintf("added the key %v", added.Fingerprint()))
+	return b.change(ctx, has, config.Keyring{Signs: has.Signs, Also: added}, fmt.Sprintf("added the key %v", added.Fingerprint()))
 }
 
 // keyToAdd is the key that this board gets; no key if it has those that came.
-func (b Board) keyToAdd(has config.Keyring, came *config.Keyring) (config.Key, error) {
+func (b Board) keyToAdd(has config.Keyring, came *config.Keyring) (added config.Key, err error) {
 	if came == nil {
 		if !has.Also.IsZero() {
-			return config.Key{}, fmt.Errorf("%s has two keys already, %v: end that change with topdog key first and topdog key drop before you begin another one",
-				b.KeyFile, listed(has.Fingerprints()))
+			return added, fmt.Errorf("%s has two keys already, %v: end that change with topdog key first and topdog key drop before you begin another one",
+				b.KeyFile, listed(has))
 		}
 		return b.draw(has.Signs)
 	}
-	added := config.Key{}
+	// After two changes a key has the mark again that the key before them had.
+	nothingInCommon := fmt.Errorf("%s has the key %v, and %v came: they are of another group, or this board has missed two changes. "+
+		"If it is of this group, run on another board of it: topdog init --export | ssh THIS-BOARD sudo topdog init --import --force; then here: systemctl restart topdog",
+		b.KeyFile, listed(has), listed(*came))
 	for _, k := range []config.Key{came.Signs, came.Also} {
 		if k.IsZero() || has.Fingerprints().Accept(k.Fingerprint()) {
 			continue
 		}
 		if !added.IsZero() {
-			return config.Key{}, b.nothingInCommon(has, came)
+			return added, nothingInCommon
 		}
 		added = k
 	}
@@ -75,18 +96,11 @@ func (b Board) keyToAdd(has config.Keyring, came *config.Keyring) (config.Key, e
 		return added, nil
 	case !has.Also.IsZero():
 		return added, fmt.Errorf("%s has two keys already, %v, and the key %v that came is a third one: end that change with topdog key first and topdog key drop",
-			b.KeyFile, listed(has.Fingerprints()), added.Fingerprint())
+			b.KeyFile, listed(has), added.Fingerprint())
 	case added.Fingerprint().Mark() == has.Signs.Fingerprint().Mark():
-		return added, b.nothingInCommon(has, came)
+		return added, nothingInCommon
 	}
 	return added, nil
-}
-
-// nothingInCommon says that the keys that came cannot be added. After two changes a key has the mark again that the
-// one before them had.
-func (b Board) nothingInCommon(has config.Keyring, came *config.Keyring) error {
-	return fmt.Errorf("%s has the key %v, and %v came: they are of another group, or this board has missed two changes. If it is of this group, run on another board of it: topdog init --export | ssh THIS-BOARD sudo topdog init --import --force; then here: systemctl restart topdog",
-		b.KeyFile, listed(has.Fingerprints()), listed(came.Fingerprints()))
 }
 
 // draw draws keys until one has another mark. That takes two on average.
@@ -103,50 +117,50 @@ func (b Board) draw(other config.Key) (config.Key, error) {
 	}
 }
 
-// First has the board sign with a key that it accepts already, the one of that fingerprint. It must be named: "the other
-// one" would be the old key when this is repeated, and then Drop would drop the new one.
+// First has the board sign with a key that it accepts already, the one of that fingerprint. The key must be named: "the
+// other one" would be the old key when this is repeated, and then Drop would drop the new one.
 func (b Board) First(ctx context.Context, fingerprint string) error {
-	keys, err := config.LoadKeys(b.KeyFile)
+	has, err := config.LoadKeys(b.KeyFile)
 	if err != nil {
 		return err
 	}
-	next := find(keys, fingerprint)
+	next := find(has, fingerprint)
 	switch {
-	case fingerprint == "" && keys.Also.IsZero():
-		return fmt.Errorf("%s has one key only, %v: give it the new one first (topdog key add)", b.KeyFile, keys.Signs.Fingerprint())
+	case fingerprint == "" && has.Also.IsZero():
+		return fmt.Errorf("%s has one key only, %v: give it the new one first (topdog key add)", b.KeyFile, has.Signs.Fingerprint())
 	case fingerprint == "":
-		return fmt.Errorf("which key? This board signs with %v, and accepts %v: to sign with that one, type topdog key first %[2]v", keys.Signs.Fingerprint(), keys.Also.Fingerprint())
-	case !next.IsZero() && next == keys.Signs:
-		return b.keep(ctx, keys, fmt.Sprintf("this board signs with the key %s already", fingerprint))
+		return fmt.Errorf("which key? This board signs with %v, and accepts %v: to sign with that one, type topdog key first %[2]v",
+			has.Signs.Fingerprint(), has.Also.Fingerprint())
+	case !next.IsZero() && next == has.Signs:
+		return b.keep(ctx, has, fmt.Sprintf("this board signs with the key %s already", fingerprint))
 	case next.IsZero():
 		return fmt.Errorf("%s has no key %s, it has %v. Give it that key from a board that has it: topdog key export | ssh THIS-BOARD sudo topdog key add --from -",
-			b.KeyFile, fingerprint, listed(keys.Fingerprints()))
+			b.KeyFile, fingerprint, listed(has))
 	}
-	if err := b.await(ctx, keys, accepts(next.Fingerprint())); err != nil {
+	if err := b.await(ctx, has, accepts(next.Fingerprint())); err != nil {
 		return err
 	}
-	return b.change(ctx, keys, config.Keyring{Signs: next, Also: keys.Signs}, fmt.Sprintf("signs with the key %v from now on", next.Fingerprint()))
+	return b.change(ctx, has, config.Keyring{Signs: next, Also: has.Signs}, fmt.Sprintf("signs with the key %v from now on", next.Fingerprint()))
 }
 
-// Drop has the board accept one key only, the one that it signs with. fingerprint names the key that goes,
-// and may be "".
+// Drop has the board accept only the key that it signs with. fingerprint names the key that goes, and may be "".
 func (b Board) Drop(ctx context.Context, fingerprint string) error {
-	keys, err := config.LoadKeys(b.KeyFile)
+	has, err := config.LoadKeys(b.KeyFile)
 	if err != nil {
 		return err
 	}
-	switch named := find(keys, fingerprint); {
-	case !named.IsZero() && named == keys.Signs:
+	switch named := find(has, fingerprint); {
+	case !named.IsZero() && named == has.Signs:
 		return fmt.Errorf("this board signs with the key %s: have it sign with the other one first, on all boards (topdog key first)", fingerprint)
 	case fingerprint != "" && named.IsZero():
-		return b.keep(ctx, keys, fmt.Sprintf("this board has no key %s", fingerprint))
-	case keys.Also.IsZero():
-		return b.keep(ctx, keys, fmt.Sprintf("%s has one key only, %v", b.KeyFile, keys.Signs.Fingerprint()))
+		return b.keep(ctx, has, fmt.Sprintf("this board has no key %s", fingerprint))
+	case has.Also.IsZero():
+		return b.keep(ctx, has, fmt.Sprintf("%s has one key only, %v", b.KeyFile, has.Signs.Fingerprint()))
 	}
-	if err := b.await(ctx, keys, signsWith(keys.Signs.Fingerprint())); err != nil {
+	if err := b.await(ctx, has, signsWith(has.Signs.Fingerprint())); err != nil {
 		return err
 	}
-	return b.change(ctx, keys, config.Keyring{Signs: keys.Signs}, fmt.Sprintf("dropped the key %v", keys.Also.Fingerprint()))
+	return b.change(ctx, has, config.Keyring{Signs: has.Signs}, fmt.Sprintf("dropped the key %v", has.Also.Fingerprint()))
 }
 
 // find returns the key with that fingerprint, or no key.
@@ -171,7 +185,7 @@ func (b Board) Export(out io.Writer) error {
 	return nil
 }
 
-// keep says that the file has what is wanted, and makes sure that the daemon has it too.
+// keep says that the file is as wanted, and makes sure that the daemon has its keys too.
 func (b Board) keep(ctx context.Context, keys config.Keyring, text string) error {
 	if err := b.reload(ctx, keys); err != nil {
 		return err
@@ -180,7 +194,7 @@ func (b Board) keep(ctx context.Context, keys config.Keyring, text string) error
 	return nil
 }
 
-// change writes the key file and has the daemon read it. If the daemon does not have the keys then, the file is put back.
+// change writes the key file and has the daemon read it. If the daemon does not take the keys, the file is put back.
 func (b Board) change(ctx context.Context, from, to config.Keyring, text string) error {
 	unlock, err := lock(b.KeyFile)
 	if err != nil {
@@ -200,8 +214,9 @@ func (b Board) change(ctx context.Context, from, to config.Keyring, text string)
 	return nil
 }
 
-// reload has the daemon read the file, and looks whether it has these keys then. What counts is what it has: its answer
-// may have been lost, and it may read another file. One that does not run reads the file when it starts.
+// reload has the daemon read the file, and checks that it has these keys afterwards. Its answer to the request does not
+// count: that may have been lost, and the daemon may read another file. A daemon that does not run reads the file when it
+// starts.
 func (b Board) reload(ctx context.Context, want config.Keyring) error {
 	_, err := b.Daemon.ReloadKeys(ctx)
 	if errors.Is(err, console.ErrNotRunning) {
@@ -222,14 +237,53 @@ func (b Board) reload(ctx context.Context, want config.Keyring) error {
 
 // same reports whether a daemon has these keys.
 func same(has *console.Keys, want config.Keyring) bool {
-	k := want.Fingerprints()
-	return has.SignsWith == text(k.Signs) && has.AlsoAccepts == text(k.Also)
+	signs, also := texts(want)
+	return has.SignsWith == signs && has.AlsoAccepts == also
 }
 
 // listed names keys: "030d726e and cc94506b".
-func listed(k wire.Keys) string {
-	if k.Also == 0 {
-		return k.Signs.String()
+func listed(keys config.Keyring) string {
+	signs, also := texts(keys)
+	if also == "" {
+		return signs
 	}
-	return k.Signs.String() + " and " + k.Also.String()
+	return signs + " and " + also
+}
+
+// texts returns the fingerprints of keys for people; "" for no key.
+func texts(keys config.Keyring) (signs, also string) {
+	text := func(f wire.Fingerprint) string {
+		if f == 0 {
+			return ""
+		}
+		return f.String()
+	}
+	k := keys.Fingerprints()
+	return text(k.Signs), text(k.Also)
+}
+
+// lock keeps others from changing the key file at the same time. It locks a file beside the key file, which only its user
+// may open: whoever can open a file can lock it for ever. Unlocking removes that file.
+func lock(keyFile string) (unlock func(), err error) {
+	target, err := filepath.EvalSymlinks(keyFile)
+	path := filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+".lock")
+	for err == nil {
+		var f *os.File
+		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600); err != nil {
+			break
+		}
+		var found unix.Stat_t
+		err = errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.Fstat(int(f.Fd()), &found))
+		if err == nil && found.Nlink > 0 {
+			return func() {
+				os.Remove(path)
+				f.Close()
+			}, nil
+		}
+		f.Close() // also if the one who had the lock until now has just removed the file
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, fmt.Errorf("somebody else changes %s at this moment: try again", keyFile)
+	}
+	return nil, fmt.Errorf("lock %s: %w", keyFile, err)
 }

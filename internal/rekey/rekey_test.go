@@ -67,8 +67,8 @@ func (d *fakeDaemon) Keys(context.Context) (console.Keys, error) {
 	if d.onAsk != nil {
 		d.onAsk(d)
 	}
-	k := d.has.Fingerprints()
-	return console.Keys{SignsWith: text(k.Signs), AlsoAccepts: text(k.Also), RunningNs: int64(d.running), Boards: d.boards}, d.notRunning()
+	signs, also := texts(d.has)
+	return console.Keys{SignsWith: signs, AlsoAccepts: also, RunningNs: int64(d.running), Boards: d.boards}, d.notRunning()
 }
 
 func (d *fakeDaemon) ReloadKeys(context.Context) (console.Done, error) {
@@ -115,7 +115,7 @@ func bench(t *testing.T, keys config.Keyring, boards ...console.BoardKeys) (Boar
 func wantKeys(t *testing.T, want, got config.Keyring, who string) {
 	t.Helper()
 	if got != want {
-		t.Errorf("%s has %v, want %v", who, listed(got.Fingerprints()), listed(want.Fingerprints()))
+		t.Errorf("%s has %v, want %v", who, listed(got), listed(want))
 	}
 }
 
