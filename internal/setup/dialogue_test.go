@@ -21,7 +21,7 @@ func asksAddress(subnet, free string) question {
 	network, _ := netip.ParsePrefix(subnet)
 	suggested, _ := netip.ParseAddr(free)
 	return func(in io.Reader, out io.Writer) (string, error) {
-		return ask(in, out, network, suggested, func(text string) error {
+		return askAddress(in, out, network, suggested, func(text string) error {
 			if strings.HasPrefix(text, "10.") {
 				return fmt.Errorf("%s does not suit", text)
 			}

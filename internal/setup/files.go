@@ -17,6 +17,13 @@ import (
 	"topdog/internal/config"
 )
 
+// The names of the files of a board.
+const (
+	configName = "topdog.toml"
+	keyName    = "key"
+	hookName   = "hooks.d/keepalived" // calls keepalived's notify scripts; below the directory of the configuration
+)
+
 // written is what write did.
 type written struct {
 	configPath string // absolute, as keyPath is
@@ -29,14 +36,14 @@ type written struct {
 // finds fs.ErrExist), an existing good key is kept, so that this can follow the
 // copying of a key.
 func (b Board) write() (done written, err error) {
-	a, err := config.ParseAddress(b.Address)
+	a, err := parseAddress(b.Address)
 	if err != nil {
-		return done, fmt.Errorf("the address: %w", err)
+		return done, err
 	}
-	if done.configPath, err = filepath.Abs(b.Path); err != nil {
-		return done, fmt.Errorf("make the path of %s absolute: %w", b.Path, err)
+	if b.Path, err = absolute(b.Path); err != nil {
+		return done, err
 	}
-	b.Path = done.configPath
+	done.configPath = b.Path
 	text := b.config(a)
 	if err := checkText(b.Path, text); err != nil {
 		return done, err
@@ -47,13 +54,20 @@ func (b Board) write() (done written, err error) {
 	if err := os.MkdirAll(filepath.Dir(b.Path), 0o755); err != nil {
 		return done, fmt.Errorf("make the directory for the configuration: %w", err)
 	}
-	// The key comes first: a board with a key and no configuration says what is
-	// missing, and so does the next run.
+	// The key comes first: a board with a key and no configuration says what is missing, and the next run writes it.
 	done.keyPath = filepath.Join(filepath.Dir(b.Path), keyName)
 	if done.keyIsNew, err = provideKey(done.keyPath, b.Force); err != nil {
 		return done, err
 	}
 	return done, writeFile(b.Path, text, 0o644, b.Force)
+}
+
+func absolute(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		err = fmt.Errorf("make the path of %s absolute: %w", path, err)
+	}
+	return abs, err
 }
 
 // provideKey makes sure that there is a good key, and reports whether it is new.
@@ -74,7 +88,7 @@ func provideKey(path string, force bool) (isNew bool, err error) {
 	return true, writeFile(path, config.Keyring{Signs: key}.Encode(), 0o600, force)
 }
 
-// config is the file that a new board gets: what it must say, and the three lines
+// config is the configuration that a new board gets: what it must say, and the three lines
 // that people change first.
 func (b Board) config(a config.Address) []byte {
 	if b.converted != nil {
@@ -96,23 +110,35 @@ func (b Board) config(a config.Address) []byte {
 	return []byte(text.String())
 }
 
-// writeCommon writes what all boards of a group have in common, but for the address.
+// writeCommon writes what all boards of a group have in common, except for the address.
 func (b Board) writeCommon(text *strings.Builder) {
-	line := func(key, value string) { text.WriteString(key + " = " + config.Quote(value) + "\n") }
 	if b.Interface != "" {
-		line("interface", b.Interface)
+		text.WriteString("interface = " + config.Quote(b.Interface) + "\n")
 	}
 	if b.Group != "" {
-		line("group", b.Group)
+		text.WriteString("group = " + config.Quote(b.Group) + "\n")
 	}
 	if b.Path != config.DefaultPath {
-		text.WriteString("# Relative to the directory of this file.\n")
-		line("key_file", keyName)
+		text.WriteString("# Relative to the directory of this file.\nkey_file = " + config.Quote(keyName) + "\n")
 	}
-	b.writeVoters(text)
+	if b.Strict {
+		text.WriteString("\n# Never two boards that answer: a leader needs the promises of most of the voters. All boards have\n" +
+			"# the same list of their own addresses, which must never change. Change one voter at a time.\n" +
+			"algorithm = " + config.Quote(strictAlgorithm) + "\n" +
+			"voters = " + list(b.Voters) + "\n\n")
+	}
 }
 
-// checkText makes sure that what is written is what config.Load accepts.
+// list writes texts as a list of TOML.
+func list(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, text := range texts {
+		quoted[i] = config.Quote(text)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// checkText makes sure that config.Load accepts what is written.
 func checkText(path string, text []byte) error {
 	if _, err := config.Parse(path, text); err != nil {
 		return fmt.Errorf("cannot write a configuration with these values:\n%w", err)
@@ -124,8 +150,8 @@ func existsError(path string) error {
 	return fmt.Errorf("%s exists and is left as it is; remove it, or use --force to replace it: %w", path, fs.ErrExist)
 }
 
-// ReplaceKeys replaces the content of a key file that exists. Its owner and its mode stay. A link
-// goes on pointing to the file that it points to.
+// ReplaceKeys replaces the content of a key file that exists. Its owner and its mode stay. If the path is a link, the file
+// behind it is replaced, and the link stays.
 func ReplaceKeys(path string, keys config.Keyring) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -143,13 +169,11 @@ func ReplaceKeys(path string, keys config.Keyring) error {
 	return writeOwnedFile(path, keys.Encode(), info.Mode().Perm(), int(owner.Uid), int(owner.Gid), replace)
 }
 
-// writeFile makes the file path appear with its whole content: a temporary file
-// is written, synced and renamed, and then the directory is synced. Without
-// replace the rename itself fails if path exists, so that of two Inits that run
-// at once only one wins.
+// writeFile makes a file appear with its whole content: it writes, syncs and renames a temporary file, and then syncs the
+// directory. Without replace the rename itself fails if the file exists, so that of two Inits at the same time only one wins.
 func writeFile(path string, content []byte, mode os.FileMode, replace bool) error {
-	const own = -1 // whoever runs this
-	return writeOwnedFile(path, content, mode, own, own, replace)
+	const same = -1 // the owner is whoever runs this
+	return writeOwnedFile(path, content, mode, same, same, replace)
 }
 
 func writeOwnedFile(path string, content []byte, mode os.FileMode, uid, gid int, replace bool) (err error) {
@@ -198,8 +222,7 @@ func rename(from, to string, replace bool) error {
 	case errors.Is(err, unix.EEXIST):
 		return existsError(to)
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
-		// The file system cannot do this (some network ones). A hard link does
-		// not replace either; the temporary name then goes.
+		// Some file systems of networks cannot do this. A hard link replaces nothing either.
 		if err := os.Link(from, to); err != nil {
 			if errors.Is(err, fs.ErrExist) {
 				return existsError(to)
@@ -213,21 +236,21 @@ func rename(from, to string, replace bool) error {
 	return nil
 }
 
-// syncDir makes renames in dir survive a loss of power.
+// syncDir makes renames in a directory survive a loss of power.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("cannot bring %s to the disk: %w", dir, err)
+	if err == nil {
+		defer d.Close()
+		err = d.Sync()
 	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
+	if err != nil {
 		return fmt.Errorf("cannot bring %s to the disk: %w", dir, err)
 	}
 	return nil
 }
 
-// giveToDaemon makes the key the daemon's own, if this is root and the package
-// has made the user; the daemon does not run as root then and could not read it.
+// giveToDaemon makes the daemon's user the owner of the key, if this is root and the package has made that user: then the
+// daemon does not run as root, and could not read the key.
 func giveToDaemon(keyPath string) error {
 	u, err := user.Lookup(config.DaemonUser)
 	if err != nil || keyPath == "" || os.Geteuid() != 0 {
@@ -245,7 +268,7 @@ func giveTo(u *user.User, keyPath string) error {
 	if err != nil {
 		return fmt.Errorf("give the key to the user %s: its group's number: %w", config.DaemonUser, err)
 	}
-	// Not what a link points to: that may be anybody's file.
+	// A link is not followed: what it points to may be anybody's file.
 	if err := os.Lchown(keyPath, uid, gid); err != nil {
 		return fmt.Errorf("give the key to the user %s, which the daemon runs as: %w", config.DaemonUser, err)
 	}

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,37 +10,28 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"topdog/internal/config"
 	"topdog/internal/setup/keepalived"
 )
 
-// hookName is the hook that calls keepalived's notify scripts, below the directory of the configuration.
-const hookName = "hooks.d/keepalived"
+// conversion is what became of keepalived's configuration.
+type conversion = keepalived.Converted
 
-// convert reads keepalived's configuration in the place of questions. What is asked for otherwise stays.
-func (b *Board) convert(m keepalived.Machine) error {
-	if b.From == "" {
-		return nil
-	}
-	group, err := keepalived.Convert(b.From, b.Instance, m)
+// convert reads keepalived's configuration instead of asking questions. What the caller has asked for comes first.
+func (b *Board) convert(m keepalived.Machine) (err error) {
+	b.converted, err = keepalived.Convert(b.From, b.Instance, m)
 	var choice *keepalived.ChoiceError
-	if errors.As(err, &choice) {
+	switch {
+	case errors.As(err, &choice):
 		return usage("%w (--instance NAME)", err)
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
-	b.converted = group
-	b.Address = group.Addresses[0]
-	if b.Interface == "" {
-		b.Interface = group.Interface
-	}
-	if b.Group == "" {
-		b.Group = group.Name
-	}
+	b.Address = b.converted.Addresses[0]
+	b.Interface = cmp.Or(b.Interface, b.converted.Interface)
+	b.Group = cmp.Or(b.Group, b.converted.Group)
 	return nil
 }
 
@@ -63,7 +55,7 @@ func thisMachine() keepalived.Machine {
 	}
 }
 
-// inDirectories returns the path of a file in the first of the directories that has it, or "".
+// inDirectories returns the path of a file in the first directory that has it, or "".
 func inDirectories(name string, directories ...string) string {
 	for _, dir := range directories {
 		path := filepath.Join(dir, name)
@@ -74,50 +66,26 @@ func inDirectories(name string, directories ...string) string {
 	return ""
 }
 
-// convertedConfig is the file of a board that was converted.
+// convertedConfig is the configuration of a board that was converted.
 func (b Board) convertedConfig() []byte {
 	var text strings.Builder
-	line := func(key, value string) { text.WriteString(key + " = " + value + "\n") }
 	text.WriteString("# topdog: one address that always answers. Converted from keepalived's configuration;\n" +
 		"# docs/keepalived.md says what became of each line, and docs/config.md describes every key.\n\n")
-	if address := b.converted.Addresses; len(address) == 1 {
-		line("address", config.Quote(address[0]))
+	if addresses := b.converted.Addresses; len(addresses) == 1 {
+		text.WriteString("address = " + config.Quote(addresses[0]) + "\n")
 	} else {
-		line("address", list(address))
+		text.WriteString("address = " + list(addresses) + "\n")
 	}
 	b.writeCommon(&text)
-	text.WriteString("\n# These are this board's own: write what the other boards have into their files.\n")
-	if b.converted.Priority != 0 {
-		line("priority", strconv.Itoa(b.converted.Priority))
-	} else {
-		text.WriteString("#priority = 100\n")
-	}
-	line("preempt", strconv.FormatBool(b.converted.Preempt))
-	if b.converted.PreemptDelay != 0 {
-		line("preempt_delay", config.Quote(b.converted.PreemptDelay.String()))
-	}
-	if len(b.converted.Peers) > 0 {
-		line("peers", list(b.converted.Peers))
-	}
+	text.WriteString("\n# These are this board's own: write what the other boards have into their files.\n" + b.converted.Own)
 	if b.LED != "" {
-		line("led", config.Quote(b.LED))
+		text.WriteString("led = " + config.Quote(b.LED) + "\n")
 	}
-	for _, c := range b.converted.Checks {
-		text.WriteString("\n" + c.TOML())
-	}
+	text.WriteString(b.converted.Checks)
 	return []byte(text.String())
 }
 
-// list writes texts as a list of TOML.
-func list(texts []string) string {
-	quoted := make([]string, len(texts))
-	for i, text := range texts {
-		quoted[i] = config.Quote(text)
-	}
-	return "[" + strings.Join(quoted, ", ") + "]"
-}
-
-// hookPath is where the hook that calls the notify scripts belongs; "" if there are none.
+// hookPath is where the hook belongs that calls keepalived's notify scripts; "" if there are none.
 func (b Board) hookPath() string {
 	if b.converted == nil || b.converted.Hook == nil {
 		return ""
@@ -125,15 +93,15 @@ func (b Board) hookPath() string {
 	return filepath.Join(filepath.Dir(b.Path), hookName)
 }
 
-// provideHook writes the hook that calls the notify scripts. The same one is kept, and another one only
-// replaced by Force.
+// provideHook writes the hook that calls the notify scripts. It keeps the same hook, and replaces another one only with
+// Force.
 func (b Board) provideHook(out io.Writer) error {
 	if b.hookPath() == "" {
 		return nil
 	}
-	path, err := filepath.Abs(b.hookPath())
+	path, err := absolute(b.hookPath())
 	if err != nil {
-		return fmt.Errorf("make the path of %s absolute: %w", b.hookPath(), err)
+		return err
 	}
 	present, err := os.ReadFile(path)
 	switch {
@@ -167,31 +135,31 @@ func (b Board) preview(out io.Writer) error {
 	return nil
 }
 
-// explainConversion says what was not converted.
+// explainConversion says what was not converted, and how keepalived is stopped.
 func (b Board) explainConversion(out io.Writer) {
-	for _, part := range []struct {
-		title string
-		act   bool
-	}{
-		{"Look at these lines: they are not converted, or mean something else now", true},
-		{"Nothing to do for these, which topdog does by itself or does without", false},
-	} {
-		notes := slices.DeleteFunc(slices.Clone(b.converted.Notes), func(n keepalived.Note) bool { return n.Act != part.act })
-		if len(notes) == 0 {
-			continue
-		}
-		fmt.Fprintf(out, "\n%s:\n\n", part.title)
-		for i, n := range notes {
-			fmt.Fprintf(out, "  %v: %s\n", n.Place, n.Keyword)
-			if i+1 == len(notes) || notes[i+1].Text != n.Text { // else it is said below the next line
-				fmt.Fprintf(out, "      %s\n", n.Text)
-			}
-		}
+	if b.converted == nil {
+		return
 	}
+	b.explainNotes(out, true, "Look at these lines: they are not converted, or mean something else now")
+	b.explainNotes(out, false, "Nothing to do for these, which topdog does by itself or does without")
 	fmt.Fprintf(out, "\nStart topdog on the board that has the address now, and then on the others. When `topdog status` shows that it leads\n"+
 		"there, stop keepalived, and on that board last:\n\n    sudo systemctl disable --now keepalived\n")
-	if b.hookPath() != "" {
+	if path := b.hookPath(); path != "" {
 		fmt.Fprintf(out, "\nThe notify scripts are run by this, as the user topdog (systemctl edit topdog-hooks can set User=root), on every board\n"+
-			"that has them and a copy of %s:\n\n    sudo systemctl enable --now topdog-hooks\n", b.hookPath())
+			"that has them and a copy of %s:\n\n    sudo systemctl enable --now topdog-hooks\n", path)
+	}
+}
+
+// explainNotes lists the notes that somebody has to act on, or the others.
+func (b Board) explainNotes(out io.Writer, act bool, title string) {
+	notes := slices.DeleteFunc(slices.Clone(b.converted.Notes), func(n keepalived.Note) bool { return n.Act != act })
+	if len(notes) > 0 {
+		fmt.Fprintf(out, "\n%s:\n\n", title)
+	}
+	for i, n := range notes {
+		fmt.Fprintf(out, "  %v: %s\n", n.Place, n.Keyword)
+		if i+1 == len(notes) || notes[i+1].Text != n.Text { // else the text stands below the next line
+			fmt.Fprintf(out, "      %s\n", n.Text)
+		}
 	}
 }

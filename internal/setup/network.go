@@ -2,24 +2,24 @@ package setup
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"topdog/netio"
 )
 
-// network is what `topdog init` wants to know of the LAN.
+// network is what `topdog init` asks about the LAN.
 type network struct {
 	// find returns the interface that the address belongs to.
 	find func(netip.Addr) (netio.Choice, error)
-	// owner asks who has an address. It is not known if nobody could be asked.
+	// owner asks who has an address; "" if nobody does. It is not known if nobody could be asked.
 	owner func(iface string, address netip.Addr) (who string, known bool)
 	// own returns the board's own addresses on an interface.
 	own func(iface string) []netip.Addr
-	// main is the subnet of the way out, with the board's own address.
+	// main returns the interface of the way out, and its subnet with the board's own address.
 	main func() (iface string, own netip.Prefix, ok bool)
 }
 
@@ -35,7 +35,7 @@ func thisNetwork(ctx context.Context) network {
 }
 
 func findNetwork(address netip.Addr) (netio.Choice, error) {
-	// First of all: another interface in the same network would be found for it.
+	// This comes first, because another interface in the same network would be found for it.
 	if isOwn(address) {
 		return netio.Choice{}, fmt.Errorf("%s is this board's own address; the floating address is another one, which no machine has for itself", address)
 	}
@@ -49,22 +49,13 @@ func findNetwork(address netip.Addr) (netio.Choice, error) {
 	return found, nil
 }
 
-// isOwn reports whether the board has the address for itself, that is not as a
-// /32, which would be the floating address of a daemon that runs.
+// isOwn reports whether the board has the address for itself.
 func isOwn(address netip.Addr) bool {
 	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return false
-	}
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr() == address && !p.IsSingleIP() {
-			return true
-		}
-	}
-	return false
+	return err == nil && slices.ContainsFunc(own4(addrs), func(p netip.Prefix) bool { return p.Addr() == address })
 }
 
-// ownAddresses returns the IPv4 addresses of an interface, but for floating ones.
+// ownAddresses returns the IPv4 addresses of an interface, without floating ones.
 func ownAddresses(iface string) (own []netip.Addr) {
 	link, err := net.InterfaceByName(iface)
 	if err != nil {
@@ -74,19 +65,24 @@ func ownAddresses(iface string) (own []netip.Addr) {
 	if err != nil {
 		return nil
 	}
+	for _, p := range own4(addrs) {
+		own = append(own, p.Addr())
+	}
+	return own
+}
+
+// own4 returns the IPv4 addresses that a board has for itself. A /32 is none of them: that is the floating address of a
+// daemon that runs.
+func own4(addrs []net.Addr) (own []netip.Prefix) {
 	for _, a := range addrs {
 		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && !p.IsSingleIP() {
-			own = append(own, p.Addr())
+			own = append(own, p)
 		}
 	}
 	return own
 }
 
-func fromUint32(n uint32) netip.Addr {
-	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, n)))
-}
-
-// probeSpacing is shorter than RFC 5227 has it: this is advice to a person who waits, and
+// probeSpacing is shorter than RFC 5227, section 2.1, demands: this is advice to a person who waits, and
 // the daemon probes again before it acquires the address.
 const probeSpacing = 200 * time.Millisecond
 
@@ -110,9 +106,9 @@ func ownerOf(ctx context.Context, iface string, address netip.Addr) (who string,
 	return "", true
 }
 
-// mainNetwork finds the interface by which this board reaches the world, or its
+// mainNetwork finds the interface through which this board reaches the world, or its
 // only one if it reaches nothing. The "connection" sends nothing: it makes the
-// kernel choose a route. Its address is one for documentation (RFC 5737).
+// kernel choose a route. The address is one for documentation (RFC 5737).
 func mainNetwork() (iface string, own netip.Prefix, ok bool) {
 	wayOut := netip.Addr{}
 	if c, err := net.Dial("udp4", "192.0.2.1:9"); err == nil {
@@ -131,16 +127,12 @@ func mainNetwork() (iface string, own netip.Prefix, ok bool) {
 		if err != nil || link.Flags&net.FlagLoopback != 0 {
 			continue
 		}
-		for _, a := range addrs {
-			p, err := netip.ParsePrefix(a.String())
-			switch {
-			case err != nil || !p.Addr().Is4() || p.IsSingleIP():
-			case p.Addr() == wayOut:
+		for _, p := range own4(addrs) {
+			if p.Addr() == wayOut {
 				return link.Name, p, true
-			default:
-				iface, own = link.Name, p
-				found++
 			}
+			iface, own = link.Name, p
+			found++
 		}
 	}
 	return iface, own, found == 1
@@ -149,20 +141,23 @@ func mainNetwork() (iface string, own netip.Prefix, ok bool) {
 // tries is how many addresses are asked about before there is no suggestion.
 const tries = 8
 
-// suggest returns the subnet that the boards are probably in, and an address
-// near its end that nobody answers at; home routers hand out the middle. Either
-// is invalid if it could not be found out.
+// suggest returns the subnet that the boards are probably in, and a free address
+// near its end: home routers hand out the middle. Either is invalid if it could not
+// be found out.
 func (n network) suggest() (subnet netip.Prefix, free netip.Addr) {
 	iface, own, ok := n.main()
 	if !ok || own.Bits() > 28 {
 		return netip.Prefix{}, netip.Addr{}
 	}
 	subnet = own.Masked()
-	// .250 of a /24, and downwards: .254 is often the router's own.
+	// From .250 of a /24 downwards: .254 is often the router's own.
 	const fromTheEnd = 5
-	last := netio.LastAddr(subnet).As4()
-	for i := range uint32(tries) {
-		address := fromUint32(binary.BigEndian.Uint32(last[:]) - fromTheEnd - i)
+	address := netio.LastAddr(subnet)
+	for range fromTheEnd - 1 {
+		address = address.Prev()
+	}
+	for range tries {
+		address = address.Prev()
 		if address == own.Addr() {
 			continue
 		}

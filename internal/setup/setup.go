@@ -13,27 +13,16 @@ import (
 	"io"
 	"io/fs"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"golang.org/x/term"
-
 	"topdog/gpio"
 	"topdog/internal/config"
-	"topdog/internal/setup/keepalived"
 )
 
-// The names of the files of a board.
-const (
-	configName = "topdog.toml"
-	keyName    = "key"
-)
-
-// UsageError is something that no board and no network could make right: a mistake
-// of whoever asked.
+// UsageError is a mistake in what was asked for, which no other board and no other network would make right.
 type UsageError struct{ error }
 
 func (e UsageError) Unwrap() error { return e.error }
@@ -43,24 +32,24 @@ func usage(format string, args ...any) error { return UsageError{fmt.Errorf(form
 // Board is what a board shall become.
 type Board struct {
 	Path    string // of the configuration; the key goes beside it
-	Address string // the floating address; "" to have it asked for
+	Address string // the floating address; "" to ask for it
 	// What else is written into the configuration, if not "".
 	Interface, Group, LED string
-	// Strict asks for at most one holder at any instant, by the votes of Voters: their ids, which
-	// are asked for if there are none.
+	// Strict asks for at most one holder at any instant, by the votes of Voters: their ids. Without ids, a person is asked
+	// for them.
 	Strict bool
 	Voters []string
-	// Page prints the lines that start the page too. With AskPage a person who is asked for the
-	// address is asked for it.
+	// Page prints the lines that start the page too. With AskPage a person who is asked for the address is asked for that as
+	// well.
 	Page, AskPage bool
 	// Force replaces the files that exist, the key too: then every board needs the new one.
 	Force bool
 
-	// From is a configuration of keepalived that is converted, if not "", and Instance which of its
-	// groups. DryRun shows what would become of it.
+	// From is a configuration of keepalived to convert, if not "", and Instance is one of its groups. DryRun only shows
+	// what would be written.
 	From, Instance string
 	DryRun         bool
-	converted      *keepalived.Group
+	converted      *conversion
 }
 
 // Init sets up the first board of a group, and says what it did and what is left to
@@ -73,8 +62,10 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 	if err := checkPath(b.Path); err != nil {
 		return err
 	}
-	if err := b.convert(thisMachine()); err != nil {
-		return err
+	if b.From != "" {
+		if err := b.convert(thisMachine()); err != nil {
+			return err
+		}
 	}
 	if err := b.check(b.Address); err != nil {
 		return UsageError{err}
@@ -91,17 +82,7 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	asked := b.Address == ""
-	if err := b.chooseAddress(network, in, out); err != nil {
-		return err
-	}
-	if err := b.chooseVoters(network, in, out); err != nil {
-		return err
-	}
-	if err := b.isVoter(network); err != nil {
-		return err
-	}
-	if err := b.choosePage(asked, in, out); err != nil {
+	if err := b.ask(network, in, out); err != nil {
 		return err
 	}
 	if err := b.provideHook(out); err != nil {
@@ -120,9 +101,7 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 	} else {
 		fmt.Fprintf(out, "kept  %s\n", done.keyPath)
 	}
-	if b.converted != nil {
-		b.explainConversion(out)
-	}
+	b.explainConversion(out)
 	cfg, err := config.Load(done.configPath)
 	if err != nil {
 		return err
@@ -131,7 +110,25 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// checkPath wants the configuration to have its name, which the other boards get too.
+// ask asks for what was not given, and checks what was.
+func (b *Board) ask(network network, in io.Reader, out io.Writer) (err error) {
+	asked := b.Address == ""
+	if err := b.chooseAddress(network, in, out); err != nil {
+		return err
+	}
+	if err := b.chooseVoters(network, in, out); err != nil {
+		return err
+	}
+	if err := b.isVoter(network); err != nil {
+		return err
+	}
+	if asked && b.AskPage {
+		b.Page, err = b.askPage(in, out)
+	}
+	return err
+}
+
+// checkPath makes sure that the configuration has its usual name, which it gets on the other boards too.
 func checkPath(path string) error {
 	if filepath.Base(path) != configName {
 		return usage("--config must name a file %s, is %s", configName, path)
@@ -143,18 +140,26 @@ func checkPath(path string) error {
 // configuration, without looking at any file. An address that is still to be asked
 // for is "".
 func (b Board) check(address string) error {
-	// Of RFC 5737, for documentation: nothing else depends on which it is.
+	// Of RFC 5737, for documentation: nothing else depends on which address it is.
 	a := config.Address{IP: netip.AddrFrom4([4]byte{192, 0, 2, 1})}
 	if address != "" {
 		var err error
-		if a, err = config.ParseAddress(address); err != nil {
-			return fmt.Errorf("the address: %w", err)
+		if a, err = parseAddress(address); err != nil {
+			return err
 		}
 	}
 	if b.Strict && len(b.Voters) == 0 {
 		b.Strict = false // they are asked for later
 	}
 	return checkText(configName, b.config(a))
+}
+
+func parseAddress(text string) (config.Address, error) {
+	a, err := config.ParseAddress(text)
+	if err != nil {
+		err = fmt.Errorf("the address: %w", err)
+	}
+	return a, err
 }
 
 // isSetUp finds a configuration and a key that are what is asked for. Then there
@@ -179,12 +184,12 @@ func (b Board) isSetUp(out io.Writer) (bool, error) {
 			return false, err
 		}
 	}
-	fmt.Fprintf(out, "this board is set up already (%s, %s); nothing was changed\n", b.Path, addresses(cfg))
+	fmt.Fprintf(out, "this board is set up already (%s, %s); nothing was changed\n", b.Path, joined(cfg.Addresses))
 	b.explainTheRest(out, cfg)
 	return true, nil
 }
 
-// differences lists what is asked for otherwise than the file has it.
+// differences lists where the file has something else than what is asked for.
 func (b Board) differences(cfg *config.Config) (texts []string) {
 	differ := func(key, has, wanted string) {
 		texts = append(texts, fmt.Sprintf("%s %s instead of %s", key, has, wanted))
@@ -206,7 +211,7 @@ func (b Board) differences(cfg *config.Config) (texts []string) {
 			return a == wanted || a.IP == wanted.IP && wanted.Bits == config.FromSubnet
 		}
 		if err != nil || !slices.ContainsFunc(cfg.Addresses, same) {
-			differ("the address", addresses(cfg), b.Address)
+			differ("the address", joined(cfg.Addresses), b.Address)
 		}
 	}
 	if b.Interface != "" && b.Interface != cfg.Interface {
@@ -215,10 +220,10 @@ func (b Board) differences(cfg *config.Config) (texts []string) {
 	if b.Group != "" && b.Group != cfg.Group {
 		differ("the group", strconv.Quote(cfg.Group), strconv.Quote(b.Group))
 	}
-	if strict := isStrict(cfg); b.Strict && !strict {
+	if has, wanted := joined(cfg.Voters), strings.Join(b.Voters, ", "); b.Strict && !isStrict(cfg) {
 		differ("the algorithm", strconv.Quote(cfg.Algorithm.String()), strconv.Quote(strictAlgorithm))
-	} else if has := voters(cfg); b.Voters != nil && !slices.Equal(has, b.Voters) {
-		differ("the voters", strings.Join(has, ", "), strings.Join(b.Voters, ", "))
+	} else if b.Voters != nil && has != wanted {
+		differ("the voters", has, wanted)
 	}
 	if b.LED != "" {
 		if wanted, err := gpio.ParseSpec(b.LED); err != nil || wanted != cfg.LED {
@@ -228,26 +233,27 @@ func (b Board) differences(cfg *config.Config) (texts []string) {
 	return texts
 }
 
-// strictAlgorithm is what the algorithm with votes is called in the configuration.
+// strictAlgorithm is the algorithm with votes, as the configuration names it.
 const strictAlgorithm = "strict"
 
 func isStrict(cfg *config.Config) bool { return cfg.Algorithm.String() == strictAlgorithm }
 
-func voters(cfg *config.Config) []string {
-	texts := make([]string, len(cfg.Voters))
-	for i, id := range cfg.Voters {
-		texts[i] = id.String()
-	}
-	return texts
-}
-
-func addresses(cfg *config.Config) string {
-	texts := make([]string, len(cfg.Addresses))
-	for i, a := range cfg.Addresses {
-		texts[i] = a.String()
+// joined lists addresses or ids.
+func joined[T fmt.Stringer](all []T) string {
+	texts := make([]string, len(all))
+	for i, one := range all {
+		texts[i] = one.String()
 	}
 	return strings.Join(texts, ", ")
 }
+
+// The lines that start a board, a witness, and the page of a board.
+const (
+	startLine        = "sudo systemctl enable --now topdog"
+	startWitnessLine = "sudo systemctl enable --now topdog-witness"
+	startPageLine    = "sudo systemctl enable --now topdog-page"
+	startBothLine    = startLine + " topdog-page"
+)
 
 // explainTheRest says what is left to do, on this board and on the others.
 func (b Board) explainTheRest(out io.Writer, cfg *config.Config) {
@@ -261,18 +267,23 @@ func (b Board) explainTheRest(out io.Writer, cfg *config.Config) {
 		fmt.Fprintf(out, "\nA witness, which votes and never has the address, by\n\n    %s\n", copyLine(b.Path, startWitnessLine))
 	}
 	fmt.Fprintf(out, "\n(USER@BOARD is for you to fill in. The key passes through the pipe only.)\n")
-	b.explainPage(out, cfg)
+	if b.Page {
+		fmt.Fprintf(out, "\nThen a browser shows the group at %s\n", pageURL(cfg))
+	} else {
+		fmt.Fprintf(out, "\nTo show the group in a browser, at %s, each board that may have the address needs\n\n    %s\n", pageURL(cfg), startPageLine)
+	}
 }
 
-// What starts a board, a witness, and the page of a board.
-const (
-	startLine        = "sudo systemctl enable --now topdog"
-	startWitnessLine = "sudo systemctl enable --now topdog-witness"
-	startPageLine    = "sudo systemctl enable --now topdog-page"
-	startBothLine    = startLine + " topdog-page"
-)
+// pageURL is where the page is once it runs: at the floating address, unless it listens elsewhere.
+func pageURL(cfg *config.Config) string {
+	at, listen := cfg.Addresses[0].IP, cfg.PageListen
+	if listen.Addr.IsValid() && !listen.Addr.IsUnspecified() {
+		at = listen.Addr
+	}
+	return "http://" + netip.AddrPortFrom(at, listen.Port).String() + "/"
+}
 
-// copyLine is the shell command that sets up another board and starts it, run on this one.
+// copyLine is the shell command on this board that sets up another board and starts it.
 func copyLine(path, start string) string {
 	option := ""
 	if path != config.DefaultPath {
@@ -280,10 +291,4 @@ func copyLine(path, start string) string {
 	}
 	return "sudo topdog init --export" + option + " | ssh USER@BOARD " +
 		config.ShellQuote("sudo topdog init --import"+option+" && "+start)
-}
-
-// isTerminal reports whether a person is at the other end.
-func isTerminal(end any) bool {
-	f, ok := end.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

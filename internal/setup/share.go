@@ -2,7 +2,6 @@ package setup
 
 import (
 	"archive/tar"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,7 @@ import (
 )
 
 // Export writes the configuration and the key of the board to out, for Import on
-// another board, but never where a person could see it: it contains the secret.
+// another board. It refuses to write to a terminal, because it writes the secret.
 func (b Board) Export(out io.Writer) error {
 	if err := checkPath(b.Path); err != nil {
 		return err
@@ -43,7 +42,7 @@ func (b Board) Export(out io.Writer) error {
 	return pack(out, text, cfg.Keys)
 }
 
-// pack writes the archive of the two files. Without a key it has only one.
+// pack writes an archive of the two files, or of the configuration only if there is no key.
 func pack(out io.Writer, text []byte, keys config.Keyring) error {
 	archive := tar.NewWriter(out)
 	write := func(name string, mode int64, content []byte) error {
@@ -70,10 +69,10 @@ func pack(out io.Writer, text []byte, keys config.Keyring) error {
 	return nil
 }
 
-// Import reads what Export has written, makes the two files of it, and says what it
-// did. What is there and fits is kept: the same key, and a configuration that differs
-// only in what is the board's own business. What does not fit is an error, and nothing
-// is changed then; Force replaces it.
+// Import reads what Export has written, writes the two files, and says what it did. A file that
+// is there and fits is kept: the same key, and a configuration that differs only in what each
+// board decides for itself. If a file does not fit, Import changes nothing and returns an error;
+// Force replaces the file.
 func (b Board) Import(in io.Reader, out io.Writer) error {
 	if err := checkPath(b.Path); err != nil {
 		return err
@@ -92,7 +91,7 @@ func (b Board) Import(in io.Reader, out io.Writer) error {
 		fmt.Fprintln(out, "this board is set up already; nothing was changed")
 	}
 	if done.configIsNew {
-		fmt.Fprintf(out, "wrote %s (%s)\n", done.configPath, addresses(done.config))
+		fmt.Fprintf(out, "wrote %s (%s)\n", done.configPath, joined(done.config.Addresses))
 	} else if done.own != nil {
 		fmt.Fprintf(out, "kept  %s, which has its own %s\n", done.configPath, strings.Join(done.own, ", "))
 	}
@@ -106,21 +105,19 @@ func (b Board) Import(in io.Reader, out io.Writer) error {
 
 // imported is what importFrom did.
 type imported struct {
-	config      *config.Config // what holds on this board now, with the key that came
+	config      *config.Config // that this board has now, with the key that came
 	configPath  string
-	configIsNew bool   // false if the one that was there is kept
-	keyPath     string // "" if the group has no key
-	keyIsNew    bool   // false if it was there already
-	keysDiffer  bool   // what is there is not all that came, but both understand each other
-	// own lists the keys in which a configuration that was kept differs. They are the
-	// board's own business.
-	own []string
+	configIsNew bool     // false if the file was there, and is kept
+	own         []string // the keys in which the kept configuration differs, which each board decides for itself
+	keyPath     string   // "" if the group has no key
+	keyIsNew    bool     // false if the file was there, and is kept
+	keysDiffer  bool     // the kept keys are not those that came, but boards with either understand each other
 }
 
 func (b Board) importFrom(in io.Reader) (*imported, error) {
-	path, err := filepath.Abs(b.Path)
+	path, err := absolute(b.Path)
 	if err != nil {
-		return nil, fmt.Errorf("make the path of %s absolute: %w", b.Path, err)
+		return nil, err
 	}
 	text, keyText, err := unpack(in)
 	if err != nil {
@@ -187,9 +184,9 @@ func (done *imported) compareConfig(force bool) error {
 	return nil
 }
 
-// checkKeyPlace refuses a configuration that came and that would have the key
-// written elsewhere: Import runs as root, and another board does not decide which
-// file of this one it replaces. A configuration that is kept may name any place.
+// checkKeyPlace refuses a configuration that came if the key would be written elsewhere:
+// Import runs as root, and another board must not decide which file of this one is
+// replaced. A configuration that is kept may name any place.
 func (done *imported) checkKeyPlace() error {
 	file, dir := done.config.KeyFile, filepath.Dir(done.configPath)
 	inside := filepath.Dir(file) == dir && file != done.configPath
@@ -201,7 +198,7 @@ func (done *imported) checkKeyPlace() error {
 		file, done.configPath, keyName)
 }
 
-// compareKey finds out whether the key that is there is the one that came, or goes with it.
+// compareKey finds out whether the keys that are there may stay.
 func (done *imported) compareKey(force bool) error {
 	done.keyIsNew = true
 	if force {
@@ -224,17 +221,17 @@ func (done *imported) compareKey(force bool) error {
 	return nil
 }
 
-// understand reports whether boards with these keys accept what the other one signs.
+// understand reports whether two boards with these keys accept each other's packets.
 func understand(a, b config.Keyring) bool {
 	return a.Fingerprints().Accept(b.Signs.Fingerprint()) && b.Fingerprints().Accept(a.Signs.Fingerprint())
 }
 
-// write puts into place what is new, the key first, as Init does.
+// write writes the files that are new, the key first, as Init does.
 func (done *imported) write(text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(done.configPath), 0o755); err != nil {
 		return fmt.Errorf("make the directory for the configuration: %w", err)
 	}
-	const replace = true // Import has looked at what is there.
+	const replace = true // what is there was looked at before
 	if done.keyPath != "" && done.keyIsNew {
 		if err := writeFile(done.keyPath, done.config.Keys.Encode(), 0o600, replace); err != nil {
 			return err
@@ -246,7 +243,7 @@ func (done *imported) write(text []byte) error {
 	return nil
 }
 
-// unpack reads the two files of an archive. It takes nothing else, so that no
+// unpack reads the two files of an archive. It refuses any other entry, so that no
 // archive can make it write elsewhere or fill the memory.
 func unpack(r io.Reader) (text, key []byte, err error) {
 	fail := func(format string, args ...any) ([]byte, []byte, error) {
@@ -270,11 +267,9 @@ func unpack(r io.Reader) (text, key []byte, err error) {
 		case header.Size > limit:
 			return fail("%s has %d bytes, at most %d are allowed", header.Name, header.Size, limit)
 		}
-		var content bytes.Buffer
-		if _, err := io.Copy(&content, io.LimitReader(archive, limit)); err != nil {
+		if found[header.Name], err = io.ReadAll(io.LimitReader(archive, limit)); err != nil {
 			return fail("%s: %w", header.Name, err)
 		}
-		found[header.Name] = append([]byte{}, content.Bytes()...)
 	}
 	if len(found) == 0 {
 		return nil, nil, errors.New("nothing came on standard input: see what the other end of the pipe says")

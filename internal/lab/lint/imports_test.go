@@ -98,6 +98,7 @@ var importers = []struct {
 }{
 	{"topdog/internal/lab", []string{"topdog/cmd/topdog", "topdog/scripts/", "topdog/internal/lab/"}, "the product knows nothing of what tries, measures and shows it"},
 	{"topdog/internal/daemon", []string{"topdog/cmd/topdog", "topdog/internal/examine", "topdog/internal/lab/"}, "nothing but a program runs a daemon, or asks for its rules"},
+	{"topdog/internal/setup/keepalived", []string{"topdog/internal/setup"}, "it is reached by one call, which a board makes once in its life"},
 	{"topdog/internal/lab/judge", nil, "it is for tests: it imports testing"},
 	{"topdog/internal/lab/scene", nil, "it is for tests: it imports testing"},
 	{"topdog/internal/lab/assert", nil, "it is for tests: it imports testing"},

@@ -58,11 +58,9 @@ func FuzzConvert(f *testing.F) {
 				t.Errorf("a note that cannot be shown, or is elsewhere: %+v", n)
 			}
 		}
-		for _, c := range g.Checks {
-			var anything map[string]any
-			if err := toml.Unmarshal([]byte(c.TOML()), &anything); err != nil {
-				t.Errorf("no TOML: %v\n%s", err, c.TOML())
-			}
+		var anything map[string]any
+		if err := toml.Unmarshal([]byte(g.Own+g.Checks), &anything); err != nil {
+			t.Errorf("no TOML: %v\n%s%s", err, g.Own, g.Checks)
 		}
 	})
 }

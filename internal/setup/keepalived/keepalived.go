@@ -1,12 +1,12 @@
-// Package keepalived reads the configuration of keepalived, and says what of it topdog has: addresses,
-// priority, checks, hooks. What topdog has not, it names with its place and with what to do instead.
+// Package keepalived converts a configuration of keepalived: into parts of one of topdog, and into notes on each line that
+// topdog has nothing for, with its place and with what to do instead.
 //
 // keepalived.conf(5) describes the file. Where that page leaves a question open, keepalived's
 // lib/parser.c has answered it: the file is read line by line, "#" and "!" begin a comment unless they
 // stand between double quotes, and braces need no white space around them.
 //
-// What reads the file takes anything for input: it has limits for everything that can grow, and a
-// mistake is an error with file, line and column.
+// The reader takes any input: it has limits for everything that can grow, and a mistake is an error with file, line and
+// column.
 package keepalived
 
 import (
@@ -14,17 +14,22 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 
 	"topdog/internal/config"
 )
 
-// Place is where something stands in a file.
-type Place struct {
-	file         string
-	line, column int // from 1; the column in characters
-}
+// Converted is what became of one group in keepalived's configuration.
+type Converted struct {
+	Addresses []string // as `address` takes them
+	Interface string   // "" if the file says none
+	Group     string   // the name; "" if the file has nothing to make one of
+	Own       string   // the lines of TOML that are this board's own: its priority and the like
+	Checks    string   // the tables of TOML, [[check]]
+	Hook      []byte   // a shell script that calls the notify scripts; nil if there are none
 
-func (p Place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
+	Notes []Note // on all that is not simply converted, in the order of the lines
+}
 
 // Note says what became of a line that is not simply converted.
 type Note struct {
@@ -35,6 +40,14 @@ type Note struct {
 	// lines are left out because topdog needs nothing like them.
 	Act bool
 }
+
+// Place is where something stands in a file.
+type Place struct {
+	file         string
+	line, column int // from 1; the column in characters
+}
+
+func (p Place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
 
 // Machine is what has to be known of the board that converts.
 type Machine struct {
@@ -49,18 +62,151 @@ type Machine struct {
 	Program func(name string) string
 }
 
+// Convert converts one group of a file: the one that has this name as a vrrp_instance or a vrrp_sync_group, or without a
+// name the only one. Each line is converted, or has a note. The error is a config.Errors with the place of a mistake, a
+// *ChoiceError, or the one of Machine.ReadFile.
+func Convert(path, name string, m Machine) (*Converted, error) {
+	r, err := read(path, m)
+	if err != nil {
+		return nil, err
+	}
+	f := file(r.top.block)
+	chosen, err := f.choose(path, name)
+	if err != nil {
+		return nil, err
+	}
+	c := &conversion{Converted: Converted{Notes: r.notes}, machine: m, file: f, preempt: true}
+	if err := c.instances(chosen); err != nil {
+		return nil, err
+	}
+	c.Own = c.own()
+	if c.Checks, err = c.checks(chosen); err != nil {
+		return nil, err
+	}
+	c.Hook = c.hook(chosen)
+	c.others(chosen)
+	sort.SliceStable(c.Notes, func(i, j int) bool {
+		a, b := c.Notes[i].Place, c.Notes[j].Place
+		return cmp.Or(cmp.Compare(slices.Index(r.files, a.file), slices.Index(r.files, b.file)),
+			cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column)) < 0
+	})
+	return &c.Converted, nil
+}
+
+// ChoiceError says that a file has several groups, one of which has to be chosen.
+type ChoiceError struct {
+	file  string
+	names []string
+	why   string
+}
+
+func (e *ChoiceError) Error() string {
+	return fmt.Sprintf("%s %s: %s", e.file, e.why, strings.Join(e.names, ", "))
+}
+
 // mistake is a config.Errors of one problem.
 func mistake(at Place, hint, format string, args ...any) error {
 	return config.Errors{{File: at.file, Line: at.line, Column: at.column, Message: fmt.Sprintf(format, args...), Hint: hint}}
 }
 
-// sortNotes puts notes into the order of the lines, file by file.
-func sortNotes(notes []Note, files []string) {
-	sort.SliceStable(notes, func(i, j int) bool {
-		a, b := &notes[i], &notes[j]
-		return cmp.Or(
-			cmp.Compare(slices.Index(files, a.Place.file), slices.Index(files, b.Place.file)),
-			cmp.Compare(a.Place.line, b.Place.line),
-			cmp.Compare(a.Place.column, b.Place.column)) < 0
-	})
+// file has the statements that are in no block.
+type file []*statement
+
+// all returns the blocks of a keyword.
+func (f file) all(keyword string) []*statement { return under(f, keyword) }
+
+// named returns the first block of a keyword that has this name, or nil. keepalived ignores a second one.
+func (f file) named(keyword, name string) *statement {
+	for _, s := range f.all(keyword) {
+		if s.text(1) == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// members returns the instances of a sync group.
+func (f file) members(group *statement) (instances []*statement) {
+	for _, list := range under(group.block, "group") {
+		for _, line := range list.block {
+			for _, w := range line.words {
+				if s := f.named("vrrp_instance", w.text); s != nil {
+					instances = append(instances, s)
+				}
+			}
+		}
+	}
+	return instances
+}
+
+// selection is what becomes one group of topdog.
+type selection struct {
+	group     *statement // a vrrp_sync_group, or nil
+	instances []*statement
+}
+
+// blocks are those that track something, or notify somebody.
+func (s selection) blocks() []*statement {
+	if s.group != nil {
+		return append(slices.Clone(s.instances), s.group)
+	}
+	return s.instances
+}
+
+func (s selection) name() string {
+	if s.group != nil {
+		return s.group.text(1)
+	}
+	return s.instances[0].text(1)
+}
+
+// selections are the groups of topdog that the file could become.
+func (f file) selections() (all []selection) {
+	inGroup := map[*statement]bool{}
+	for _, g := range f.all("vrrp_sync_group") {
+		members := f.members(g)
+		if f.named("vrrp_sync_group", g.text(1)) != g || len(members) == 0 {
+			continue
+		}
+		for _, s := range members {
+			inGroup[s] = true
+		}
+		all = append(all, selection{group: g, instances: members})
+	}
+	for _, s := range f.all("vrrp_instance") {
+		if !inGroup[s] && f.named("vrrp_instance", s.text(1)) == s {
+			all = append(all, selection{instances: []*statement{s}})
+		}
+	}
+	return all
+}
+
+// choose finds what is to be converted.
+func (f file) choose(path, name string) (selection, error) {
+	for _, s := range f.all("vrrp_instance") {
+		if s.text(1) == "" {
+			return selection{}, mistake(s.place, "write a name behind it", "this vrrp_instance has no name")
+		}
+	}
+	all := f.selections()
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = printable(s.name())
+		if name != "" && s.name() == name {
+			return s, nil
+		}
+	}
+	switch {
+	case name != "":
+		if s := f.named("vrrp_instance", name); s != nil { // of a sync group
+			return selection{instances: []*statement{s}}, nil
+		}
+		return selection{}, &ChoiceError{path, names, fmt.Sprintf("has no vrrp_instance %s, but", printable(name))}
+	case len(all) == 0:
+		return selection{}, mistake(Place{file: path}, "topdog keeps addresses, which keepalived has in blocks vrrp_instance", "there is no vrrp_instance in it")
+	case len(all) == 1:
+		return all[0], nil
+	}
+	return selection{}, &ChoiceError{path, names,
+		"has several groups of addresses, which may be on different boards, and each is a daemon of topdog's own; choose one of"}
 }

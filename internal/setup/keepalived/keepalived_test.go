@@ -34,13 +34,9 @@ var board = Machine{
 }
 
 // show writes down all that came of a conversion.
-func show(g *Group) string {
+func show(g *Converted) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "addresses: %q\ninterface: %q\ngroup: %q\npriority: %d\npreempt: %v, delay %v\npeers: %q\n",
-		g.Addresses, g.Interface, g.Name, g.Priority, g.Preempt, g.PreemptDelay, g.Peers)
-	for _, c := range g.Checks {
-		b.WriteString("\n" + c.TOML())
-	}
+	fmt.Fprintf(&b, "addresses: %q\ninterface: %q\ngroup: %q\n%s%s", g.Addresses, g.Interface, g.Group, g.Own, g.Checks)
 	if g.Hook != nil {
 		b.WriteString("\nhook:\n" + string(g.Hook))
 	}

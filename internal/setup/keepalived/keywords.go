@@ -1,6 +1,9 @@
 package keepalived
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // fate is what becomes of a keyword.
 type fate uint8
@@ -169,3 +172,82 @@ var trackProcess = section{"vrrp_track_process", []entry{
 	{"param_match full_command", refused, "a process is known by its program, whatever its arguments are: use the `unit` of the service"},
 	{"delay fork_delay terminate_delay", needless, "a board whose service comes and goes waits longer each time before it may lead again"},
 }}
+
+// lists are the keywords that are followed by a block.
+var lists = strings.Fields("virtual_ipaddress virtual_ipaddress_excluded unicast_peer track_script track_process track_interface authentication group")
+
+// lacksBlock reports whether a block is missing.
+func lacksBlock(s *statement) bool { return slices.Contains(lists, s.keyword()) && s.opened.line == 0 }
+
+// overruled reports whether a keyword with one value stands in the block again: keepalived takes the last one.
+func overruled(block []*statement, s *statement) bool {
+	return (slices.Contains(values, s.keyword()) || s.keyword() == "script") && s != last(block, s.keyword())
+}
+
+// others makes notes on all lines that no other function has looked at.
+func (c *conversion) others(chosen selection) {
+	used := map[*statement]bool{}
+	for _, s := range chosen.blocks() {
+		used[s] = true
+	}
+	for _, s := range c.file {
+		switch keyword := s.keyword(); {
+		case keyword == "global_defs":
+			c.rest(s.block, globalDefs)
+		case (keyword == "vrrp_instance" || keyword == "vrrp_sync_group") && c.file.named(keyword, s.text(1)) != s:
+			c.look(s, "left out, as with keepalived: a block above has this name")
+		case keyword == "vrrp_instance" && !used[s], keyword == "vrrp_sync_group" && !used[s] && !c.holdsAny(s, chosen):
+			c.look(s, "%s is another group: convert it by its name, for a daemon of its own", printable(s.text(1)))
+		case keyword == "vrrp_instance":
+			c.rest(s.block, vrrpInstance)
+			for _, a := range under(s.block, "authentication") {
+				c.rest(a.block, authentication)
+			}
+		case keyword == "vrrp_sync_group" && !used[s]:
+			c.look(s, "of %s only %s is converted, without the checks and scripts of the group", printable(s.text(1)), printable(chosen.name()))
+		case keyword == "vrrp_sync_group":
+			c.rest(s.block, syncGroup)
+		case keyword == "vrrp_script", keyword == "vrrp_track_process": // with the checks
+		default:
+			c.rest([]*statement{s}, outside)
+		}
+	}
+}
+
+// holdsAny reports whether an instance that was chosen by its own name is in a sync group.
+func (c *conversion) holdsAny(group *statement, chosen selection) bool {
+	for _, s := range c.file.members(group) {
+		if slices.Contains(chosen.instances, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// values are the keywords with one value that is converted.
+var values = strings.Fields("default_interface interface priority preempt_delay virtual_router_id unicast_src_ip interval timeout rise fall")
+
+// rest makes notes on the keywords of a block that are not converted.
+func (c *conversion) rest(block []*statement, known section) {
+	for _, s := range block {
+		e, ok := known.find(s.keyword())
+		switch {
+		case strings.HasPrefix(s.keyword(), "$"):
+			c.look(s, "left out: no value of one line is defined for it")
+		case !ok:
+			c.look(s, "topdog's converter knows no such keyword here: see whether it is misspelled, or belongs into another block")
+		case lacksBlock(s):
+			c.look(s, "left out: what it lists belongs into a block, %s { … }", s.keyword())
+		case overruled(block, s):
+			c.look(s, "left out: it stands here once more, and keepalived takes the last one")
+		case e.fate == converted && slices.Contains(values, s.keyword()) && len(s.words) > 2:
+			c.look(s, "without %s: one value belongs here, the first one was taken", printable(strings.Join(s.options()[1:], " ")))
+		case e.fate == converted, s.keyword() == "track_interface":
+		case s.keyword() == "quorum" && s.text(1) == "1": // as with topdog
+		case e.fate == refused:
+			c.look(s, "%s", e.text)
+		default:
+			c.without(s, "%s", e.text)
+		}
+	}
+}

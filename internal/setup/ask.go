@@ -1,0 +1,248 @@
+package setup
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/term"
+
+	"topdog/internal/config"
+)
+
+// dialog asks a person at a terminal.
+type dialog struct {
+	lines *bufio.Scanner
+	out   io.Writer
+}
+
+func newDialog(in io.Reader, out io.Writer) dialog { return dialog{bufio.NewScanner(in), out} }
+
+// ask asks one question until the answer suits. usual is what an empty answer means, or "". If the
+// input ends, it returns the error ended.
+func (d dialog) ask(question, usual string, suits func(string) error, ended error) (string, error) {
+	if usual != "" {
+		question += " [" + usual + "]"
+	}
+	for {
+		fmt.Fprintf(d.out, "%s: ", question)
+		if !d.lines.Scan() {
+			return "", ended
+		}
+		text := strings.TrimSpace(d.lines.Text())
+		if text == "" {
+			text = usual
+		}
+		if text == "" {
+			continue
+		}
+		err := suits(text)
+		if err == nil {
+			return text, nil
+		}
+		fmt.Fprintf(d.out, "%v\n", err)
+	}
+}
+
+// isTerminal reports whether a person is at the other end.
+func isTerminal(end any) bool {
+	f, ok := end.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// chooseAddress asks for the address if none is given, and makes sure that it belongs to a network of this board.
+func (b *Board) chooseAddress(n network, in io.Reader, out io.Writer) (err error) {
+	suits := func(address string) error { return b.suits(n, out, address) }
+	if b.Address != "" {
+		return suits(b.Address)
+	}
+	if !isTerminal(in) {
+		return usage("which address shall the boards keep? For example: topdog init 192.168.1.250")
+	}
+	subnet, free := n.suggest()
+	b.Address, err = askAddress(in, out, subnet, free, suits)
+	return err
+}
+
+// suits finds the interface of the address, and says who has the address now. An interface that is named is not looked
+// at: it may belong to a network that this board is not in yet.
+func (b *Board) suits(n network, out io.Writer, text string) error {
+	if err := b.check(text); err != nil {
+		return err
+	}
+	if b.Interface != "" {
+		return nil
+	}
+	address, err := parseAddress(text)
+	if err != nil {
+		return err
+	}
+	found, err := n.find(address.IP)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s is in the network of %s (%s)\n", address.IP, found.Name, found.Prefix.Masked())
+	if found.Ambiguous != "" {
+		fmt.Fprintf(out, "note: %s. For `topdog init` that is --interface NAME.\n", found.Ambiguous)
+	}
+	switch owner, known := n.owner(found.Name, address.IP); {
+	case !known: // nobody could be asked, so nothing is said
+	case owner == "":
+		fmt.Fprintf(out, "nobody has it at the moment\n")
+	default:
+		fmt.Fprintf(out, "note: %s has it at the moment. If that is not a board of this group, choose another\n"+
+			"address: topdog takes none that somebody else has.\n", owner)
+	}
+	return nil
+}
+
+// askAddress asks for the address, and suggests a free one of the subnet if there is one.
+func askAddress(in io.Reader, out io.Writer, subnet netip.Prefix, free netip.Addr, suits func(string) error) (string, error) {
+	fmt.Fprintln(out, "Which address shall the boards keep? An unused one of your network, outside the range")
+	fmt.Fprintln(out, "that your router hands out (DHCP).")
+	usual := ""
+	if subnet.IsValid() {
+		fmt.Fprintf(out, "This board is in %s.\n", subnet)
+	}
+	if free.IsValid() {
+		fmt.Fprintf(out, "Nobody answers at %s just now; whether your router would hand it out, only the\nrouter knows.\n", free)
+		usual = free.String()
+	}
+	return newDialog(in, out).ask("Address", usual, suits, usage("no address was given; for example: topdog init 192.168.1.250"))
+}
+
+// votersExample is a part of the messages about missing voters.
+const votersExample = "for example: topdog init 192.168.1.250 --strict --voters 192.168.1.11,192.168.1.12,192.168.1.13"
+
+// chooseVoters asks for the voters if strict is wanted and none are given.
+func (b *Board) chooseVoters(n network, in io.Reader, out io.Writer) (err error) {
+	if !b.Strict || len(b.Voters) > 0 {
+		return nil
+	}
+	if !isTerminal(in) {
+		return usage("which boards vote? %s", votersExample)
+	}
+	_, own, _ := n.main()
+	b.Voters, err = b.askVoters(in, out, own.Addr())
+	return err
+}
+
+// isVoter refuses voters that do not contain this board, whose id is its own address. It accepts them if that address is
+// not known, or if boards have numbers as their ids.
+func (b *Board) isVoter(n network) error {
+	if !b.Strict {
+		return nil
+	}
+	iface := b.Interface
+	if iface == "" {
+		floating, err := parseAddress(b.Address)
+		if err != nil {
+			return err
+		}
+		found, err := n.find(floating.IP)
+		if err != nil {
+			return err
+		}
+		iface = found.Name
+	}
+	own := n.own(iface)
+	for _, v := range b.Voters {
+		if addr, err := netip.ParseAddr(v); err != nil || slices.Contains(own, addr) {
+			return nil
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	return usage("this board is not among the voters %s, so it would neither vote nor lead: its own address on %s is %s. Put that into the list, or run this on one of the voters",
+		strings.Join(b.Voters, ", "), iface, own[0])
+}
+
+// askVoters asks how many voters there are, and then for one after the other.
+func (b Board) askVoters(in io.Reader, out io.Writer, own netip.Addr) (voters []string, err error) {
+	questions := newDialog(in, out)
+	ended := usage("the voters were not given; %s", votersExample)
+	fmt.Fprintln(out, "A leader needs the promises of most of the voters. Voters are the boards, and for two boards a")
+	fmt.Fprintln(out, "witness: any machine of this network that is always on and runs `topdog witness`. Each needs an")
+	fmt.Fprintln(out, "own address that never changes: have your router reserve it.")
+	number := 0
+	suits := func(text string) (err error) {
+		number, err = voterCount(text)
+		return err
+	}
+	if _, err := questions.ask("How many voters are there", strconv.Itoa(config.MinVoters), suits, ended); err != nil {
+		return nil, err
+	}
+	for len(voters) < number {
+		question, usual := fmt.Sprintf("Own address of voter %d of %d", len(voters)+1, number), ""
+		if len(voters) == 0 && own.IsValid() {
+			question, usual = question+", this board", own.String()
+		}
+		voter, err := questions.ask(question, usual, func(text string) error { return b.suitsAsVoter(voters, text) }, ended)
+		if err != nil {
+			return nil, err
+		}
+		voters = append(voters, voter)
+	}
+	return voters, nil
+}
+
+// voterCount reads a number of voters.
+func voterCount(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%q is not a number", text)
+	case n < config.MinVoters:
+		return 0, fmt.Errorf("of %d voters, the loss of one would leave no majority: add a witness", n)
+	case n > config.MaxVoters:
+		return 0, fmt.Errorf("at most %d boards vote; more boards may follow", config.MaxVoters)
+	case n%2 == 0:
+		return 0, fmt.Errorf("of %d voters no more may fail than of %d: take an odd number", n, n-1)
+	}
+	return n, nil
+}
+
+// suitsAsVoter says why a text is not one more voter. The configuration decides what a whole list must be like, so it is
+// asked about a list that is filled up to the least length.
+func (b Board) suitsAsVoter(voters []string, text string) error {
+	if _, err := netip.ParseAddr(text); err != nil {
+		return fmt.Errorf("%q is not an address", text)
+	}
+	b.Voters = append(slices.Clone(voters), text)
+	for filler := 1; len(b.Voters) < config.MinVoters; filler++ {
+		b.Voters = append(b.Voters, strconv.Itoa(filler))
+	}
+	return b.check(b.Address)
+}
+
+// The answers to a question that takes yes or no.
+const (
+	yes = "yes"
+	no  = "no"
+)
+
+// askPage asks whether the boards shall run the page.
+func (b Board) askPage(in io.Reader, out io.Writer) (bool, error) {
+	address, err := parseAddress(b.Address)
+	if err != nil {
+		return false, err
+	}
+	suits := func(text string) error {
+		if beginning := strings.ToLower(text); !strings.HasPrefix(yes, beginning) && !strings.HasPrefix(no, beginning) {
+			return fmt.Errorf("%q is neither %s nor %s", text, yes, no)
+		}
+		return nil
+	}
+	cfg := config.Defaults()
+	cfg.Addresses = []config.Address{address}
+	fmt.Fprintln(out, "Each board can show the group in a browser, to everybody on this network, read only.")
+	text, err := newDialog(in, out).ask("Shall they, at "+pageURL(cfg)+" ("+yes+" or "+no+")", no, suits,
+		usage("whether to show the group in a browser was not answered; --page or --page=false says it"))
+	return err == nil && strings.HasPrefix(yes, strings.ToLower(text)), err
+}
