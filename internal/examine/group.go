@@ -3,7 +3,9 @@ package examine
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -14,7 +16,7 @@ import (
 	"topdog/wire"
 )
 
-// peer is who speaks from one address, of this group or not, and what was heard.
+// peer is what was heard from one address, of this group or of another one.
 type peer struct {
 	from      netip.Addr
 	name      string
@@ -61,10 +63,10 @@ type listener struct {
 	peers map[netip.Addr]*peer
 }
 
-// maxPeers bounds what is remembered: anybody can send with any address.
+// maxPeers bounds the peers: anybody can send with any address.
 const maxPeers = wire.MaxBoards
 
-// hear is told of each datagram.
+// hear takes in a datagram.
 func (l *listener) hear(d netio.Datagram) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,10 +107,14 @@ func (l *listener) all() (all []*peer) {
 	return all
 }
 
+// listenFor is how long a board listens to its group: a leader speaks after each heartbeat interval, and every board says
+// HELLO once a second, one of which may get lost.
+const listenFor = 2500 * time.Millisecond
+
 // group opens what a daemon opens, listens to the group, and asks who has the address. keyed says that the key can be used.
-func (b *Board) group(ctx context.Context, add adder, n daemon.Network, keyed bool) error {
+func (b *Board) group(ctx context.Context, found section, n daemon.Network, keyed bool) error {
 	if b.StartHolder == nil {
-		add(console.TopicOtherBoard, console.StateUnknown, "only root may listen to the group, and ask who has the address", "sudo topdog check")
+		found.unknown(console.TopicOtherBoard, asRoot, "only root may listen to the group, and ask who has the address")
 		return nil
 	}
 	peers, arrivals, err := b.listen(ctx, n)
@@ -116,17 +122,17 @@ func (b *Board) group(ctx context.Context, add adder, n daemon.Network, keyed bo
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		add(console.TopicSockets, console.StateWrong, err.Error(), "")
+		found.wrong(console.TopicSockets, "", "%v", err)
 		return nil
 	case arrivals.Counted && arrivals.Heard == 0 && arrivals.Seen >= daemon.FirewallLoss:
-		add(console.TopicFirewall, console.StateWrong, daemon.Blocked(n.Interface, b.Config.Multicast.Port()), "")
+		found.wrong(console.TopicFirewall, "", "%s", daemon.Blocked(n.Interface, b.Config.Multicast.Port()))
 	default:
-		b.boards(add, n, peers, keyed)
+		b.boards(found, n, peers, keyed)
 	}
-	return b.owners(ctx, add, n, peers, arrivals.FromOwn > 0, keyed)
+	return b.owners(ctx, found, n, peers, arrivals.FromOwn > 0, keyed)
 }
 
-// listen hears the group for a while, by the sockets that a daemon would have.
+// listen hears the group for a while, through the sockets that a daemon would have.
 func (b *Board) listen(ctx context.Context, n daemon.Network) (peers []*peer, arrivals netio.Arrivals, err error) {
 	codec, err := wire.NewCodec(b.Config.Group, b.Config.Keys.Secrets()...)
 	if err != nil {
@@ -166,7 +172,7 @@ func (b *Board) id(n daemon.Network) wire.ID {
 	return wire.IDFromAddr(n.Local.Addr())
 }
 
-// leader is the board that leads, if one is heard that this board would follow.
+// leader is a board that leads and that this board would follow; nil if none is heard.
 func (b *Board) leader(peers []*peer) *peer {
 	for _, p := range peers {
 		if p.accepted > 0 && p.leads && p.algorithm == b.Config.Algorithm {
@@ -176,18 +182,18 @@ func (b *Board) leader(peers []*peer) *peer {
 	return nil
 }
 
-// differs reports whether another board has told of another version of the program than this one's.
+// differs reports whether another board has another version of the program than this one.
 func (b *Board) differs(program string) bool {
 	return program != "" && program != daemon.ProgramName(b.Version)
 }
 
-// versions says so, and what to do.
+// versions says that the versions differ, and what to do.
 func (b *Board) versions(program string) (text, remedy string) {
 	return fmt.Sprintf("runs topdog %s, and this board has %s", program, b.Version), "upgrade the board that has the older one"
 }
 
-// boards says who was heard.
-func (b *Board) boards(add adder, n daemon.Network, peers []*peer, keyed bool) {
+// boards reports which boards were heard.
+func (b *Board) boards(found section, n daemon.Network, peers []*peer, keyed bool) {
 	heard := 0
 	ours := daemon.SettingsOf(b.Config)
 	for _, p := range peers {
@@ -218,18 +224,140 @@ func (b *Board) boards(add adder, n daemon.Network, peers []*peer, keyed bool) {
 			state, text, remedy = console.StateRight, "is heard", ""
 		}
 		heard++
-		add(console.TopicOtherBoard, state, fmt.Sprintf("%v %s", p, text), remedy)
+		found.add(console.TopicOtherBoard, state, fmt.Sprintf("%v %s", p, text), remedy)
 	}
 	switch {
 	case heard == 0 && !keyed:
-		add(console.TopicOtherBoard, console.StateUnknown, "without the key nobody is understood", "")
+		found.unknown(console.TopicOtherBoard, "", "without the key nobody is understood")
 	case heard == 0:
-		add(console.TopicOtherBoard, console.StateRight, fmt.Sprintf("nobody of the group %q speaks on %s at the moment: this board would be the first", b.Config.Group, n.Interface), "")
+		found.right(console.TopicOtherBoard, "nobody of the group %q speaks on %s at the moment: this board would be the first", b.Config.Group, n.Interface)
 	}
 }
 
-// daemonFound says what the daemon of this board knows.
-func (b *Board) daemonFound(add adder) {
+// askSpacing is the time between two questions who has an address, and how long the answer to the last one may take.
+const askSpacing = 250 * time.Millisecond
+
+// answers asks by ARP who has these addresses, with this board's own address as the sender. A probe, which has no sender,
+// would look like a claim to a board that is about to take the address (RFC 5227, section 2.1.1).
+func answers(ctx context.Context, a *netio.Announcer, own netip.Addr, addrs []netip.Addr) (by map[netip.Addr][]string, err error) {
+	var mu sync.Mutex
+	by = map[netip.Addr][]string{}
+	a.Rivals(addrs, func(addr netip.Addr, mac net.HardwareAddr) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Contains(by[addr], mac.String()) {
+			by[addr] = append(by[addr], mac.String())
+		}
+	})
+	var questions []netio.ARPQuestion
+	for _, addr := range addrs {
+		questions = append(questions, netio.ARPQuestion{Addr: addr})
+	}
+	for range netio.ProbeCount {
+		if err := a.Ask(own, questions); err != nil {
+			return nil, err
+		}
+		select {
+		case <-time.After(askSpacing):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	a.Rivals(nil, nil)
+	mu.Lock()
+	defer mu.Unlock()
+	return by, nil
+}
+
+// owners asks who has the floating addresses, which a board of the group may have, and whether another machine has this
+// board's own address. speaks says that a board of the group has spoken from this board's address.
+func (b *Board) owners(ctx context.Context, found section, n daemon.Network, peers []*peer, speaks, keyed bool) error {
+	a, err := netio.OpenAnnouncer(n.Index, n.Local.Addr())
+	if err != nil {
+		found.unknown(console.TopicAddress, "", "%v", err)
+		return nil
+	}
+	defer a.Close()
+	mac, taken, err := a.Probe(ctx, n.Local.Addr(), 1, askSpacing)
+	if err == nil && taken && !n.Owns(mac) {
+		text, yields := daemon.JudgeDuplicate(n, mac, speaks)
+		state := console.StateLook
+		if yields {
+			state = console.StateWrong
+		}
+		found.add(console.TopicInterface, state, text, "")
+	}
+	var asked []netip.Addr
+	for _, f := range b.Config.Addresses {
+		asked = append(asked, f.IP)
+	}
+	for _, p := range peers {
+		if text, _ := p.foreign(); p.accepted > 0 || text != "" {
+			asked = append(asked, p.from)
+		}
+	}
+	by, err := answers(ctx, a, n.Local.Addr(), asked)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	leader := b.leader(peers)
+	for _, f := range b.Config.Addresses {
+		switch {
+		case err != nil:
+			found.unknown(console.TopicAddress, "", "%v", err)
+		case leader != nil && len(by[f.IP]) == 0:
+			found.look(console.TopicAddress, "topdog status there", "%v leads, and nobody answers for %v", leader, f.IP)
+		case leader != nil:
+			answered(found, f.IP, leader, by)
+		case len(by[f.IP]) == 0:
+			found.right(console.TopicAddress, "nobody has %v at the moment", f.IP)
+		default:
+			b.taken(found, f.IP, by, peers, keyed)
+		}
+	}
+	return nil
+}
+
+// answered reports who answers for a floating address while there is a leader. All interfaces of a board in one network
+// answer for all of its addresses.
+func answered(found section, address netip.Addr, leader *peer, by map[netip.Addr][]string) {
+	for _, mac := range by[address] {
+		if !slices.Contains(by[leader.from], mac) {
+			found.look(console.TopicAddress, "if that is no interface of that board, another machine has the address",
+				"%v leads, and %s answers for %v", leader, mac, address)
+			return
+		}
+	}
+	found.right(console.TopicAddress, "%v leads, and answers for %v", leader, address)
+}
+
+// taken reports a machine that has a floating address while nobody leads. The Ethernet address tells whether that machine
+// is one of the boards that were heard.
+func (b *Board) taken(found section, address netip.Addr, by map[netip.Addr][]string, peers []*peer, keyed bool) {
+	mac := by[address][0]
+	if !keyed {
+		found.unknown(console.TopicAddress, "", "the machine %s has %v, and without the key nobody can tell whether it may", mac, address)
+		return
+	}
+	who, remedy := "the machine "+mac, "choose another address, on all boards, or take it from that machine"
+	for _, p := range peers {
+		text, do := p.foreign()
+		switch same := slices.Contains(by[p.from], mac); {
+		case same && p.from == address:
+			who = fmt.Sprintf("the board %v, as its own address,", p)
+		case same && text != "":
+			who, remedy = fmt.Sprintf("%v, which %s,", p, text), do
+		}
+	}
+	if b.Config.TakeInUse {
+		found.look(console.TopicAddress, remedy, "%s has %v, which this board would take from it, as take_in_use says", who, address)
+	} else {
+		found.wrong(console.TopicAddress, remedy, "%s has %v, and topdog takes no address that another machine has", who, address)
+	}
+}
+
+// daemonFound reports what the daemon of this board knows.
+func (b *Board) daemonFound(found section) {
 	s := b.Daemon
 	reason := ""
 	if s.ReasonText != "" {
@@ -237,20 +365,20 @@ func (b *Board) daemonFound(add adder) {
 	}
 	switch {
 	case s.Role == console.RoleLeader && s.Holding:
-		add(console.TopicDaemon, console.StateRight, "runs and leads", "")
+		found.right(console.TopicDaemon, "runs and leads")
 	case s.Role == console.RoleLeader:
-		add(console.TopicDaemon, console.StateWrong, "runs and leads, and does not have the address", "")
+		found.wrong(console.TopicDaemon, "", "runs and leads, and does not have the address")
 	case s.Role == console.RoleFollower && s.Leader != "":
-		add(console.TopicDaemon, console.StateRight, "runs and follows "+s.LeaderName, "")
+		found.right(console.TopicDaemon, "runs and follows %s", s.LeaderName)
 	case s.Role == console.RoleFollower:
-		add(console.TopicDaemon, console.StateLook, "runs, and there is no leader", "")
+		found.look(console.TopicDaemon, "", "runs, and there is no leader")
 	case s.Role == console.RoleCandidate:
-		add(console.TopicDaemon, console.StateWrong, "runs, and has been asking who leads for a while"+reason, "")
+		found.wrong(console.TopicDaemon, "", "runs, and has been asking who leads for a while%s", reason)
 	default:
-		add(console.TopicDaemon, console.StateWrong, fmt.Sprintf("runs, and is %s%s, so it takes no part", s.Role, reason), "")
+		found.wrong(console.TopicDaemon, "", "runs, and is %s%s, so it takes no part", s.Role, reason)
 	}
 	if s.Version != b.Version {
-		add(console.TopicDaemon, console.StateLook, fmt.Sprintf("it is of another version (%s) than this program (%s)", s.Version, b.Version), "sudo systemctl restart topdog")
+		found.look(console.TopicDaemon, "sudo systemctl restart topdog", "it is of another version (%s) than this program (%s)", s.Version, b.Version)
 	}
 	about := map[string]bool{}
 	for _, p := range s.Problems {
@@ -258,7 +386,7 @@ func (b *Board) daemonFound(add adder) {
 			continue // the network says so above
 		}
 		about[p.Board] = true
-		add(console.TopicProblem, console.StateLook, p.Text, "")
+		found.look(console.TopicProblem, "", "%s", p.Text)
 	}
 	for i := range s.Boards {
 		o := &s.Boards[i]
@@ -266,9 +394,9 @@ func (b *Board) daemonFound(add adder) {
 		case o.Self || o.Stale || o.Gone || about[o.ID]:
 		case b.differs(o.Version):
 			text, remedy := b.versions(o.Version)
-			add(console.TopicOtherBoard, console.StateLook, fmt.Sprintf("%s (%s) %s", o.Name, o.Address, text), remedy)
+			found.look(console.TopicOtherBoard, remedy, "%s (%s) %s", o.Name, o.Address, text)
 		default:
-			add(console.TopicOtherBoard, console.StateRight, fmt.Sprintf("%s (%s) is heard", o.Name, o.Address), "")
+			found.right(console.TopicOtherBoard, "%s (%s) is heard", o.Name, o.Address)
 		}
 	}
 }

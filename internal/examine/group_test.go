@@ -2,6 +2,7 @@ package examine
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,19 +38,28 @@ func TestOtherBoards(t *testing.T) {
 		{other(func(p *peer) { p.algorithm = wire.AlgorithmBully }), console.StateWrong, "pi2 (10.0.0.2) runs the algorithm bully, and this board heir, so this board would stay out"},
 		{other(func(p *peer) { p.multicast = 0 }), console.StateLook, "pi2 (10.0.0.2) is heard, and its multicast does not arrive"},
 	} {
-		said := 0
-		b.boards(func(_ console.Topic, state console.State, text, _ string) {
-			said++
-			assert.Is(t, test.want, text, "of a board that is heard")
-			assert.Is(t, test.state, state, "%s", text)
-		}, n, []*peer{test.peer}, true)
-		assert.Is(t, 1, said, "times that something is said of %+v", test.peer)
+		var r console.Report
+		b.boards(section{report: &r}, n, []*peer{test.peer}, true)
+		assert.Equal(t, []console.Finding{{Topic: console.TopicOtherBoard, State: test.state, Text: test.want}}, withoutRemedies(r), "of %+v", test.peer)
 	}
 
 	b.Daemon = &console.Status{Version: "1.4.0", Role: console.RoleFollower, Leader: "10.0.0.2", LeaderName: "pi2", Boards: []console.Board{
 		{ID: "10.0.0.1", Self: true, Version: "1.4.0"}, {ID: "10.0.0.2", Name: "pi2", Address: "10.0.0.2", Version: "1.3.0"}, {ID: "10.0.0.3", Name: "pi3", Address: "10.0.0.3"},
 	}}
+	var r console.Report
+	b.daemonFound(section{report: &r})
 	var said []string
-	b.daemonFound(func(_ console.Topic, _ console.State, text, _ string) { said = append(said, text) })
+	for _, f := range withoutRemedies(r) {
+		said = append(said, f.Text)
+	}
 	assert.Equal(t, []string{"runs and follows pi2", "pi2 (10.0.0.2) runs topdog 1.3.0, and this board has 1.4.0", "pi3 (10.0.0.3) is heard"}, said, "with a daemon")
+}
+
+// withoutRemedies are the findings of a report that has one section.
+func withoutRemedies(r console.Report) []console.Finding {
+	findings := slices.Clone(r.Sections[0].Findings)
+	for i := range findings {
+		findings[i].Remedy = ""
+	}
+	return findings
 }

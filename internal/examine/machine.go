@@ -2,11 +2,11 @@ package examine
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"topdog/gpio"
@@ -16,40 +16,34 @@ import (
 	"topdog/netio"
 )
 
-// machine looks at what is no network.
-func (b *Board) machine(r *console.Report, clock *netio.RateMeter) {
-	add := to(r, console.SectionBoard)
-	b.unit(add)
-	b.light(add)
+// machine looks at the board itself: its unit, its light and its clock.
+func (b *Board) machine(found section, clock *netio.RateMeter) {
+	b.unit(found)
+	b.light(found)
 	if off, measured := clock.Measure(); measured {
 		switch text := daemon.ClockOff(off); {
 		case text == "":
-			add(console.TopicClock, console.StateRight, fmt.Sprintf("runs at its rate (%+.2f %%)", 100*off), "")
+			found.right(console.TopicClock, "runs at its rate (%+.2f %%)", 100*off)
 		case len(b.Config.Voters) > 0:
-			add(console.TopicClock, console.StateWrong, text, "")
+			found.wrong(console.TopicClock, "", "%s", text)
 		default:
-			add(console.TopicClock, console.StateLook, fmt.Sprintf("runs %+.1f %% off its rate, which matters with the algorithm strict", 100*off), "look at what adjusts the clock")
+			found.look(console.TopicClock, "look at what adjusts the clock", "runs %+.1f %% off its rate, which matters with the algorithm strict", 100*off)
 		}
 	}
 }
 
-// unitFile is where the unit of the daemon is; "" if it is not installed.
-func unitFile() string {
-	for _, directory := range []string{"/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"} {
-		if path := filepath.Join(directory, "topdog.service"); exists(path) {
-			return path
-		}
+// managed reports whether systemd is process 1 (sd_booted(3)), and has a unit that starts the daemon with this file.
+func (b *Board) managed() bool {
+	exists := func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil
 	}
-	return ""
+	units := []string{"/etc/systemd/system/topdog.service", "/usr/lib/systemd/system/topdog.service", "/lib/systemd/system/topdog.service"}
+	return exists("/run/systemd/system") && b.Path == config.DefaultPath && slices.ContainsFunc(units, exists)
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// unit looks whether the board starts the daemon when it boots.
-func (b *Board) unit(add adder) {
+// unit reports whether the board starts the daemon when it boots.
+func (b *Board) unit(found section) {
 	if !b.managed() {
 		return
 	}
@@ -60,46 +54,46 @@ func (b *Board) unit(add adder) {
 	masked, _ := os.Readlink("/etc/systemd/system/topdog.service") // "" if it is no link
 	switch {
 	case enabled("topdog-witness.service"):
-		add(console.TopicUnit, console.StateRight, "topdog-witness.service is enabled: this machine votes, and never leads", "")
+		found.right(console.TopicUnit, "topdog-witness.service is enabled: this machine votes, and never leads")
 	case masked == os.DevNull:
-		add(console.TopicUnit, console.StateLook, "topdog.service is masked, so the daemon does not start", "sudo systemctl unmask topdog")
+		found.look(console.TopicUnit, "sudo systemctl unmask topdog", "topdog.service is masked, so the daemon does not start")
 	case !enabled("topdog.service"):
-		add(console.TopicUnit, console.StateLook, "topdog.service is not enabled, so the daemon does not start when the board boots", "sudo systemctl enable --now topdog")
+		found.look(console.TopicUnit, "sudo systemctl enable --now topdog", "topdog.service is not enabled, so the daemon does not start when the board boots")
 	case b.Daemon == nil && b.Unasked == nil:
-		add(console.TopicUnit, console.StateLook, "topdog.service is enabled, and no daemon runs", "sudo systemctl start topdog")
+		found.look(console.TopicUnit, "sudo systemctl start topdog", "topdog.service is enabled, and no daemon runs")
 	default:
-		add(console.TopicUnit, console.StateRight, "topdog.service is enabled", "")
+		found.right(console.TopicUnit, "topdog.service is enabled")
 	}
 }
 
-// light looks whether the light can be switched. The light of a daemon that runs is its own.
-func (b *Board) light(add adder) {
+// light reports whether the light can be switched. A daemon that runs has the light to itself, and is asked.
+func (b *Board) light(found section) {
 	if b.Daemon != nil {
 		if b.Daemon.LEDPattern != "" {
-			add(console.TopicLight, console.StateRight, b.Daemon.LEDText, "")
+			found.right(console.TopicLight, "%s", b.Daemon.LEDText)
 		}
 		return // else it is a problem, or there is none
 	}
 	led, err := gpio.Open(b.Config.LED, gpio.Options{})
 	switch {
 	case err == nil:
-		add(console.TopicLight, console.StateRight, led.String(), "")
+		found.right(console.TopicLight, "%v", led)
 		if err := led.Close(); err != nil {
-			add(console.TopicLight, console.StateLook, err.Error(), "")
+			found.look(console.TopicLight, "", "%v", err)
 		}
 	case daemon.MissesNoLight(b.Config.LED, err):
-		add(console.TopicLight, console.StateRight, fmt.Sprintf("this board has none called %v, and works without", b.Config.LED), "")
+		found.right(console.TopicLight, "this board has none called %v, and works without", b.Config.LED)
 	case errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
-		add(console.TopicLight, console.StateUnknown, err.Error(), "sudo topdog check")
+		found.unknown(console.TopicLight, asRoot, "%v", err)
 	default:
-		add(console.TopicLight, console.StateLook, err.Error(), "")
+		found.look(console.TopicLight, "", "%v", err)
 	}
 }
 
-// dhcpFiles are those in which a DHCP server of this board has its ranges: dnsmasq's, and Pi-hole's.
+// dhcpFiles are where a DHCP server of this board has its ranges: dnsmasq's, and Pi-hole's.
 var dhcpFiles = []string{"/etc/dnsmasq.conf", "/etc/dnsmasq.d/*", "/etc/pihole/pihole.toml"}
 
-// pool is a range that a DHCP server hands out.
+// pool is a range of addresses that a DHCP server hands out.
 type pool struct{ first, last netip.Addr }
 
 // pools finds the ranges in the text of a configuration, of dnsmasq (dhcp-range=FIRST,LAST,…) or of Pi-hole (the section dhcp).
@@ -137,8 +131,8 @@ func pools(text string) (all []pool) {
 	return all
 }
 
-// dhcp looks whether a DHCP server of this board hands out a floating address. That of a router cannot be asked for its range.
-func (b *Board) dhcp(add adder) {
+// dhcp reports whether a DHCP server of this board hands out a floating address. A router cannot be asked for its range.
+func (b *Board) dhcp(found section) {
 	known := false
 	for _, pattern := range dhcpFiles {
 		files, _ := filepath.Glob(pattern) // the pattern is right
@@ -151,14 +145,14 @@ func (b *Board) dhcp(add adder) {
 				known = true
 				for _, a := range b.Config.Addresses {
 					if !a.IP.Less(p.first) && !p.last.Less(a.IP) {
-						add(console.TopicDHCP, console.StateLook, fmt.Sprintf("%v is in the range that the DHCP server of this board hands out (%v to %v, %s)", a.IP, p.first, p.last, file),
-							"choose an address outside, or make the range smaller")
+						found.look(console.TopicDHCP, "choose an address outside, or make the range smaller",
+							"%v is in the range that the DHCP server of this board hands out (%v to %v, %s)", a.IP, p.first, p.last, file)
 					}
 				}
 			}
 		}
 	}
 	if !known {
-		add(console.TopicDHCP, console.StateUnknown, "which addresses the router hands out only the router knows", "see there that the floating address is not among them")
+		found.unknown(console.TopicDHCP, "see there that the floating address is not among them", "which addresses the router hands out only the router knows")
 	}
 }
