@@ -18,8 +18,8 @@
 // socket, and look. One connection is one request on both.
 //
 // Whoever asks costs the daemon little, however he does it. Connections are accepted at a bounded pace (listener.go).
-// Each user has turns (pace.go) and places (places.go), so one user is not in the way of others. An answer is
-// made for all who ask at the same time (shared.go). No thread has a lower priority for that: Go's collector stops
+// Each user has turns and places (limiter.go), so one user is not in the way of others. An answer is
+// made for all who ask at the same time (cache.go). No thread has a lower priority for that: Go's collector stops
 // all threads, and waits for each. Beside eight programs that compute on two processors, one thread at nice 19 in a
 // process at nice -10 made such a stop last 330 ms instead of 0.03 (medians).
 //
@@ -27,6 +27,6 @@
 // [Client]. The package knows nothing of elections and networks: internal/daemon
 // fills the values in, cmd/topdog prints them with [WriteStatus] and [WriteTrace].
 //
-// The files that begin with text show values to people. The types are in status.go,
-// counters.go, problem.go, transition.go and trace.go. The others are the protocol.
+// The types are in status.go, event.go, trace.go, report.go and protocol.go; event.go, trace.go and report.go have the
+// text of theirs beside them, the files that begin with text that of the status.
 package console

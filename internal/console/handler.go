@@ -10,24 +10,8 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
-)
-
-// The paths. The number grows when something changes that old clients would
-// misunderstand; new fields do not count.
-const (
-	pathStatus  = "/v1/status"
-	pathEvents  = "/v1/events"
-	pathTrace   = "/v1/trace"
-	pathResign  = "/v1/resign"
-	pathLeave   = "/v1/leave"
-	pathDrain   = "/v1/drain"
-	pathUndrain = "/v1/undrain"
-	pathPause   = "/v1/pause"
-	pathUnpause = "/v1/unpause"
-	pathKeys    = "/v1/keys"
-	pathReload  = "/v1/keys/reload"
-	pathTry     = "/v1/try"
 )
 
 // route is what a path is for.
@@ -312,4 +296,74 @@ func (s *Server) panics(err *error) {
 func (s *Server) panicked(cause any) error {
 	s.report(fmt.Errorf("control socket: panic: %v\n%s", cause, debug.Stack()))
 	return &requestError{message: "the daemon failed on this request", hint: "journalctl -u topdog has the details; please report them"}
+}
+
+// answer writes JSON. It remembers whether the header has gone out, because an
+// error after that can only be appended.
+type answer struct {
+	http.ResponseWriter
+	begun bool
+}
+
+// Unwrap gives http.ResponseController its methods.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// json writes v as one line. It fails before anything is written, if v has no
+// JSON; that the client has gone is no failure.
+func (a *answer) json(code int, v any) error {
+	line, err := encode(v)
+	if err == nil {
+		a.text(code, line)
+	}
+	return err
+}
+
+// encode writes v as one line of JSON. It fails if v has none (NaN has none).
+func encode(v any) ([]byte, error) {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false) // no page shows this
+	if err := encoder.Encode(v); err != nil {
+		return nil, fmt.Errorf("the answer has no JSON: %w", err)
+	}
+	return line.Bytes(), nil
+}
+
+// text writes a line that is JSON already.
+func (a *answer) text(code int, line []byte) {
+	if !a.begun {
+		if a.Header().Get("Content-Type") == "" {
+			a.Header().Set("Content-Type", "application/json")
+		}
+		a.Header().Set("Cache-Control", "no-store")
+		a.WriteHeader(code)
+		a.begun = true
+	}
+	_, _ = a.Write(line)
+}
+
+// fail answers with an error.
+func (a *answer) fail(err error) {
+	code, told := http.StatusInternalServerError, failure{Error: err.Error()}
+	var e *requestError
+	if errors.As(err, &e) {
+		told = failure{Error: e.message, Hint: e.hint}
+		if e.code >= 400 && e.code <= 599 {
+			code = e.code
+		}
+	}
+	if !a.begun {
+		a.Header().Set("Content-Type", "application/json")
+	}
+	_ = a.json(code, told) // two strings always have JSON
+}
+
+// excerpt makes text of a caller fit to be repeated to it.
+func excerpt(text string) string {
+	const most = 60
+	text = clean(text)
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return strings.TrimSpace(text)
 }

@@ -1,5 +1,12 @@
 package console
 
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+)
+
 // Trace is what GET /v1/trace returns: what this board did when in its last
 // changes of role. The JSON names are part of the interface, as in a [Status].
 //
@@ -98,4 +105,150 @@ func (t Trace) Newest() Trace {
 		}
 	}
 	return t
+}
+
+// WriteTrace writes a trace for people: a table for each change.
+func WriteTrace(w io.Writer, t Trace, o Options) error {
+	p := newPage(o)
+	if len(t.Changes) == 0 {
+		p.item(plain, "", 0, "No change of leader yet, as far as this board knows: it keeps them only until its daemon ends.")
+	}
+	for i := range t.Changes {
+		if i > 0 {
+			p.line(plain, "")
+		}
+		p.tracedChange(&t, &t.Changes[i])
+	}
+	_, err := io.WriteString(w, p.text.String())
+	return err
+}
+
+// The columns of the table: an hour has ten characters in milliseconds with
+// microseconds behind the point.
+const (
+	atWidth    = 12
+	deltaWidth = 12
+	stepIndent = atWidth + deltaWidth + spacing
+
+	// delayShown is for how long a message must have waited, in nanoseconds.
+	delayShown = 100_000
+)
+
+func (p *page) tracedChange(t *Trace, c *TracedChange) {
+	p.item(strong, "", 0, t.changeHeadline(c))
+	p.line(dim, pad("ms", atWidth, true)+pad("+ms", deltaWidth, true)+strings.Repeat(" ", spacing)+"on "+clean(t.boardName(t.Board, t.Name)))
+	before := c.ZeroNs
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		delta := ""
+		if i > 0 {
+			delta = "+" + milliseconds(s.AtNs-before)
+		}
+		label := pad(milliseconds(s.AtNs-c.ZeroNs), atWidth, true) + pad(delta, deltaWidth, true)
+		p.item(s.style(), label, stepIndent, t.stepText(s))
+		before = s.AtNs
+	}
+	if c.Omitted > 0 {
+		p.item(notice, "", 0, fmt.Sprintf("%d steps in the middle were too many to be kept.", c.Omitted))
+	}
+}
+
+// changeHeadline says what the table is about.
+func (t *Trace) changeHeadline(c *TracedChange) string {
+	name := func(id, name string) string {
+		if id == "" {
+			return "nobody"
+		}
+		text := t.boardName(id, name)
+		if text != id {
+			text += " (" + id + ")"
+		}
+		return text
+	}
+	text := "the lead stayed with " + name(c.NewLeader, c.NewLeaderName)
+	if c.LeaderChanged {
+		text = fmt.Sprintf("the lead went from %s to %s", name(c.OldLeader, c.OldLeaderName), name(c.NewLeader, c.NewLeaderName))
+	}
+	if len(c.Steps) > 0 {
+		text = fmt.Sprintf("%s, %s", ago(float64(t.NowNs-c.Steps[len(c.Steps)-1].AtNs)/1e6), text)
+	}
+	text += fmt.Sprintf(", term%c%d: %s", joint, c.Term, cmp.Or(c.ReasonText, "it claimed the address again"))
+	if !c.Over {
+		text += " (not over yet)"
+	}
+	return text
+}
+
+// boardName is the name of a board, or its id.
+func (t *Trace) boardName(id, name string) string {
+	if id == t.Board && t.Name != "" {
+		name = t.Name
+	}
+	return cmp.Or(name, id, "an unknown board")
+}
+
+// style brings out what clients notice.
+func (s *TraceStep) style() style {
+	switch {
+	case s.Failed:
+		return urgent
+	case s.Step == StepAcquireEnded, s.Step == StepReleaseEnded, s.Step == StepAnnounced:
+		return good
+	}
+	return plain
+}
+
+// stepText says in words what happened.
+func (t *Trace) stepText(s *TraceStep) string {
+	who := t.boardName(s.Board, s.BoardName)
+	switch s.Step {
+	case StepHeard:
+		text := fmt.Sprintf("heard %s of %s", s.Message, who)
+		if s.HandledNs != nil && *s.HandledNs-s.AtNs >= delayShown {
+			text += fmt.Sprintf(", and handled it %s later", apart(*s.HandledNs-s.AtNs))
+		}
+		return text
+	case StepSent:
+		if s.Board == "" {
+			who = "all"
+		}
+		return fmt.Sprintf("sent %s to %s", s.Message, who)
+	case StepHeartbeatDue:
+		return "the next heartbeat is due"
+	case StepTimer:
+		text := "the timer fires"
+		if s.DueNs != nil {
+			text += fmt.Sprintf(", %s late", apart(s.AtNs-*s.DueNs))
+		}
+		return text
+	case StepRole:
+		text := s.Role
+		if s.Board != "" && s.Role == RoleFollower {
+			text += " of " + who
+		}
+		if s.Role == RoleLeader {
+			text += fmt.Sprintf(" in term%c%d", joint, s.Term)
+		}
+		return fmt.Sprintf("becomes %s: %s", text, cmp.Or(s.ReasonText, "unknown why"))
+	}
+	if words, ok := stepWords[s.Step]; ok {
+		if s.Failed {
+			return words.failed
+		}
+		return words.done
+	}
+	return cmp.Or(s.Step, "something unknown") // of a newer daemon
+}
+
+// stepWords are the texts of the steps that need nothing filled in.
+var stepWords = map[string]struct{ done, failed string }{
+	StepLinkUp:       {done: "sees that the link is there"},
+	StepLinkLost:     {done: "sees that the link is gone"},
+	StepAsked:        {done: "is asked to hand over"},
+	StepProbe:        {done: "begins to ask whether a foreign machine has the address"},
+	StepAcquireBegun: {done: "begins to acquire the address"},
+	StepAcquireEnded: {done: "has the address", failed: "could not acquire the address"},
+	StepReleaseBegun: {done: "begins to release the address"},
+	StepReleaseEnded: {done: "has released the address", failed: "could not release the address"},
+	StepAnnounced:    {done: "has announced the address (ARP)", failed: "could not announce the address (ARP)"},
 }

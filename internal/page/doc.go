@@ -9,10 +9,8 @@
 //	verdict.go   /leader, /follower, /fit and /healthz
 //	events.go    /v1/events: the one stream, for several readers
 //	history.go   /v1/history: what was seen since this process began
-//	metrics.go   /metrics: the names; metrics_values.go and metrics_text.go have the rest
-//	routes.go    what each path answers
-//	place.go     the port, and where people find it
-//	page.go      following the daemon
+//	metrics.go   /metrics: the names; metrics_values.go has the values
+//	page.go      following the daemon, the port, and what each path answers
 //
 // Nothing here acts on the board. What acts is the daemon's control socket alone.
 package page

@@ -1,9 +1,13 @@
 package web
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -101,4 +105,82 @@ func (s *Server) recover(w http.ResponseWriter) {
 	}
 	s.report(fmt.Errorf("panic while a request was answered: %v\n%s", p, debug.Stack()))
 	refuse(w, errors.New("the answer has failed; the log of the program says why"))
+}
+
+// policy allows a page its own files and nothing else: no script or style in the text, no request
+// to anywhere else, no form, and no page around it (Content Security Policy Level 3).
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// protect says what a browser may do with an answer. There is no Cross-Origin-Opener-Policy:
+// browsers ignore it without HTTPS, and say so on the console of every page.
+func protect(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// allowed reports whether a request for a host may be answered: if it names none, as HTTP/1.0 may,
+// a number, localhost, one of some names, or one of them with .local, as mDNS has it. All others
+// may be the name of somebody else's page that resolves to this address now.
+func allowed(host string, names []string) bool {
+	if host == "" {
+		return true
+	}
+	name := strings.ToLower(strings.TrimSuffix(withoutPort(host), "."))
+	if _, err := netip.ParseAddr(name); err == nil || name == "localhost" {
+		return true
+	}
+	return slices.ContainsFunc(names, func(n string) bool {
+		n = strings.ToLower(n)
+		return n != "" && (name == n || name == n+".local")
+	})
+}
+
+// withoutPort is the host of a Host header: "[::1]:80", "[::1]", "pi1:80" or "pi1".
+func withoutPort(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
+
+// Error refuses a request.
+type Error struct {
+	Code    int    // the HTTP status
+	Message string // what is wrong
+	Hint    string // what to do about it; may be empty
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// failure is what a client is told.
+type failure struct {
+	Error string `json:"error"`
+	Hint  string `json:"hint,omitempty"`
+}
+
+// WriteJSON answers with a value, as one line.
+func WriteJSON(w http.ResponseWriter, code int, v any) error {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false) // no browser takes it for HTML: see protect
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("the answer has no JSON: %w", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(line.Bytes()) // a client that has gone is no failure
+	return nil
+}
+
+// refuse answers with an error.
+func refuse(w http.ResponseWriter, err error) {
+	code, told := http.StatusInternalServerError, failure{Error: err.Error()}
+	if e, ok := errors.AsType[*Error](err); ok {
+		code, told.Hint = e.Code, e.Hint
+	}
+	_ = WriteJSON(w, code, told) // two strings always have JSON
 }

@@ -158,7 +158,7 @@ func consoleConstants(t *testing.T) map[string][]string {
 	t.Helper()
 	kind := regexp.MustCompile(`^(Role|Step|Problem|Defence|Event|State|Section|Topic)[A-Z]`)
 	found := map[string][]string{}
-	for _, file := range []string{"status.go", "trace.go", "problem.go", "transition.go", "report.go"} {
+	for _, file := range []string{"status.go", "trace.go", "event.go", "report.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), "../../../internal/console/"+file, nil, 0)
 		assert.NoError(t, err)
 		ast.Inspect(parsed, func(n ast.Node) bool {

@@ -395,3 +395,115 @@ func (p *page) problems(s *Status) {
 		p.item(notice, "  ! ", 4, problem.Text)
 	}
 }
+
+// The identifiers that decide how a check, and the grade, are shown.
+const (
+	gradePassing   = "passing"
+	gradeProbation = "probation"
+	stateFailing   = "failing"
+	stateNotJudged = "not_judged"
+)
+
+// grade says how fit this board is to lead, and why; nothing of a board without checks that is.
+func (s *Status) grade() string {
+	if s.Grade == "" || s.Grade == gradePassing && len(s.Checks) == 0 {
+		return ""
+	}
+	text := s.Grade
+	if s.Starting {
+		text = "starting"
+	}
+	if s.GradeText != "" {
+		text += ": " + s.GradeText
+	}
+	if s.GradeEndsInNs > 0 {
+		text += ", for another " + span(float64(s.GradeEndsInNs)/1e6)
+	}
+	return text
+}
+
+// checks adds the checks of this board.
+func (p *page) checks(s *Status) {
+	if len(s.Checks) == 0 {
+		return
+	}
+	p.line(plain, "")
+	p.line(strong, "checks of this board")
+	states, times := make([]string, len(s.Checks)), make([]string, len(s.Checks))
+	stateWidth, timeWidth := 0, 0
+	for i := range s.Checks {
+		c := &s.Checks[i]
+		states[i], times[i] = c.state(), span(float64(c.SinceNs)/1e6)
+		stateWidth, timeWidth = max(stateWidth, width(states[i])), max(timeWidth, width(times[i]))
+	}
+	for i := range s.Checks {
+		c := &s.Checks[i]
+		look := plain
+		if c.State == stateFailing {
+			look = notice
+		}
+		text := cmp.Or(c.NameText, strings.TrimSpace(c.Kind+" "+c.Target))
+		if c.Text != "" {
+			text += ": " + c.Text
+		}
+		p.item(look, "  "+pad(states[i], stateWidth, false)+"  "+pad(times[i], timeWidth, true)+"  ", stateWidth+timeWidth+6, text)
+	}
+}
+
+// state names the state of a check for people.
+func (c *Check) state() string {
+	switch c.State {
+	case stateNotJudged:
+		return "not judged"
+	case "":
+		return "unknown"
+	}
+	return c.State
+}
+
+// rotation says how far the group is with the change of its key; "" if it does not change it.
+func (s *Status) rotation() string {
+	own := &s.Board
+	if own.SignsWith == "" {
+		return ""
+	}
+	signing := map[string]int{}
+	order := []string{own.SignsWith}
+	boards, changing := 0, own.AlsoAccepts != ""
+	var without []string // who does not accept the other key of this board
+	for i := range s.Boards {
+		b := &s.Boards[i]
+		if !b.Self && !b.live() {
+			continue
+		}
+		boards++
+		if b.SignsWith != own.SignsWith || b.AlsoAccepts != own.AlsoAccepts {
+			changing = changing || b.SignsWith != ""
+			if other := own.AlsoAccepts; other != "" && b.SignsWith != other && b.AlsoAccepts != other {
+				without = append(without, s.shortName(b.ID, b.Name))
+			}
+		}
+		if b.SignsWith == "" {
+			continue
+		}
+		if signing[b.SignsWith]++; signing[b.SignsWith] == 1 && b.SignsWith != own.SignsWith {
+			order = append(order, b.SignsWith)
+		}
+	}
+	if !changing {
+		return ""
+	}
+	text := "changing: this board signs with " + own.SignsWith
+	if own.AlsoAccepts != "" {
+		text += " and accepts " + own.AlsoAccepts + " as well"
+	}
+	var counts []string
+	for _, key := range order {
+		counts = append(counts, fmt.Sprintf("%d with %s", signing[key], key))
+	}
+	text += fmt.Sprintf("; of %d boards sign %s", boards, strings.Join(counts, ", "))
+	if len(without) > 0 {
+		text += fmt.Sprintf("; %s is not accepted by %s yet", own.AlsoAccepts, list(without))
+	}
+	return text
+}

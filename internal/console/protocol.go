@@ -1,0 +1,136 @@
+package console
+
+import "errors"
+
+// The paths. The number grows when something changes that old clients would
+// misunderstand; new fields do not count.
+const (
+	pathStatus  = "/v1/status"
+	pathEvents  = "/v1/events"
+	pathTrace   = "/v1/trace"
+	pathResign  = "/v1/resign"
+	pathLeave   = "/v1/leave"
+	pathDrain   = "/v1/drain"
+	pathUndrain = "/v1/undrain"
+	pathPause   = "/v1/pause"
+	pathUnpause = "/v1/unpause"
+	pathKeys    = "/v1/keys"
+	pathReload  = "/v1/keys/reload"
+	pathTry     = "/v1/try"
+)
+
+// Handover is the answer to POST /v1/resign, /v1/leave and /v1/drain.
+type Handover struct {
+	Leader     string `json:"leader"` // id of the board that leads now; "" if there is none
+	LeaderName string `json:"leader_name"`
+	Text       string `json:"text"` // "handed over to pi2 (192.168.1.12)"
+}
+
+// DrainRequest is the body of POST /v1/drain.
+type DrainRequest struct {
+	ForNs int64 `json:"for_ns"` // for so long while the board is awake, and not beyond its next boot; 0: until somebody ends it
+	Force bool  `json:"force"`  // also if no other board passes
+}
+
+// PauseRequest is the body of POST /v1/pause.
+type PauseRequest struct {
+	ForNs int64 `json:"for_ns"` // for so long
+}
+
+// Done is the answer to a request after which there is nothing to tell but that it was done.
+type Done struct {
+	Text string `json:"text"` // "moves are paused for 1h0m0s: only pi2 (192.168.1.12) may lead"
+}
+
+// MaxTryBytes bounds a TryRequest. A configuration file has 64 KiB at most, and each byte may take six in JSON.
+const MaxTryBytes = 512 << 10
+
+// TryRequest is the body of POST /v1/try.
+type TryRequest struct {
+	File   string `json:"file"`   // whose checks are tried
+	Config string `json:"config"` // what that file says
+}
+
+// Tried is what the checks of a TryRequest have come to, in their order.
+type Tried struct {
+	Checks []TriedCheck `json:"checks"`
+}
+
+// TriedCheck is what one of them has come to.
+type TriedCheck struct {
+	NameText string `json:"name_text"` // what it looks at
+	Passing  bool   `json:"passing"`
+	Text     string `json:"text"` // why it fails; "" if it passes
+}
+
+// Keys is what GET /v1/keys returns: which keys this board and the others accept. A key is named by
+// its fingerprint, which tells nothing about it.
+type Keys struct {
+	SignsWith   string `json:"signs_with"`   // what this board sends; "" if the group has no key
+	AlsoAccepts string `json:"also_accepts"` // of other boards; "" if that is all
+	RunningNs   int64  `json:"running_ns"`   // since the daemon started: whom it has heard before it does not know
+	// Boards are the others that this board has heard within a day, the one that was heard last first.
+	Boards []BoardKeys `json:"boards"`
+}
+
+// BoardKeys is what one board has told of its keys.
+type BoardKeys struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Address     string `json:"address"`
+	HeardNs     int64  `json:"heard_ns"`     // since its last message
+	Live        bool   `json:"live"`         // it was heard lately, and has not left
+	SignsWith   string `json:"signs_with"`   // "" if it has told nothing: its program cannot change keys, or it has just been met
+	AlsoAccepts string `json:"also_accepts"` // "" if it accepts no other
+}
+
+// failure is the answer to a request that failed.
+type failure struct {
+	Error string `json:"error"`
+	Hint  string `json:"hint,omitempty"`
+}
+
+// ErrNotRunning means that nobody serves the socket.
+var ErrNotRunning = errors.New("the daemon does not run")
+
+var (
+	// errDenied means that this user may not do this.
+	errDenied = errors.New("permission denied")
+	// errOtherVersion means that the daemon does not know what its client asks for.
+	errOtherVersion = errors.New("the daemon is of another version than this program")
+	// errInUse means that another daemon serves the socket already.
+	errInUse = errors.New("another daemon serves the socket")
+)
+
+// requestError is an error together with what to do about it. The server answers
+// a request with one; the client makes the same one of that answer.
+type requestError struct {
+	code    int    // the HTTP status, 400 to 599; 0 means 500
+	message string // what is wrong
+	hint    string // what to do about it; "" if the message says it
+	err     error  // the kind or the cause; it does not travel
+}
+
+// Refuse makes an error of a [Backend] that is answered with that HTTP status, 400 to 599.
+func Refuse(code int, message, hint string) error {
+	return &requestError{code: code, message: message, hint: hint}
+}
+
+// Explain returns what is wrong and what to do about it, of an error of a [Client]. The hint may be "".
+func Explain(err error) (message, hint string) {
+	if e, ok := errors.AsType[*requestError](err); ok {
+		return e.message, e.hint
+	}
+	return err.Error(), ""
+}
+
+// Error returns the message and the hint in one line.
+func (e *requestError) Error() string {
+	if e.hint == "" {
+		return e.message
+	}
+	return e.message + ": " + e.hint
+}
+
+// Unwrap returns the kind or the cause.
+func (e *requestError) Unwrap() error { return e.err }
