@@ -346,20 +346,16 @@ func (c *Client) exchange(request *http.Request) (*http.Response, error) {
 // connectAgain is how long to wait when so many connect that the kernel has no place for another one.
 const connectAgain = 2 * time.Millisecond
 
-// connect connects to the control socket. Whoever may not, and only wants to look, gets that of the page if he is the page,
-// and else the public one.
+// connect connects to the control socket. If the user may not, and only wants to look, it connects to the public one.
 func (c *Client) connect(ctx context.Context, look bool) (net.Conn, error) {
 	conn, err := dial(ctx, c.path)
-	switch {
-	case !errors.Is(err, fs.ErrPermission):
+	if !errors.Is(err, fs.ErrPermission) {
 		return conn, err
-	case look:
-		conn, other := dial(ctx, pagePath(c.path))
-		if errors.Is(other, fs.ErrPermission) || errors.Is(other, fs.ErrNotExist) {
-			conn, other = dial(ctx, PublicPath(c.path))
-		}
+	}
+	if look {
+		conn, other := dial(ctx, PublicPath(c.path))
 		if errors.Is(other, fs.ErrNotExist) {
-			return nil, err // the daemon is older than this program, or somebody has removed it
+			return nil, err // the daemon is older than this program, or somebody has removed the socket
 		}
 		return conn, other
 	}

@@ -220,3 +220,8 @@ func connect(path string) error {
 	defer unix.Close(fd)
 	return unix.Connect(fd, &unix.SockaddrUnix{Name: path})
 }
+
+// calledBy is the context of a request that came by a socket.
+func calledBy(ctx context.Context, by *limiter, caller credentials) context.Context {
+	return context.WithValue(ctx, connectionKey{}, &connection{limiter: by, public: by.hookStreams == 0, caller: caller})
+}

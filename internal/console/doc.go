@@ -14,12 +14,12 @@
 // "…"}. The hint says what to do about the error, and may be missing.
 //
 // Root, the daemon's own user and members of the socket's group may connect to the control socket and have the board
-// do something. The kernel tells who the caller is (SO_PEERCRED, see unix(7)). Everybody may connect to the public
-// socket, and look. One connection is one request on both.
+// do something. The kernel tells who the caller is (SO_PEERCRED, see unix(7)). The page may connect to it too, and only
+// look. Everybody may connect to the public socket, and look. Every connection carries one request.
 //
-// Whoever asks costs the daemon little, however he does it. Connections are accepted at a bounded pace (listener.go).
-// Each user has turns and places (limiter.go), so one user is not in the way of others. An answer is
-// made for all who ask at the same time (cache.go). No thread has a lower priority for that: Go's collector stops
+// Clients cost the daemon little, whatever they do. A [limiter] for each socket bounds how fast connections are accepted,
+// how fast each user is answered, and how many connections each may have, so that no user keeps the others out. An
+// answer is made once for all who ask at the same time (cache.go). No thread has a lower priority for that: Go's collector stops
 // all threads, and waits for each. Beside eight programs that compute on two processors, one thread at nice 19 in a
 // process at nice -10 made such a stop last 330 ms instead of 0.03 (medians).
 //

@@ -47,9 +47,8 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := &answer{ResponseWriter: w}
 		defer s.recover(out)
-		if c := connectionOf(r.Context()); c != nil {
-			c.admission.places.ask(&c.place)
-		}
+		c := connectionOf(r.Context())
+		c.limiter.asked(c)
 		if err := s.serveRoute(routes, out, r); err != nil {
 			out.fail(err)
 		}
@@ -79,21 +78,28 @@ func (s *Server) serveRoute(routes []route, w *answer, r *http.Request) error {
 			hint:    fmt.Sprintf("use %s %s", method, r.URL.Path),
 		}
 	}
-	if routes[i].method != http.MethodGet && isPublic(r) {
+	if routes[i].method != http.MethodGet {
+		if err := s.mayAct(connectionOf(r.Context())); err != nil {
+			return err
+		}
+	}
+	return routes[i].serve(w, r)
+}
+
+// mayAct returns an error unless a client may have the board do something.
+func (s *Server) mayAct(c *connection) error {
+	switch {
+	case c.public:
 		return &requestError{
 			code:    http.StatusForbidden,
 			message: "this socket only shows; what acts is " + s.path,
 			hint:    s.policyOfSocket().hint(),
 			err:     errDenied,
 		}
+	case c.caller.uid == unidentified.uid:
+		return &requestError{code: http.StatusForbidden, message: "the kernel does not say who is calling, so nothing is done", err: errDenied}
 	}
-	return routes[i].serve(w, r)
-}
-
-// isPublic reports whether a request came in where everybody may connect.
-func isPublic(r *http.Request) bool {
-	c := connectionOf(r.Context())
-	return c != nil && c.admission.public
+	return s.authorise(c.caller)
 }
 
 // withoutBody serves a request that has no body, or an empty one.
@@ -217,13 +223,6 @@ func (s *Server) act(body func() any, do func(context.Context, any) (any, error)
 		if err := decodeBody(w, r, asked, s.limits.body); err != nil {
 			return err
 		}
-		caller, ok := credentialsFrom(r.Context())
-		if !ok {
-			return &requestError{code: http.StatusForbidden, message: "the kernel does not say who is calling, so nothing is done"}
-		}
-		if err := s.authorise(caller); err != nil {
-			return err
-		}
 		ctx, cancel := context.WithTimeout(r.Context(), s.limits.resign)
 		defer cancel()
 		done, err := do(ctx, asked)
@@ -237,8 +236,9 @@ func (s *Server) act(body func() any, do func(context.Context, any) (any, error)
 
 // serveTry has the backend try checks.
 func (s *Server) serveTry(w *answer, r *http.Request) error {
-	if err := mayTry(r.Context()); err != nil {
-		return err
+	// A check can be any program, and only root may write those of the configuration. So only root may try them.
+	if connectionOf(r.Context()).caller.uid != 0 {
+		return &requestError{code: http.StatusForbidden, message: "only root may have the daemon try checks", hint: "use sudo", err: errDenied}
 	}
 	var asked TryRequest
 	if err := decodeBody(w, r, &asked, s.limits.file); err != nil {
@@ -253,15 +253,6 @@ func (s *Server) serveTry(w *answer, r *http.Request) error {
 		return err
 	}
 	return w.json(http.StatusOK, tried)
-}
-
-// mayTry reports an error unless the caller may have the daemon try checks. A check can be any program, and
-// only root may write those of the configuration. So only root may.
-func mayTry(ctx context.Context) error {
-	if caller, ok := credentialsFrom(ctx); !ok || caller.uid != 0 {
-		return &requestError{code: http.StatusForbidden, message: "only root may have the daemon try checks", hint: "use sudo", err: errDenied}
-	}
-	return nil
 }
 
 // late puts into words that the backend did not answer in time.

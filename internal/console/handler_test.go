@@ -79,7 +79,7 @@ func TestRequests(t *testing.T) {
 		if strings.HasPrefix(test.path, "//") {
 			r.URL.Path = test.path
 		}
-		r = r.WithContext(context.WithValue(r.Context(), credentialsKey{}, credentials{uid: 0}))
+		r = r.WithContext(calledBy(r.Context(), s.control, credentials{}))
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
 		body := w.Body.String()
@@ -96,7 +96,7 @@ func TestRequests(t *testing.T) {
 func TestEmptyListsAreLists(t *testing.T) {
 	s := NewServer("unused", fake{status: func(context.Context) (Status, error) { return Status{}, nil }})
 	w := httptest.NewRecorder()
-	s.handler(t.Context()).ServeHTTP(w, httptest.NewRequest("GET", pathStatus, nil))
+	s.handler(t.Context()).ServeHTTP(w, httptest.NewRequestWithContext(calledBy(t.Context(), s.public, unidentified), "GET", pathStatus, nil))
 	for _, name := range []string{"addresses", "boards", "changes", "problems"} {
 		if !strings.Contains(w.Body.String(), `"`+name+`":[]`) {
 			t.Errorf("%s is no empty list: %s", name, w.Body)
@@ -186,7 +186,7 @@ func FuzzRequest(f *testing.F) {
 		s := NewServer("unused", fake{})
 		s.authorise = func(credentials) error { return nil }
 		s.Report = func(err error) { t.Error(err) }
-		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), credentialsKey{}, credentials{}))
+		ctx, cancel := context.WithCancel(calledBy(t.Context(), s.control, credentials{}))
 		cancel() // events end after the first
 		r := httptest.NewRequestWithContext(ctx, "GET", "/", bytes.NewReader(body))
 		r.Method, r.URL.Path = method, path
@@ -222,7 +222,7 @@ func TestTryTakesItsTime(t *testing.T) {
 		}
 		return Tried{Checks: []TriedCheck{}}, nil
 	}})
-	ctx := context.WithValue(t.Context(), credentialsKey{}, credentials{})
+	ctx := calledBy(t.Context(), s.control, credentials{})
 	request := httptest.NewRequestWithContext(ctx, http.MethodPost, pathTry, strings.NewReader("{}"))
 	began := time.Now()
 	assert.NoError(t, s.serveTry(&answer{ResponseWriter: recorder}, request))

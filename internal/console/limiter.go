@@ -1,218 +1,358 @@
 package console
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// pace lets so many through at once, and after that one at a time. It is the generic cell rate algorithm
-// (ITU-T I.371): all that has to be remembered is one point in time.
+// socketLimits bound what the clients of one socket may cost.
+type socketLimits struct {
+	each, all pace          // of the requests of each user, and of all users together
+	patience  time.Duration // how long a client waits for its turn, and then for a free connection
+
+	total, perUser int // connections that are served at the same time
+	hookStreams    int // on top of these
+}
+
+// pace allows a burst of events, and then one at a time. This is the generic cell rate algorithm (ITU-T I.371):
+// its whole state is one point in time.
 type pace struct {
 	burst int
 	every time.Duration
 }
 
-// turn is when the next one is let through, given what was remembered, and what to remember then.
-func (p pace) turn(full, now time.Time) (at, next time.Time) {
-	if full.Before(now) {
-		full = now
+// next returns when an event that comes now may happen. It takes the state, and returns the state after the event.
+func (p pace) next(state, now time.Time) (at, after time.Time) {
+	if state.Before(now) {
+		state = now
 	}
-	at, next = full.Add(-time.Duration(p.burst-1)*p.every), full.Add(p.every)
+	at, after = state.Add(-time.Duration(p.burst-1)*p.every), state.Add(p.every)
 	if at.Before(now) {
 		at = now
 	}
-	return at, next
+	return at, after
 }
 
-// turns say when whoever has connected is served: each user at one pace, and all together at another one. So
-// whoever asks too fast waits, and costs the daemon nothing meanwhile.
-type turns struct {
-	each, all pace
-	patience  time.Duration // whoever would have to wait for longer has no turn
+// limiter applies the limits of one socket. Every connection carries one request, so it counts both at once.
+type limiter struct {
+	socketLimits
 
-	users map[uint32]time.Time
-	total time.Time
+	mu     sync.Mutex
+	paces  map[uint32]time.Time // by user
+	pace   time.Time            // of all users
+	served []*connection        // the oldest first
 }
 
-// usersMax is how many users are remembered until those are forgotten whom it does not change. All together
-// are not let through at such a pace that more than a few hundred could count.
-const usersMax = 64
+// maxPaces is how many users the limiter remembers before it forgets those who have not asked lately. The pace of all
+// users lets no more than a few hundred be recent.
+const maxPaces = 64
 
-// next is when a user has his turn who connects now. It is false if that would be too late.
-func (t *turns) next(user uint32, now time.Time) (at time.Time, ok bool) {
-	at, his := t.each.turn(t.users[user], now)
-	free, total := t.all.turn(t.total, now)
+// turn returns when a user who connects now may be served. It reports false if that is too far away.
+func (l *limiter) turn(user uint32, now time.Time) (at time.Time, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, own := l.each.next(l.paces[user], now)
+	free, all := l.all.next(l.pace, now)
 	if at.Before(free) {
 		at = free
 	}
-	if at.Sub(now) > t.patience {
+	if at.Sub(now) > l.patience {
 		return at, false
 	}
-	if t.users == nil {
-		t.users = make(map[uint32]time.Time)
+	if l.paces == nil {
+		l.paces = map[uint32]time.Time{}
 	}
-	if len(t.users) >= usersMax {
-		for id, full := range t.users {
-			if full.Before(now) {
-				delete(t.users, id)
+	if len(l.paces) >= maxPaces {
+		for id, state := range l.paces {
+			if state.Before(now) {
+				delete(l.paces, id)
 			}
 		}
 	}
-	t.users[user], t.total = his, total
+	l.paces[user], l.pace = own, all
 	return at, true
 }
 
-// room is how many there may be: in all, and of each user.
-type room struct{ all, each int }
-
-// places are those of the connections that are served.
-type places struct {
-	connections room
-	streams     room
-	hooks       room // streams beyond all others, for those on whom others depend
-
-	mu    sync.Mutex
-	taken []*place // the oldest first
-}
-
-// place is one of them.
-type place struct {
-	user   uint32
-	since  time.Time
-	asked  bool // its request has arrived, so it is not silent
-	kind   streamKind
-	hangUp func()
-}
-
-// streamKind says whether a connection is a stream of events, and for whom.
-type streamKind int
-
-const (
-	noStream streamKind = iota
-	plainStream
-	hookStream
-)
-
-// young is how long whoever has connected may take to ask before it has to go for somebody else. A program
-// asks at once, but on a busy board it may have to wait for a processor.
+// young is how long a client may take to send its request before its connection may be given to another client. A
+// program sends it at once, but on a busy board it may have to wait for a processor.
 const young = 200 * time.Millisecond
 
-// take gives a connection a place, for which somebody else may have to go: of a user who has all the places that one
-// may have, the oldest that has asked nothing; and if all places are taken, one of the user who has most of
-// them, though it may have asked. So nobody is kept out by one user. It is false if there is no place.
-func (p *places) take(at *place) bool {
-	goes, ok := p.makeRoom(at)
-	if goes != nil {
-		goes.hangUp()
-	}
-	return ok
-}
-
-func (p *places) makeRoom(at *place) (goes *place, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	goes, ok = p.connections.find(p.taken, at.user, func(old *place) bool { return !old.asked && at.since.Sub(old.since) >= young })
-	if ok {
-		p.remove(goes)
-		p.taken = append(p.taken, at)
-	}
-	return goes, ok
-}
-
-// ask notes that the request of a connection has arrived.
-func (p *places) ask(at *place) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at.asked = true
-}
-
-// follow makes a stream of a connection. It is false if there are too many.
-func (p *places) follow(at *place, kind streamKind) bool {
-	goes, ok := p.stream(at, kind)
-	if goes != nil {
-		goes.hangUp()
-	}
-	return ok
-}
-
-func (p *places) stream(at *place, kind streamKind) (goes *place, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	streams := p.of(kind)
-	goes, ok = p.roomFor(kind).find(streams, at.user, func(*place) bool { return false }) // none is silent
-	if ok {
-		p.remove(goes)
-		at.kind = kind
-	}
-	return goes, ok
-}
-
-// roomFor is for how many streams of a kind there is room.
-func (p *places) roomFor(kind streamKind) room {
-	if kind == hookStream {
-		return p.hooks
-	}
-	return p.streams
-}
-
-// of returns the connections of a kind. p.mu is held.
-func (p *places) of(kind streamKind) (found []*place) {
-	for _, at := range p.taken {
-		if at.kind == kind {
-			found = append(found, at)
+// take has a connection served. If there is no room for it, another one is closed: a silent one of the same user if
+// that user has a fair share already, or else one of the user with most connections. So no user can keep the others
+// out. It reports false if there is none to close.
+func (l *limiter) take(c *connection, now time.Time) bool {
+	l.mu.Lock()
+	count := map[uint32]int{}
+	total, most := 0, c.caller.uid
+	for _, other := range l.served {
+		if other.kind == hookStream {
+			continue
+		}
+		total++
+		if count[other.caller.uid]++; count[other.caller.uid] > count[most] {
+			most = other.caller.uid
 		}
 	}
-	return found
+	own, full := count[c.caller.uid], total >= l.total
+	silent := func(other *connection) bool { return !other.asked && now.Sub(other.since) >= young }
+	var closed *connection
+	switch {
+	case own >= l.perUser, full && count[most] <= own+1: // with one more, this user would be the one to lose it
+		closed = l.oldest(c.caller.uid, silent)
+		full = true
+	case full:
+		if closed = l.oldest(most, silent); closed == nil {
+			closed = l.oldest(most, func(*connection) bool { return true })
+		}
+	}
+	ok := closed != nil || !full
+	if ok {
+		l.remove(closed)
+		c.since = now
+		l.served = append(l.served, c)
+	}
+	l.mu.Unlock()
+	if closed != nil {
+		_ = closed.Conn.Close()
+	}
+	return ok
 }
 
-// leave gives a place back.
-func (p *places) leave(at *place) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.remove(at)
+// oldest returns the oldest connection of a user that may be closed, or nil. l.mu is held.
+func (l *limiter) oldest(user uint32, mayClose func(*connection) bool) *connection {
+	for _, c := range l.served {
+		if c.caller.uid == user && c.kind != hookStream && mayClose(c) {
+			return c
+		}
+	}
+	return nil
 }
 
-// remove removes a place, if it is there. p.mu is held.
-func (p *places) remove(at *place) {
-	for i, old := range p.taken {
-		if old == at {
-			p.taken = append(p.taken[:i], p.taken[i+1:]...)
+// asked notes that the request of a connection has arrived, so that it is not silent.
+func (l *limiter) asked(c *connection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.asked = true
+}
+
+// kind says what a connection is for.
+type kind int
+
+const (
+	request    kind = iota
+	stream          // of events
+	hookStream      // a stream on which others depend; it is in nobody's share and is never closed for others
+)
+
+// maxStreams returns how many streams of a kind there may be: of each user, or of hooks in all. Half of a user's
+// connections stay free for requests, so that one can still ask for a hook stream.
+func (l *limiter) maxStreams(k kind) int {
+	if k == hookStream {
+		return l.hookStreams
+	}
+	return l.perUser / 2
+}
+
+// follow makes a connection a stream of a kind. It reports false if there are too many.
+func (l *limiter) follow(c *connection, k kind) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := 0
+	for _, other := range l.served {
+		if other.kind == k && (k == hookStream || other.caller.uid == c.caller.uid) {
+			taken++
+		}
+	}
+	if taken >= l.maxStreams(k) {
+		return false
+	}
+	c.kind = k
+	return true
+}
+
+// leave makes room for another connection.
+func (l *limiter) leave(c *connection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remove(c)
+}
+
+// remove removes a connection if it is served. l.mu is held.
+func (l *limiter) remove(c *connection) {
+	for i, other := range l.served {
+		if other == c {
+			l.served = append(l.served[:i], l.served[i+1:]...)
 			return
 		}
 	}
 }
 
-// find looks for room for one more of a user. goes is who has to go for that, or nil.
-func (r room) find(taken []*place, user uint32, mayGo func(*place) bool) (goes *place, ok bool) {
-	count := map[uint32]int{}
-	most := user
-	for _, at := range taken {
-		if count[at.user]++; count[at.user] > count[most] {
-			most = at.user
-		}
-	}
-	switch {
-	case count[user] >= r.each:
-		goes = oldest(taken, user, mayGo)
-		return goes, goes != nil
-	case len(taken) < r.all:
-		return nil, true
-	case count[most] <= count[user]+1: // then he would be the next one to go
-		goes = oldest(taken, user, mayGo)
-		return goes, goes != nil
-	}
-	if goes = oldest(taken, most, mayGo); goes == nil {
-		goes = oldest(taken, most, func(*place) bool { return true })
-	}
-	return goes, true
+// connection is one client with its one request.
+type connection struct {
+	net.Conn
+	limiter *limiter
+	public  bool        // it came by the public socket, so it may only look
+	caller  credentials // unidentified if the kernel does not tell
+
+	// The limiter's mu guards these.
+	since time.Time // when it was taken
+	asked bool      // its request has arrived
+	kind  kind
 }
 
-// oldest returns the oldest connection of a user that may go, or nil.
-func oldest(taken []*place, user uint32, mayGo func(*place) bool) *place {
-	for _, at := range taken {
-		if at.user == user && mayGo(at) {
-			return at
+// unidentified are the credentials of a client if the kernel does not tell them.
+var unidentified = credentials{uid: math.MaxUint32, gid: math.MaxUint32}
+
+// Close closes the connection and makes room for another one.
+func (c *connection) Close() error {
+	c.limiter.leave(c)
+	return c.Conn.Close()
+}
+
+// refuse answers a client that is not served, without reading its request, and closes the connection. That costs about
+// a tenth of an answer.
+func (c *connection) refuse(message, hint string) {
+	if body, err := json.Marshal(failure{Error: message, Hint: hint}); err == nil {
+		const header = "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n"
+		// The answer fits into the socket's buffer, so this never waits for the client.
+		_, _ = fmt.Fprintf(c.Conn, header, http.StatusServiceUnavailable, http.StatusText(http.StatusServiceUnavailable), len(body)+1, body)
+	}
+	_ = c.Conn.Close()
+}
+
+const (
+	// batch is for how long connections may be accepted ahead of the pace. To sleep after each would cost more than to
+	// accept it.
+	batch = 30 * time.Millisecond
+	// retryEvery is how often a client that has had its turn tries again to be taken.
+	retryEvery = 20 * time.Millisecond
+	// backlog is how many connections wait in the kernel. If there are more, connect(2) fails with EAGAIN.
+	backlog = 64
+)
+
+// arrivals is the pace at which connections are accepted at all, most of them only to be refused.
+var arrivals = pace{burst: 32, every: 4 * time.Millisecond}
+
+// listener accepts connections, and hands them to net/http when the limiter lets it.
+type listener struct {
+	*socket
+	*limiter
+	public   bool
+	identify func(c syscall.Conn, groups bool) (credentials, error)
+
+	waiting sync.WaitGroup   // a goroutine for each connection that waits for its turn
+	ready   chan *connection // to be returned by Accept
+	closed  chan struct{}
+	close   func() error
+}
+
+func newListener(s *socket, l *limiter, public bool, identify func(c syscall.Conn, groups bool) (credentials, error)) *listener {
+	made := &listener{
+		socket: s, limiter: l, public: public, identify: identify, ready: make(chan *connection), closed: make(chan struct{}),
+	}
+	made.close = sync.OnceValue(func() error {
+		close(made.closed)
+		return s.UnixListener.Close()
+	})
+	return made
+}
+
+// Close ends Accept and admit, and closes the connections that wait. It may be called more than once.
+func (l *listener) Close() error { return l.close() }
+
+// Accept returns the next connection that is to be served.
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.ready:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// admit accepts connections until the listener is closed or fails. No connection waits any more when it returns.
+func (l *listener) admit() error {
+	defer l.waiting.Wait()
+	defer l.Close()
+	var state time.Time
+	for {
+		raw, err := l.AcceptUnix()
+		now := time.Now()
+		var at time.Time
+		at, state = arrivals.next(state, now)
+		switch {
+		case err == nil:
+			l.arrive(raw, now)
+		case isTemporary(err): // no more files, for example
+			at = now.Add(time.Second)
+		default:
+			return err
+		}
+		if wait := at.Sub(now); wait > batch {
+			l.sleep(wait)
 		}
 	}
-	return nil
+}
+
+// isTemporary reports whether accepting may work again without a new socket.
+func isTemporary(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && (errno.Temporary() || errno == unix.ENOMEM || errno == unix.ENOBUFS)
+}
+
+// arrive refuses a connection, or has it wait for its turn.
+func (l *listener) arrive(raw *net.UnixConn, now time.Time) {
+	c := &connection{Conn: raw, limiter: l.limiter, public: l.public, caller: unidentified}
+	if caller, err := l.identify(raw, !l.public); err == nil {
+		c.caller = caller
+	}
+	at, ok := l.turn(c.caller.uid, now)
+	if !ok {
+		c.refuse(fmt.Sprintf("user %d asks too often", c.caller.uid), "ask less often, or follow GET /v1/events")
+		return
+	}
+	l.waiting.Go(func() { l.await(c, at) })
+}
+
+// await hands a connection to Accept when its turn has come and there is room for it.
+func (l *listener) await(c *connection, at time.Time) {
+	giveUp := at.Add(l.patience)
+	open := l.sleep(time.Until(at))
+	for open && !l.take(c, time.Now()) {
+		if time.Now().After(giveUp) {
+			c.refuse(fmt.Sprintf("user %d has all connections that one may have", c.caller.uid), "end one")
+			return
+		}
+		open = l.sleep(retryEvery)
+	}
+	if open {
+		select {
+		case l.ready <- c:
+			return
+		case <-l.closed:
+		}
+	}
+	_ = c.Close()
+}
+
+// sleep reports whether the listener is still open after some time.
+func (l *listener) sleep(d time.Duration) (open bool) {
+	if d <= 0 {
+		return true
+	}
+	select {
+	case <-time.After(d):
+		return true
+	case <-l.closed:
+		return false
+	}
 }

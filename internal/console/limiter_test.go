@@ -1,6 +1,7 @@
 package console
 
 import (
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func TestPace(t *testing.T) {
 		var got []int
 		for _, ms := range tt.come {
 			var at time.Time
-			at, full = p.turn(full, when(ms))
+			at, full = p.next(full, when(ms))
 			got = append(got, int(at.Sub(when(0)).Milliseconds()))
 		}
 		assert.Equal(t, tt.at, got, "%s: the turns of those who come at %d", tt.name, tt.come)
@@ -36,11 +37,11 @@ func TestPace(t *testing.T) {
 
 // One who asks too fast waits, and then is refused, and nobody else is.
 func TestTurns(t *testing.T) {
-	turns := turns{each: pace{2, 100 * time.Millisecond}, all: pace{10, 10 * time.Millisecond}, patience: 300 * time.Millisecond}
+	l := limiter{socketLimits: socketLimits{each: pace{2, 100 * time.Millisecond}, all: pace{10, 10 * time.Millisecond}, patience: 300 * time.Millisecond}}
 	var waits []int
 	refused := 0
 	for range 100 {
-		if at, ok := turns.next(4711, when(0)); ok {
+		if at, ok := l.turn(4711, when(0)); ok {
 			waits = append(waits, int(at.Sub(when(0)).Milliseconds()))
 		} else {
 			refused++
@@ -49,29 +50,37 @@ func TestTurns(t *testing.T) {
 	if want := []int{0, 0, 100, 200, 300}; !slices.Equal(waits, want) || refused != 95 {
 		t.Errorf("a hundred at once wait %d ms, and %d are refused, want %d", waits, refused, want)
 	}
-	if at, ok := turns.next(4712, when(0)); !ok || at != when(0) {
+	if at, ok := l.turn(4712, when(0)); !ok || at != when(0) {
 		t.Errorf("another user waits until %v: %v", at, ok)
 	}
-	if at, ok := turns.next(4711, when(350)); !ok || at != when(400) {
+	if at, ok := l.turn(4711, when(350)); !ok || at != when(400) {
 		t.Errorf("the first one later: %v, %v", at, ok)
 	}
 	// A crowd of users waits for its turns, and takes no more memory than those who are waiting.
 	admitted := 0
 	for user := range uint32(100_000) {
-		if _, ok := turns.next(user, when(int(user))); ok {
+		if _, ok := l.turn(user, when(int(user))); ok {
 			admitted++
 		}
 	}
 	if admitted < 9_000 || admitted > 11_000 {
 		t.Errorf("%d of all users in 100 s, want 100 a second", admitted)
 	}
-	if len(turns.users) > 2*usersMax {
-		t.Errorf("%d users are remembered", len(turns.users))
+	if len(l.paces) > 2*maxPaces {
+		t.Errorf("%d users are remembered", len(l.paces))
 	}
 }
 
-// TestPlaces gives callers one after the other a place of four, of which each user may have three.
-func TestPlaces(t *testing.T) {
+// closing is a connection that tells when it is closed.
+type closing struct {
+	net.Conn
+	close func()
+}
+
+func (c closing) Close() error { c.close(); return nil }
+
+// TestTake gives clients one after the other one of four connections, of which each user may have three.
+func TestTake(t *testing.T) {
 	type caller struct {
 		user  uint32
 		ms    int  // when it connects
@@ -92,12 +101,12 @@ func TestPlaces(t *testing.T) {
 		{"full, and nobody has more than the next one would", []caller{{a, 0, true}, {b, 0, true}, {c, 0, true}, {d, 0, true}, {e, 1, true}}, []bool{true, true, true, true, false}},
 		{"full, and who has most comes again", []caller{{a, 0, true}, {a, 0, true}, {b, 0, true}, {c, 0, true}, {a, 1, true}}, []bool{true, true, true, true, false}},
 	} {
-		s := places{connections: room{all: 4, each: 3}}
+		l := limiter{socketLimits: socketLimits{total: 4, perUser: 3}}
 		got := make([]bool, len(tt.callers))
 		for i, c := range tt.callers {
-			at := &place{user: c.user, since: when(c.ms), hangUp: func() { got[i] = false }}
-			if got[i] = s.take(at); got[i] && c.asked {
-				s.ask(at)
+			conn := &connection{Conn: closing{close: func() { got[i] = false }}, caller: credentials{uid: c.user}}
+			if got[i] = l.take(conn, when(c.ms)); got[i] && c.asked {
+				l.asked(conn)
 			}
 		}
 		assert.Equal(t, tt.want, got, "%s", tt.name)
@@ -105,32 +114,35 @@ func TestPlaces(t *testing.T) {
 }
 
 // A user cannot keep others from their streams, nor streams from hooks.
-func TestPlacesOfStreams(t *testing.T) {
-	s := places{connections: room{20, 10}, streams: room{4, 3}, hooks: room{1, 1}}
-	var gone []uint32
-	follow := func(user uint32, kind streamKind) bool {
-		at := &place{user: user, hangUp: func() { gone = append(gone, user) }}
-		if !s.take(at) {
+func TestStreamsOfUsers(t *testing.T) {
+	l := limiter{socketLimits: socketLimits{total: 6, perUser: 4, hookStreams: 1}}
+	var closed []uint32
+	follow := func(user uint32, k kind) bool {
+		c := &connection{limiter: &l, Conn: closing{close: func() { closed = append(closed, user) }}, caller: credentials{uid: user}}
+		if !l.take(c, when(0)) {
 			t.Fatalf("user %d has no connection", user)
 		}
-		s.ask(at)
-		return s.follow(at, kind)
+		l.asked(c)
+		ok := l.follow(c, k)
+		if !ok {
+			l.leave(c)
+		}
+		return ok
 	}
 	for i, tt := range []struct {
-		user uint32
-		kind streamKind
-		want bool
-		gone []uint32
+		user   uint32
+		kind   kind
+		want   bool
+		closed []uint32
 	}{
-		{1, plainStream, true, nil}, {1, plainStream, true, nil}, {1, plainStream, true, nil},
-		{1, plainStream, false, nil}, // he has all that he may have
-		{2, plainStream, true, nil},
-		{3, plainStream, true, []uint32{1}}, // for whom one of the first user's goes
-		{2, plainStream, false, nil},        // he would have as many as the first one
-		{1, hookStream, true, nil}, {1, hookStream, false, nil},
+		{1, stream, true, nil}, {1, stream, true, nil},
+		{1, stream, false, nil},                                 // that user has as many streams as one may have
+		{1, hookStream, true, nil}, {1, hookStream, false, nil}, // they do not count among these, but there is only one
+		{2, stream, true, nil}, {2, stream, true, nil}, {3, stream, true, nil}, {3, stream, true, nil},
+		{4, stream, true, []uint32{1}}, // all connections are taken, so one is closed of a user with most
 	} {
-		gone = nil
+		closed = nil
 		assert.Is(t, tt.want, follow(tt.user, tt.kind), "stream %d, of user %d", i, tt.user)
-		assert.Equal(t, tt.gone, gone, "whose go for stream %d, of user %d", i, tt.user)
+		assert.Equal(t, tt.closed, closed, "whose connections are closed for stream %d, of user %d", i, tt.user)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log"
 	"net"
 	"net/http"
@@ -43,18 +42,18 @@ type Backend interface {
 	Try(ctx context.Context, asked TryRequest) (Tried, error)
 }
 
-// limits keep callers, broken or hostile ones included, from costing more than a
-// small board can spare. Tests make them smaller.
+// limits keep clients, broken or hostile ones included, from costing more than a small board can spare. Tests make them
+// smaller.
 type limits struct {
-	control, public, page socketLimits
+	control, public socketLimits
 
 	kept int // transitions, for readers that are behind
 
-	header  int   // bytes; net/http adds 4 KiB of its own
-	body    int64 // bytes; few requests need one
-	file    int64 // bytes of a body with a configuration file
-	request time.Duration
-	write   time.Duration // for one answer
+	header  int           // bytes; net/http adds 4 KiB of its own
+	body    int64         // bytes; few requests need one
+	file    int64         // bytes of a body with a configuration file
+	request time.Duration // for a request to arrive
+	write   time.Duration // for an answer to be sent
 	stall   time.Duration // for a reader of a stream to go on reading; it may be a person who looks
 
 	status time.Duration // for the backend to answer
@@ -63,46 +62,28 @@ type limits struct {
 
 	interval time.Duration // between two signs of life in a stream that wants them
 
-	// freshStatus and freshTrace are how old an answer may be that somebody else has got already. The loop makes
-	// one for all who ask meanwhile. A trace is ten times as much work.
+	// freshStatus and freshTrace are how old a shared answer may be. A trace is ten times as much work.
 	freshStatus, freshTrace time.Duration
-	// gap is the least time between two, when things happen so fast that each is out of date at once.
-	gap time.Duration
-}
-
-// socketLimits are those of one of the sockets.
-type socketLimits struct {
-	connections room
-	streams     room // of those
-	hooks       room // likewise, for streams that hooks depend on
-	each, all   pace // of requests, of each user and in all
-	patience    time.Duration
+	gap                     time.Duration // the least between two, if things happen so fast that each is out of date at once
 }
 
 var defaultLimits = limits{
-	// Who may connect here may have the board do everything. These limits are for mistakes: a script that
-	// asks in a loop.
+	// Whoever may connect here may have the board do everything, or is the page. These limits are for mistakes: a
+	// script that asks in a loop.
 	control: socketLimits{
-		connections: room{all: 48, each: 24},
-		streams:     room{all: 16, each: 12},
-		hooks:       room{all: 4, each: 4}, // `topdog hooks`, topdog-leader.service, and as many again while they are restarted
 		each:        pace{burst: 50, every: 10 * time.Millisecond},
 		all:         pace{burst: 100, every: 5 * time.Millisecond},
 		patience:    time.Second,
+		total:       48,
+		perUser:     24,
+		hookStreams: 4, // `topdog hooks`, topdog-leader.service, and as many again while they are restarted
 	},
 	public: socketLimits{
-		connections: room{all: 32, each: 8},
-		streams:     room{all: 16, each: 4},
-		each:        pace{burst: 8, every: 100 * time.Millisecond},
-		all:         pace{burst: 16, every: 20 * time.Millisecond},
-		patience:    4 * time.Second,
-	},
-	page: socketLimits{
-		connections: room{all: 16, each: 16},
-		streams:     room{all: 4, each: 4}, // one, and as many again while it is restarted
-		each:        pace{burst: 16, every: 20 * time.Millisecond},
-		all:         pace{burst: 16, every: 20 * time.Millisecond},
-		patience:    time.Second,
+		each:     pace{burst: 8, every: 100 * time.Millisecond},
+		all:      pace{burst: 16, every: 20 * time.Millisecond},
+		patience: 4 * time.Second,
+		total:    32,
+		perUser:  8,
 	},
 	kept:        256,
 	header:      4 << 10,
@@ -120,11 +101,11 @@ var defaultLimits = limits{
 	gap:         10 * time.Millisecond,
 }
 
-// Server serves the control socket, and beside it the public one and that of the page. [Server.Run] does it, once at
-// a time; when it has failed, it may be called again.
+// Server serves the control socket and the public one beside it. [Server.Run] does it, once at a time; when it has
+// failed, it may be called again.
 type Server struct {
-	// Report is told what nobody else would learn, such as a panic of the
-	// backend. It may be nil. Set it before Run; it is called by several goroutines.
+	// Report is told what nobody else would learn, such as a panic of the backend. It may be nil. Set it before Run;
+	// several goroutines call it.
 	Report func(error)
 
 	path      string
@@ -133,21 +114,18 @@ type Server struct {
 	limits    limits
 	identify  func(c syscall.Conn, groups bool) (credentials, error)
 
-	ready       chan struct{} // closed as soon as the sockets are served for the first time
-	once        sync.Once
-	control     *admission
-	public      *admission
-	page        *admission
-	transitions *Transitions
-	acts        atomic.Uint64   // how often this board was made to do something
-	life        context.Context // of requests
-	statuses    shared
-	traces      shared
+	ready           chan struct{} // closed as soon as the sockets are served for the first time
+	once            sync.Once
+	control, public *limiter
+	transitions     *Transitions
+	acts            atomic.Uint64   // how often this board was made to do something
+	life            context.Context // of requests
+	statuses        shared
+	traces          shared
 }
 
 // NewServer returns a server for the control socket of that path. Root, the daemon's own user and members of the
-// socket's group may connect to it, look and have the board do something. Everybody may look, on the public
-// socket beside it.
+// socket's group may connect to it, look, and have the board do something. Everybody may look on the public socket.
 func NewServer(path string, backend Backend) *Server {
 	return newServer(path, backend, defaultLimits)
 }
@@ -156,9 +134,8 @@ func newServer(path string, backend Backend, l limits) *Server {
 	s := &Server{
 		path: path, backend: backend, limits: l, identify: credentialsOf,
 		ready: make(chan struct{}), transitions: NewTransitions(l.kept, 0), life: context.Background(),
-		control: newAdmission(l.control), public: newAdmission(l.public), page: newAdmission(l.page),
+		control: &limiter{socketLimits: l.control}, public: &limiter{socketLimits: l.public},
 	}
-	s.public.public, s.page.public = true, true
 	s.authorise = func(c credentials) error { return s.policyOfSocket().authorise(c) }
 	s.statuses = shared{fresh: l.freshStatus, gap: l.gap, write: s.writeStatus}
 	s.traces = shared{fresh: l.freshTrace, gap: l.gap, write: s.writeTrace}
@@ -167,14 +144,6 @@ func newServer(path string, backend Backend, l limits) *Server {
 		t.life = func() context.Context { return s.life }
 	}
 	return s
-}
-
-func newAdmission(l socketLimits) *admission {
-	return &admission{
-		places: places{connections: l.connections, streams: l.streams, hooks: l.hooks},
-		each:   l.each, all: l.all, patience: l.patience,
-		arrivals: pace{burst: 32, every: 4 * time.Millisecond},
-	}
 }
 
 // news grows with all that makes an answer out of date before its time.
@@ -235,34 +204,22 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(failed, removed)
 }
 
-// listen makes all sockets.
-func (s *Server) listen() (all []*listener, err error) {
-	for _, d := range []struct {
-		*admission
-		path string
-		mode fs.FileMode
-		give func(path string) error // to a group
-	}{
-		{s.control, s.path, groupMode, giveToGroup},
-		{s.public, PublicPath(s.path), publicMode, nil},
-		{s.page, pagePath(s.path), groupMode, openToGroup},
-	} {
-		made, err := listen(d.path, d.mode)
-		if err != nil {
-			for _, l := range all {
-				err = errors.Join(err, l.socket.remove(), l.Close())
-			}
-			return nil, err
-		}
-		all = append(all, newListener(made, d.admission, s.identify))
-		if d.give == nil {
-			continue
-		}
-		if err := d.give(d.path); err != nil {
+// listen makes both sockets.
+func (s *Server) listen() (both []*listener, err error) {
+	control, err := listen(s.path, groupMode)
+	if err != nil {
+		return nil, err
+	}
+	public, err := listen(PublicPath(s.path), publicMode)
+	if err != nil {
+		return nil, errors.Join(err, control.remove(), control.Close())
+	}
+	for _, open := range []func(string) error{giveToGroup, openToPage} {
+		if err := open(s.path); err != nil {
 			s.report(err)
 		}
 	}
-	return all, nil
+	return []*listener{newListener(control, s.control, false, s.identify), newListener(public, s.public, true, s.identify)}, nil
 }
 
 // httpServer returns the server with its limits. Streams of events end with the
@@ -275,7 +232,9 @@ func (s *Server) httpServer(ctx, requests context.Context, connections *sync.Wai
 		WriteTimeout:      s.limits.write + max(s.limits.status, s.limits.resign),
 		MaxHeaderBytes:    s.limits.header,
 		BaseContext:       func(net.Listener) context.Context { return requests },
-		ConnContext:       s.connContext,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connectionKey{}, c)
+		},
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
@@ -287,30 +246,14 @@ func (s *Server) httpServer(ctx, requests context.Context, connections *sync.Wai
 		ErrorLog:                     log.New(reporter{s}, "", 0),
 		DisableGeneralOptionsHandler: true, // which would answer "OPTIONS *" without JSON
 	}
-	srv.SetKeepAlivesEnabled(false) // one connection is one request: see admission
+	srv.SetKeepAlivesEnabled(false) // one connection is one request: see limiter
 	return srv
-}
-
-// connContext has the requests of a connection know it.
-func (s *Server) connContext(ctx context.Context, conn net.Conn) context.Context {
-	c, ok := conn.(*connection)
-	if !ok {
-		return ctx
-	}
-	ctx = context.WithValue(ctx, connectionKey{}, c)
-	if c.known {
-		ctx = context.WithValue(ctx, credentialsKey{}, c.caller)
-	}
-	return ctx
 }
 
 type connectionKey struct{}
 
-// connectionOf returns the connection of a request; nil if it came in another way.
-func connectionOf(ctx context.Context) *connection {
-	c, _ := ctx.Value(connectionKey{}).(*connection)
-	return c
-}
+// connectionOf returns the connection of a request, given its context.
+func connectionOf(ctx context.Context) *connection { return ctx.Value(connectionKey{}).(*connection) }
 
 // reporter passes on what net/http would log.
 type reporter struct{ s *Server }

@@ -16,7 +16,7 @@ import (
 func TestStatusAndResign(t *testing.T) {
 	var resigned credentials
 	s := serving(t, fake{resign: func(ctx context.Context) (Handover, error) {
-		resigned, _ = credentialsFrom(ctx)
+		resigned = connectionOf(ctx).caller
 		return handedOver, nil
 	}})
 	client := Dial(s.path)

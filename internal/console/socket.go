@@ -34,9 +34,6 @@ const (
 // PublicPath is where everybody may look, given the path of the control socket.
 func PublicPath(path string) string { return path + ".public" }
 
-// pagePath is where topdog page looks. Whatever users do to the public socket, /leader is answered in time.
-func pagePath(path string) string { return path + ".page" }
-
 const (
 	// controlGroup is the group that may use the control socket of a daemon that root has started. That of
 	// the service belongs to this group without more, since it is the daemon's own.
@@ -126,9 +123,10 @@ func giveToGroup(path string) error {
 	return nil
 }
 
-// openToGroup has the members of pageGroup use a socket as well, if there is such a group: by an access control list, since the
-// daemon may not give it to a group of which it is no member. Where the file system has no such lists (acl(5)), they use the public one.
-func openToGroup(path string) error {
+// openToPage lets the page connect to the control socket, if it has a group. It may only look there, like everybody else,
+// but no user of the board can be in its way. The group comes by an access control list: the daemon may not give a file
+// to a group of which it is no member. If the file system has no such lists (acl(5)), the page uses the public socket.
+func openToPage(path string) error {
 	gid, exists, err := lookUpGroup(pageGroup)
 	if exists {
 		if err = unix.Setxattr(path, "system.posix_acl_access", readableBy(gid), 0); errors.Is(err, unix.ENOTSUP) {
@@ -235,15 +233,6 @@ type credentials struct {
 }
 
 func (c credentials) in(group uint32) bool { return c.gid == group || slices.Contains(c.groups, group) }
-
-type credentialsKey struct{}
-
-// credentialsFrom returns who made a request, given its context. It is false if
-// the kernel did not say.
-func credentialsFrom(ctx context.Context) (credentials, bool) {
-	c, ok := ctx.Value(credentialsKey{}).(credentials)
-	return c, ok
-}
 
 // credentialsOf asks the kernel who is at the other end, and of which groups he is a member if that matters. A user can be in 65,536
 // of them, which takes half of a processor if he connects as fast as he can.

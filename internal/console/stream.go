@@ -16,66 +16,42 @@ func (s *Server) Publish(t Transition) { s.transitions.Add(t) }
 // Published is the number of the transition that was published last, which a [Status] has to tell.
 func (s *Server) Published() uint64 { return s.transitions.Newest() }
 
-// stream is what somebody wants who asks for events.
-type stream struct {
-	forHooks bool // it takes a place that is reserved for hooks
+// wanted is what a client wants who asks for events.
+type wanted struct {
+	forHooks bool // it is one of the streams that are kept for hooks
 	alive    bool // it is told every second that the daemon's loop turns
 }
 
-// streamFrom reads the query of a request.
-func streamFrom(query url.Values) (stream, error) {
+// wantedBy reads the query of a request.
+func wantedBy(query url.Values) (wanted, error) {
 	for name, values := range query {
 		if name != "for" && name != "alive" || name == "for" && (len(values) != 1 || values[0] != "hooks") {
-			return stream{}, &requestError{
+			return wanted{}, &requestError{
 				code:    http.StatusBadRequest,
 				message: "the query means nothing here: " + excerpt(query.Encode()),
 				hint:    "use /v1/events, with ?alive, ?for=hooks or ?alive&for=hooks if wanted",
 			}
 		}
 	}
-	return stream{forHooks: query.Has("for"), alive: query.Has("alive")}, nil
+	return wanted{forHooks: query.Has("for"), alive: query.Has("alive")}, nil
 }
 
-// mayReserve refuses a reserved place to those who may not have one: hooks would not get theirs if
-// everybody could take it.
-func (s *Server) mayReserve(r *http.Request) error {
-	refusal := &requestError{code: http.StatusForbidden, message: "a stream with for=hooks is not for everybody", err: errDenied}
-	if isPublic(r) {
-		refusal.message += ", and not to be had from this socket: that is " + s.path
-		refusal.hint = s.policyOfSocket().hint()
-		return refusal
-	}
-	caller, ok := credentialsFrom(r.Context())
-	if !ok {
-		return refusal
-	}
-	err := s.authorise(caller)
-	if err == nil {
-		return nil
-	}
-	if denied := (*requestError)(nil); errors.As(err, &denied) {
-		refusal.hint = denied.hint
-	}
-	return refusal
-}
-
-// enter takes a place for a stream.
-func (s *Server) enter(r *http.Request, want stream) error {
-	kind := plainStream
+// follow makes the connection of a request a stream. Not everybody may have a stream for hooks, or hooks would not get
+// theirs.
+func (s *Server) follow(c *connection, want wanted) error {
+	k, whose := stream, "of each user"
 	if want.forHooks {
-		if err := s.mayReserve(r); err != nil {
+		k, whose = hookStream, "for hooks"
+		if err := s.mayAct(c); err != nil {
 			return err
 		}
-		kind = hookStream
 	}
-	c := connectionOf(r.Context())
-	if c == nil || c.admission.places.follow(&c.place, kind) {
+	if c.limiter.follow(c, k) {
 		return nil
 	}
-	limit := c.admission.places.roomFor(kind)
 	return &requestError{
 		code:    http.StatusServiceUnavailable,
-		message: fmt.Sprintf("there are %d streams of events at most, and %d of each user", limit.all, limit.each),
+		message: fmt.Sprintf("there may be %d streams of events %s", c.limiter.maxStreams(k), whose),
 		hint:    "end one, or use GET /v1/status",
 	}
 }
@@ -88,11 +64,11 @@ type snapshot struct {
 
 // serveEvents sends how the board is, and then every transition.
 func (s *Server) serveEvents(stopping context.Context, w *answer, r *http.Request) error {
-	want, err := streamFrom(r.URL.Query())
+	want, err := wantedBy(r.URL.Query())
 	if err != nil {
 		return err
 	}
-	if err := s.enter(r, want); err != nil {
+	if err := s.follow(connectionOf(r.Context()), want); err != nil {
 		return err
 	}
 	status, err := s.statuses.get(r.Context())

@@ -287,13 +287,13 @@ func TestStreamEnds(t *testing.T) {
 	})
 	t.Run("when there are too many", func(t *testing.T) {
 		few := defaultLimits
-		few.control.streams = room{all: 1, each: 1}
+		few.control.perUser = 2
 		s := newServer(socketPath(t), fake{}, few)
 		serve(t, s)
 		err := Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error {
 			return Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil })
 		})
-		assert.ErrorContains(t, err, "there are 1 streams of events at most, and 1 of each user", "")
+		assert.ErrorContains(t, err, "there may be 1 streams of events of each user", "")
 	})
 	t.Run("when the daemon talks otherwise", func(t *testing.T) {
 		path := socketPath(t)
@@ -304,20 +304,25 @@ func TestStreamEnds(t *testing.T) {
 }
 
 // streams is how many streams the control socket has, beside those of hooks.
-func streams(s *Server) int {
-	s.control.places.mu.Lock()
-	defer s.control.places.mu.Unlock()
-	return len(s.control.places.of(plainStream))
+func streams(s *Server) (n int) {
+	s.control.mu.Lock()
+	defer s.control.mu.Unlock()
+	for _, c := range s.control.served {
+		if c.kind == stream {
+			n++
+		}
+	}
+	return n
 }
 
 // Hooks have their places when everybody else has taken all there are.
 func TestPlacesForHooks(t *testing.T) {
 	l := defaultLimits
-	l.control.streams, l.control.hooks = room{all: 2, each: 2}, room{all: 1, each: 1}
+	l.control.perUser, l.control.hookStreams = 4, 1
 	s := newNumbered(t, l)
 	serve(t, s)
 	var crowd []*watched
-	for range l.control.streams.all {
+	for range l.control.perUser / 2 {
 		w := watch(t, Dial(s.path).Watch, WatchOptions{})
 		w.next(EventSnapshot)
 		crowd = append(crowd, w)
@@ -328,7 +333,7 @@ func TestPlacesForHooks(t *testing.T) {
 	hooks := watch(t, Dial(s.path).Watch, WatchOptions{ForHooks: true, Alive: true})
 	hooks.next(EventSnapshot)
 	err := Dial(s.path).Watch(t.Context(), WatchOptions{ForHooks: true}, func(Transition) error { return nil })
-	refused(t, err, 503, "1 streams of events at most", "a second place for hooks")
+	refused(t, err, 503, "1 streams of events for hooks", "a second place for hooks")
 	s.Publish(Transition{Event: EventRoleChanged})
 	for _, w := range append(crowd, hooks) {
 		w.next(EventRoleChanged)
@@ -346,20 +351,18 @@ func TestStrangersGetNoSeatForHooks(t *testing.T) {
 	}{
 		{"root", &credentials{uid: 0}, false, 200, `"event":"snapshot"`},
 		{"a member of the group", &credentials{uid: 4711, gid: 980}, false, 200, `"event":"snapshot"`},
-		{"root on the public socket", &credentials{uid: 0}, true, 403, `and not to be had from this socket: that is unused`},
-		{"a stranger", &credentials{uid: 4711}, false, 403, `{"error":"a stream with for=hooks is not for everybody","hint":"use sudo, or join the group 980"}`},
-		{"unknown", nil, false, 403, "not for everybody"},
+		{"root on the public socket", &credentials{uid: 0}, true, 403, `this socket only shows; what acts is unused`},
+		{"a stranger", &credentials{uid: 4711}, false, 403, `"hint":"use sudo, or join the group 980"}`},
+		{"unknown", &unidentified, false, 403, "the kernel does not say who is calling"},
 	} {
 		s := NewServer("unused", fake{})
 		s.authorise = policy{daemon: 990, group: 980}.authorise
 		r := httptest.NewRequest("GET", pathEvents+"?for=hooks", nil)
-		ctx, cancel := context.WithCancel(r.Context())
-		if tt.caller != nil {
-			ctx = context.WithValue(ctx, credentialsKey{}, *tt.caller)
-		}
+		by := s.control
 		if tt.public {
-			ctx = context.WithValue(ctx, connectionKey{}, &connection{admission: s.public})
+			by = s.public
 		}
+		ctx, cancel := context.WithCancel(calledBy(r.Context(), by, *tt.caller))
 		stopping, stop := context.WithCancel(ctx)
 		stop() // the stream ends after the first line
 		w := httptest.NewRecorder()
