@@ -8,69 +8,59 @@ import (
 	"topdog/internal/boottime"
 )
 
-// shared is a text that many may ask for at once. It is made for all of them together.
-type shared struct {
-	fresh time.Duration // how old it may be
-	// gap is the least time between two, though each of them is out of date at once.
-	gap   time.Duration
-	write func(context.Context) (made, error)
-	news  func() uint64          // grows with all that makes a text out of date before its time
-	life  func() context.Context // until when something may be made
-	limit time.Duration          // for it to be made
+// Cache asks for something once for all who want it at the same time, and keeps it for those who come soon after. Set
+// the exported fields before the first [Cache.Get].
+type Cache[T any] struct {
+	Ask   func(context.Context) (T, error)
+	News  func() uint64          // grows with everything that makes an answer out of date before its time
+	Life  func() context.Context // when it ends, so do the requests
+	Limit time.Duration          // for one request
+	Gap   time.Duration          // the least from one request to the next
+	Keep  time.Duration          // how long an answer is kept
 
-	flights sync.WaitGroup // one for each that is being made
+	requests sync.WaitGroup
 
 	mu     sync.Mutex
-	newest *made         // nil if there is none, or it is too old
-	flight chan struct{} // closed when what is being made is there; nil if nothing is
-	began  time.Time     // when that was, the last time
+	newest *Answer[T]    // nil if there is none, or it was kept long enough
+	done   chan struct{} // closed when the request in progress is over; nil if there is none
+	began  time.Time     // when the last request was made
 }
 
-// made is such a text.
-type made struct {
-	text  []byte
-	first Transition // of a status: the first line of a stream that begins with it, without the status
+// Answer is what a [Cache] has been told.
+type Answer[T any] struct {
+	Value T
 	err   error
-
-	asked boottime.Instant // when it was asked for
-	news  uint64           // then
-	lease time.Duration    // of a status: how long the lease in it lasts; 0 for no lease
+	asked boottime.Instant // when the request was made
+	News  uint64           // Cache.News then
 }
 
-// serves reports whether it can be told to somebody who asks at a moment for a text that is so old at most. A leader extends its
-// lease all the time, and must not be told to have none.
-func (m *made) serves(asked boottime.Instant, fresh time.Duration) bool {
-	age := asked.Sub(m.asked)
-	return age <= fresh && (m.lease == 0 || age < m.lease)
-}
-
-// get returns a text that is fresh: nothing has happened since, or it was asked for by this call or a later one.
-func (s *shared) get(ctx context.Context) (*made, error) {
-	arrived := boottime.Now()
+// Get returns an answer that suits whoever wants it. It asks again until there is one, or until ctx ends. The error is
+// that of the answer, or the reason for which ctx has ended.
+func (c *Cache[T]) Get(ctx context.Context, suits func(*Answer[T]) bool) (value T, err error) {
 	for {
-		s.mu.Lock()
-		if m := s.newest; m != nil && (m.asked >= arrived || m.err == nil && m.news == s.news() && m.serves(boottime.Now(), s.fresh)) {
-			s.mu.Unlock()
-			return m, m.err
+		c.mu.Lock()
+		if a := c.newest; a != nil && suits(a) {
+			c.mu.Unlock()
+			return a.Value, a.err
 		}
-		if s.flight == nil {
-			s.flight = make(chan struct{})
-			pause := s.gap - time.Since(s.began)
-			s.flights.Go(func() { s.fly(pause) })
+		if c.done == nil {
+			c.done = make(chan struct{})
+			pause := c.Gap - time.Since(c.began)
+			c.requests.Go(func() { c.request(pause) })
 		}
-		landed := s.flight
-		s.mu.Unlock()
+		done := c.done
+		c.mu.Unlock()
 		select {
-		case <-landed:
+		case <-done:
 		case <-ctx.Done():
-			return nil, ctx.Err() // whoever asked has gone
+			return value, context.Cause(ctx)
 		}
 	}
 }
 
-// fly has a text made, after a pause.
-func (s *shared) fly(pause time.Duration) {
-	ctx, cancel := context.WithTimeout(s.life(), s.limit+max(0, pause))
+// request asks after a pause.
+func (c *Cache[T]) request(pause time.Duration) {
+	ctx, cancel := context.WithTimeout(c.Life(), c.Limit+max(0, pause))
 	defer cancel()
 	if pause > 0 {
 		select {
@@ -78,21 +68,21 @@ func (s *shared) fly(pause time.Duration) {
 		case <-ctx.Done():
 		}
 	}
-	began, asked, news := time.Now(), boottime.Now(), s.news()
-	m, err := s.write(ctx)
-	m.asked, m.news, m.err = asked, news, late(err, s.limit)
+	began := time.Now()
+	a := &Answer[T]{asked: boottime.Now(), News: c.News()}
+	a.Value, a.err = c.Ask(ctx)
 
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.began, s.newest = began, &m
-	close(s.flight)
-	s.flight = nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.began, c.newest = began, a
+	close(c.done)
+	c.done = nil
 	// A board has little memory, and most of the time nobody asks.
-	time.AfterFunc(s.fresh, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.newest == &m {
-			s.newest = nil
+	time.AfterFunc(c.Keep, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.newest == a {
+			c.newest = nil
 		}
 	})
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"topdog/internal/boottime"
 )
 
 // route is what a path is for.
@@ -23,9 +25,9 @@ type route struct {
 // routes lists what there is. Streams of events end with ctx.
 func (s *Server) routes(ctx context.Context) []route {
 	return []route{
-		{pathStatus, http.MethodGet, s.withoutBody(s.serveStatus)},
+		{pathStatus, http.MethodGet, s.withoutBody(s.serveShared(s.statuses))},
 		{pathEvents, http.MethodGet, s.withoutBody(func(w *answer, r *http.Request) error { return s.serveEvents(ctx, w, r) })},
-		{pathTrace, http.MethodGet, s.withoutBody(s.serveTrace)},
+		{pathTrace, http.MethodGet, s.withoutBody(s.serveShared(s.traces))},
 		{pathResign, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.Resign(ctx) })},
 		{pathLeave, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.Leave(ctx) })},
 		{pathDrain, http.MethodPost, s.act(newOf[DrainRequest], func(ctx context.Context, body any) (any, error) { return s.backend.Drain(ctx, *body.(*DrainRequest)) })},
@@ -157,49 +159,70 @@ func example(v any) string {
 	return string(text)
 }
 
-func (s *Server) serveStatus(w *answer, r *http.Request) error {
-	status, err := s.statuses.get(r.Context())
-	if err != nil {
-		return err
-	}
-	w.text(http.StatusOK, status.text)
-	return nil
+// made is an answer that all share who ask at the same time.
+type made struct {
+	text   []byte
+	status *Status // nil in a trace
 }
 
-// writeStatus asks the backend how it is.
-func (s *Server) writeStatus(ctx context.Context) (m made, err error) {
-	defer s.panics(&err)
+// newCache returns a cache of an answer that may be so old.
+func (s *Server) newCache(ask func(context.Context) (any, *Status, error), fresh time.Duration) *Cache[*made] {
+	limit := s.limits.status
+	return &Cache[*made]{
+		News: s.news, Life: func() context.Context { return s.life }, Limit: limit, Gap: s.limits.gap, Keep: fresh,
+		Ask: func(ctx context.Context) (m *made, err error) {
+			defer s.panics(&err)
+			value, status, err := ask(ctx)
+			if err != nil {
+				return nil, late(err, limit)
+			}
+			text, err := encode(value)
+			return &made{text, status}, err
+		},
+	}
+}
+
+// shared returns what a cache has, if that was asked for after this call or if nothing has happened since. A leader
+// extends its lease all the time, so an answer with a lease that is over by now would be wrong.
+func (s *Server) shared(ctx context.Context, c *Cache[*made]) (*made, error) {
+	arrived := boottime.Now()
+	return c.Get(ctx, func(a *Answer[*made]) bool {
+		if a.asked >= arrived {
+			return true
+		}
+		age := boottime.Now().Sub(a.asked)
+		return a.err == nil && a.News == s.news() && age <= c.Keep && !a.Value.leaseOver(age)
+	})
+}
+
+// leaseOver reports whether the answer tells of a lease that has ended within some time.
+func (m *made) leaseOver(within time.Duration) bool {
+	return m.status != nil && m.status.LeaseEndsInNs != 0 && within >= time.Duration(m.status.LeaseEndsInNs)
+}
+
+// serveShared answers with what a cache has.
+func (s *Server) serveShared(c *Cache[*made]) func(*answer, *http.Request) error {
+	return func(w *answer, r *http.Request) error {
+		made, err := s.shared(r.Context(), c)
+		if err == nil {
+			_, _ = w.Write(made.text)
+		}
+		return err
+	}
+}
+
+// askStatus asks the backend how it is.
+func (s *Server) askStatus(ctx context.Context) (any, *Status, error) {
 	status, err := s.backend.Status(ctx)
-	if err != nil {
-		return made{}, err
-	}
 	status.fill()
-	m.first = status.Snapshot()
-	m.first.Status = nil
-	m.lease = time.Duration(status.LeaseEndsInNs)
-	m.text, err = encode(&status)
-	return m, err
+	return &status, &status, err
 }
 
-func (s *Server) serveTrace(w *answer, r *http.Request) error {
-	trace, err := s.traces.get(r.Context())
-	if err != nil {
-		return err
-	}
-	w.text(http.StatusOK, trace.text)
-	return nil
-}
-
-// writeTrace asks the backend how its last changes of role went.
-func (s *Server) writeTrace(ctx context.Context) (m made, err error) {
-	defer s.panics(&err)
+// askTrace asks the backend how its last changes of role went.
+func (s *Server) askTrace(ctx context.Context) (any, *Status, error) {
 	trace, err := s.backend.Trace(ctx)
-	if err != nil {
-		return made{}, err
-	}
 	trace.fill()
-	m.text, err = encode(&trace)
-	return m, err
+	return &trace, nil, err
 }
 
 func (s *Server) serveKeys(w *answer, r *http.Request) error {
@@ -209,7 +232,7 @@ func (s *Server) serveKeys(w *answer, r *http.Request) error {
 	if err != nil {
 		return late(err, s.limits.status)
 	}
-	return w.json(http.StatusOK, keys)
+	return w.json(keys)
 }
 
 // act has the backend do something, if the caller may want that. body makes what the body of the
@@ -230,7 +253,7 @@ func (s *Server) act(body func() any, do func(context.Context, any) (any, error)
 		if err != nil {
 			return late(err, s.limits.resign)
 		}
-		return w.json(http.StatusOK, done)
+		return w.json(done)
 	}
 }
 
@@ -252,7 +275,7 @@ func (s *Server) serveTry(w *answer, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return w.json(http.StatusOK, tried)
+	return w.json(tried)
 }
 
 // late puts into words that the backend did not answer in time.
@@ -289,8 +312,7 @@ func (s *Server) panicked(cause any) error {
 	return &requestError{message: "the daemon failed on this request", hint: "journalctl -u topdog has the details; please report them"}
 }
 
-// answer writes JSON. It remembers whether the header has gone out, because an
-// error after that can only be appended.
+// answer writes JSON. It remembers whether the header has gone out, because an error after that can only be appended.
 type answer struct {
 	http.ResponseWriter
 	begun bool
@@ -299,12 +321,31 @@ type answer struct {
 // Unwrap gives http.ResponseController its methods.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// json writes v as one line. It fails before anything is written, if v has no
-// JSON; that the client has gone is no failure.
-func (a *answer) json(code int, v any) error {
+// WriteHeader begins the answer.
+func (a *answer) WriteHeader(code int) {
+	if a.begun {
+		return
+	}
+	a.begun = true
+	if a.Header().Get("Content-Type") == "" {
+		a.Header().Set("Content-Type", "application/json")
+	}
+	a.Header().Set("Cache-Control", "no-store")
+	a.ResponseWriter.WriteHeader(code)
+}
+
+// Write begins the answer with 200, unless it has begun.
+func (a *answer) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.ResponseWriter.Write(p)
+}
+
+// json writes v as one line. It fails before anything is written, if v has no JSON. That the client has gone is no
+// failure.
+func (a *answer) json(v any) error {
 	line, err := encode(v)
 	if err == nil {
-		a.text(code, line)
+		_, _ = a.Write(line)
 	}
 	return err
 }
@@ -320,19 +361,6 @@ func encode(v any) ([]byte, error) {
 	return line.Bytes(), nil
 }
 
-// text writes a line that is JSON already.
-func (a *answer) text(code int, line []byte) {
-	if !a.begun {
-		if a.Header().Get("Content-Type") == "" {
-			a.Header().Set("Content-Type", "application/json")
-		}
-		a.Header().Set("Cache-Control", "no-store")
-		a.WriteHeader(code)
-		a.begun = true
-	}
-	_, _ = a.Write(line)
-}
-
 // fail answers with an error.
 func (a *answer) fail(err error) {
 	code, told := http.StatusInternalServerError, failure{Error: err.Error()}
@@ -343,10 +371,9 @@ func (a *answer) fail(err error) {
 			code = e.code
 		}
 	}
-	if !a.begun {
-		a.Header().Set("Content-Type", "application/json")
-	}
-	_ = a.json(code, told) // two strings always have JSON
+	a.Header().Set("Content-Type", "application/json")
+	a.WriteHeader(code)
+	_ = a.json(told) // two strings always have JSON
 }
 
 // excerpt makes text of a caller fit to be repeated to it.

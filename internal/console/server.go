@@ -120,8 +120,8 @@ type Server struct {
 	transitions     *Transitions
 	acts            atomic.Uint64   // how often this board was made to do something
 	life            context.Context // of requests
-	statuses        shared
-	traces          shared
+	statuses        *Cache[*made]
+	traces          *Cache[*made]
 }
 
 // NewServer returns a server for the control socket of that path. Root, the daemon's own user and members of the
@@ -137,12 +137,8 @@ func newServer(path string, backend Backend, l limits) *Server {
 		control: &limiter{socketLimits: l.control}, public: &limiter{socketLimits: l.public},
 	}
 	s.authorise = func(c credentials) error { return s.policyOfSocket().authorise(c) }
-	s.statuses = shared{fresh: l.freshStatus, gap: l.gap, write: s.writeStatus}
-	s.traces = shared{fresh: l.freshTrace, gap: l.gap, write: s.writeTrace}
-	for _, t := range []*shared{&s.statuses, &s.traces} {
-		t.news, t.limit = s.news, l.status
-		t.life = func() context.Context { return s.life }
-	}
+	s.statuses = s.newCache(s.askStatus, l.freshStatus)
+	s.traces = s.newCache(s.askTrace, l.freshTrace)
 	return s
 }
 
@@ -199,8 +195,8 @@ func (s *Server) Run(ctx context.Context) error {
 	_ = srv.Close()
 	serving.Wait()
 	connections.Wait()
-	s.statuses.flights.Wait()
-	s.traces.flights.Wait()
+	s.statuses.requests.Wait()
+	s.traces.requests.Wait()
 	return errors.Join(failed, removed)
 }
 

@@ -7,8 +7,172 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
+
+	"topdog/internal/boottime"
 )
+
+// Transitions are the last ones that were published. Each reader of a stream takes them from
+// here at its own pace, so that a slow one costs neither memory nor the publisher's time.
+type Transitions struct {
+	mu     sync.Mutex
+	began  uint64      // the number before that of the first
+	number uint64      // of the newest
+	kept   []published // the newest ones: number n is at (n-1) modulo the capacity
+	more   chan struct{}
+}
+
+// published is a transition, and when it happened.
+type published struct {
+	Transition
+	at boottime.Instant
+}
+
+// NewTransitions keeps so many. The first one gets the number that follows after.
+func NewTransitions(kept int, after uint64) *Transitions {
+	return &Transitions{kept: make([]published, kept), began: after, number: after, more: make(chan struct{})}
+}
+
+// Add gives a transition its number, and wakes whoever waits for one.
+func (p *Transitions) Add(t Transition) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.number++
+	t.Number = p.number
+	p.kept[p.index(t.Number)] = published{t, boottime.Now().Add(-time.Duration(t.AgeNs))}
+	close(p.more)
+	p.more = make(chan struct{})
+}
+
+// index is where the transition of a number is.
+func (p *Transitions) index(number uint64) int { return int((number - 1) % uint64(len(p.kept))) }
+
+// Newest is the number of the newest; 0 if there has been none.
+func (p *Transitions) Newest() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.number
+}
+
+// after returns all that came after a number, and a channel that is closed when there is more. If
+// they are not all here any more, it is the newest alone, which says how many are missing.
+func (p *Transitions) after(number uint64) (news []Transition, more <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if number >= p.number {
+		return nil, p.more
+	}
+	pending := p.number - number
+	first, missed := number+1, uint64(0)
+	if pending > min(uint64(len(p.kept)), p.number-p.began) {
+		first, missed = p.number, pending-1
+	}
+	now := boottime.Now()
+	for n := first; n <= p.number; n++ {
+		entry := p.kept[p.index(n)]
+		entry.AgeNs, entry.Missed = int64(now.Sub(entry.at)), missed
+		news = append(news, entry.Transition)
+	}
+	return news, p.more
+}
+
+// Stream sends the transitions of a board to one reader, a line of JSON for each.
+type Stream struct {
+	To          http.ResponseWriter
+	Stall       time.Duration // how long the reader may accept nothing
+	Transitions *Transitions
+	Stopped     <-chan struct{} // closed when there will be no more; those that there are already are still sent
+
+	// Alive returns a channel that is closed when the next sign of life is due. It is nil if the reader wants none.
+	Alive func() <-chan struct{}
+	// isAlive returns why there is no sign of life then. It may be nil.
+	isAlive func(context.Context) error
+}
+
+// errGone says that the reader has gone. That is no failure.
+var errGone = errors.New("the reader has gone")
+
+// snapshot is the first line of a stream, with the status as it was written.
+type snapshot struct {
+	Transition
+	Status json.RawMessage `json:"status"`
+}
+
+// Send sends how the board is, and then every transition that comes after that, until ctx ends, the reader has gone or
+// no more transitions come. The status is also given as the text that is sent of it. An error means that the stream
+// cannot go on although somebody reads it.
+func (s *Stream) Send(ctx context.Context, status *Status, text []byte) error {
+	err := s.send(ctx, status.Snapshot(), text)
+	if errors.Is(err, errGone) {
+		return nil
+	}
+	return err
+}
+
+func (s *Stream) send(ctx context.Context, last Transition, text []byte) error {
+	if err := s.write(&snapshot{last, text}); err != nil {
+		return err
+	}
+	last.Status = nil
+	var alive <-chan struct{}
+	if s.Alive != nil {
+		alive = s.Alive()
+	}
+	for stopped := false; ; {
+		news, more := s.Transitions.after(last.Number)
+		if len(news) > 0 {
+			last = news[len(news)-1]
+			lines := make([]any, len(news))
+			for i := range news {
+				lines[i] = &news[i]
+			}
+			if err := s.write(lines...); err != nil {
+				return err
+			}
+		}
+		if stopped {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-alive:
+			if s.isAlive != nil {
+				if err := s.isAlive(ctx); err != nil {
+					return err
+				}
+			}
+			alive = s.Alive()
+			last.Event, last.AgeNs, last.Missed = EventAlive, 0, 0
+			if err := s.write(&last); err != nil {
+				return err
+			}
+		case <-s.Stopped:
+			stopped = true // once more: the last transitions tell how it ended
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// write sends values, a line for each.
+func (s *Stream) write(values ...any) error {
+	conn := http.NewResponseController(s.To)
+	_ = conn.SetWriteDeadline(time.Now().Add(s.Stall))
+	for _, v := range values {
+		line, err := encode(v)
+		if err != nil {
+			return err
+		}
+		if _, err := s.To.Write(line); err != nil {
+			return errGone
+		}
+	}
+	if conn.Flush() != nil {
+		return errGone
+	}
+	return nil
+}
 
 // Publish adds a transition to the streams of events, with the next number. It never blocks.
 func (s *Server) Publish(t Transition) { s.transitions.Add(t) }
@@ -56,13 +220,7 @@ func (s *Server) follow(c *connection, want wanted) error {
 	}
 }
 
-// snapshot is the first line, with the status as it was written.
-type snapshot struct {
-	Transition
-	Status json.RawMessage `json:"status"`
-}
-
-// serveEvents sends how the board is, and then every transition.
+// serveEvents sends how the board is, and then every transition. It ends when the server is stopping.
 func (s *Server) serveEvents(stopping context.Context, w *answer, r *http.Request) error {
 	want, err := wantedBy(r.URL.Query())
 	if err != nil {
@@ -71,91 +229,25 @@ func (s *Server) serveEvents(stopping context.Context, w *answer, r *http.Reques
 	if err := s.follow(connectionOf(r.Context()), want); err != nil {
 		return err
 	}
-	status, err := s.statuses.get(r.Context())
+	made, err := s.shared(r.Context(), s.statuses)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	if err := s.sendEvents(w, &snapshot{status.first, status.text}); err != nil {
-		return ignoreGone(err)
+	stream := Stream{To: w, Stall: s.limits.stall, Transitions: s.transitions, Stopped: stopping.Done(), isAlive: s.isAlive}
+	if want.alive {
+		stream.Alive = func() <-chan struct{} {
+			due := make(chan struct{})
+			time.AfterFunc(s.limits.interval, func() { close(due) })
+			return due
+		}
 	}
-	return ignoreGone(s.stream(stopping, w, r, status.first, want.alive))
+	return stream.Send(r.Context(), made.status, made.text) // an error becomes the last line
 }
 
-// stream sends all transitions after the last one that was sent, until somebody ends it.
-func (s *Server) stream(stopping context.Context, w *answer, r *http.Request, last Transition, alive bool) error {
-	var tick <-chan time.Time
-	if alive {
-		ticker := time.NewTicker(s.limits.interval)
-		defer ticker.Stop()
-		tick = ticker.C
-	}
-	for ended := false; ; {
-		news, more := s.transitions.After(last.Number)
-		if len(news) > 0 {
-			last = news[len(news)-1]
-			if err := s.sendTransitions(w, news); err != nil {
-				return err
-			}
-		}
-		if ended {
-			return nil
-		}
-		select {
-		case <-more:
-		case <-tick:
-			if err := s.alive(r.Context()); err != nil {
-				return err // it becomes the last line
-			}
-			last.Event, last.AgeNs, last.Missed = EventAlive, 0, 0
-			if err := s.sendEvents(w, &last); err != nil {
-				return err
-			}
-		case <-stopping.Done():
-			ended = true // once more: the last transitions tell how it ended
-		case <-r.Context().Done():
-			return nil
-		}
-	}
-}
-
-// alive returns when the backend has shown that it is.
-func (s *Server) alive(ctx context.Context) error {
+// isAlive returns an error unless the backend shows that it is.
+func (s *Server) isAlive(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.status)
 	defer cancel()
 	return late(s.backend.Alive(ctx), s.limits.status)
-}
-
-// errGone says that the client has gone, which is no failure.
-var errGone = errors.New("the client has gone")
-
-func ignoreGone(err error) error {
-	if errors.Is(err, errGone) {
-		return nil
-	}
-	return err
-}
-
-// sendTransitions sends transitions, one per line.
-func (s *Server) sendTransitions(w *answer, all []Transition) error {
-	lines := make([]any, len(all))
-	for i := range all {
-		lines[i] = &all[i]
-	}
-	return s.sendEvents(w, lines...)
-}
-
-// sendEvents sends values, one per line.
-func (s *Server) sendEvents(w *answer, lines ...any) error {
-	conn := http.NewResponseController(w)
-	_ = conn.SetWriteDeadline(time.Now().Add(s.limits.stall))
-	for _, line := range lines {
-		if err := w.json(http.StatusOK, line); err != nil {
-			return err
-		}
-	}
-	if conn.Flush() != nil {
-		return errGone
-	}
-	return nil
 }

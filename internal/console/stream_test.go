@@ -134,7 +134,7 @@ func TestOverrun(t *testing.T) {
 	p := NewTransitions(4, 0)
 	numbers := func(after uint64) (got []uint64, missed uint64) {
 		t.Helper()
-		news, _ := p.After(after)
+		news, _ := p.after(after)
 		for _, n := range news {
 			got, missed = append(got, n.Number), missed+n.Missed
 		}
@@ -155,9 +155,9 @@ func TestOverrun(t *testing.T) {
 			t.Errorf("after %d: %d and %d missed, want %d and %d", tt.after, got, missed, tt.want, tt.missed)
 		}
 	}
-	news, _ := p.After(9)
+	news, _ := p.after(9)
 	assert.Is(t, 10, news[0].Term, "the term of transition 10")
-	_, more := p.After(10)
+	_, more := p.after(10)
 	p.Add(Transition{})
 	<-more
 
@@ -170,7 +170,7 @@ func TestOverrun(t *testing.T) {
 	if got, missed := numbers(98); !slices.Equal(got, []uint64{101}) || missed != 2 {
 		t.Errorf("after 98, which was before it: %d and %d missed", got, missed)
 	}
-	if news, _ := p.After(100); news[0].AgeNs < int64(time.Hour) {
+	if news, _ := p.after(100); news[0].AgeNs < int64(time.Hour) {
 		t.Errorf("what happened an hour ago is %d ns old", news[0].AgeNs)
 	}
 }

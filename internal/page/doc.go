@@ -2,7 +2,7 @@
 // `topdog page`. It is a process of its own, so that no browser comes near the election.
 //
 // It follows one stream of the daemon ([console.Client.Follow]), and asks for the status only when
-// somebody wants it: one request at a time for all, see [source]. What nobody looks at costs
+// somebody wants it: one request at a time for all ([console.Cache]). What nobody looks at costs
 // nothing but the stream.
 //
 //	source.go    what the daemon has said last, and asking it anew

@@ -1,8 +1,6 @@
 package page
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
@@ -143,14 +141,12 @@ func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	if s == nil {
 		return unavailable("this page does not follow the topdog daemon at the moment", "try again, or use GET /v1/status")
 	}
-	reader := &reader{w: w, conn: http.NewResponseController(w)}
-	_ = reader.conn.SetReadDeadline(time.Time{}) // there is nothing more to read
-	first := status.Snapshot()
-	if !reader.send(snapshot{first, a.text}) {
-		return nil
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // there is nothing more to read
+	toReader := console.Stream{To: w, Stall: stall, Transitions: s.transitions, Stopped: s.ended}
+	if alive {
+		toReader.Alive = s.nextLife
 	}
-	first.Status = nil
-	s.copyTo(r.Context(), reader, first, alive)
+	_ = toReader.Send(r.Context(), status, a.text) // its error would be for a reader who has had the beginning
 	return nil
 }
 
@@ -163,56 +159,4 @@ func wantsLife(r *http.Request) (alive bool, err error) {
 		alive = true
 	}
 	return alive, nil
-}
-
-// snapshot is the first line, with the status as the daemon has written it.
-type snapshot struct {
-	console.Transition
-	Status json.RawMessage `json:"status"`
-}
-
-// copyTo sends all transitions after the last one that was sent, until the stream ends or the reader has gone.
-func (s *stream) copyTo(ctx context.Context, to *reader, last console.Transition, alive bool) {
-	for ended := false; ; {
-		var life <-chan struct{}
-		if alive {
-			life = s.nextLife()
-		}
-		news, more := s.transitions.After(last.Number)
-		for _, t := range news {
-			if last = t; !to.send(t) {
-				return
-			}
-		}
-		if ended {
-			return
-		}
-		select {
-		case <-more:
-		case <-life:
-			sign := last
-			sign.Event, sign.AgeNs, sign.Missed = console.EventAlive, 0, 0
-			if !to.send(sign) {
-				return
-			}
-		case <-s.ended:
-			ended = true // once more: the last transitions tell how it ended
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// reader is who gets a stream.
-type reader struct {
-	w    http.ResponseWriter
-	conn *http.ResponseController
-}
-
-// send sends a line, and reports whether the reader is still there.
-func (r *reader) send(v any) bool {
-	_ = r.conn.SetWriteDeadline(time.Now().Add(stall))
-	e := json.NewEncoder(r.w)
-	e.SetEscapeHTML(false) // no browser takes it for HTML: see web
-	return e.Encode(v) == nil && r.conn.Flush() == nil
 }

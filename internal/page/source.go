@@ -28,32 +28,46 @@ const (
 	requestGap = 50 * time.Millisecond
 )
 
-// answer is what the daemon has said, or why it has not.
+// answer is what the daemon has said.
 type answer struct {
-	text   []byte // the JSON, as the daemon has written it
-	tag    string // changes with the text
-	err    error
+	text   []byte           // the JSON, as the daemon has written it; nil if it has not answered
+	tag    string           // changes with the text
 	asked  boottime.Instant // when the request was sent
-	after  uint64           // source.events then
 	status func() (*console.Status, error)
 }
 
-// source asks the daemon for its status, for everybody who wants to know. There is one request at a time.
-// All who ask meanwhile wait for its answer, and it serves those who come soon after.
+// source knows how the board is: by the daemon's stream, and by its status, which it asks for once for all who want it.
 type source struct {
-	ask func(context.Context) ([]byte, error)
-	ctx context.Context // of all requests
+	cache *console.Cache[*answer]
 
 	mu     sync.Mutex
-	last   console.Transition // the last of the stream
-	events uint64             // how often something has happened. What was asked before the last time is out of date
-	newest *answer            // nil before the first
-	flight chan struct{}      // closed when the request in progress is over; nil if there is none
-	sent   boottime.Instant   // when the last request was
+	last   console.Transition // of the stream
+	events uint64             // how often something has happened. A status from before the last time is out of date
 }
 
 func newSource(ctx context.Context, ask func(context.Context) ([]byte, error)) *source {
-	return &source{ask: ask, ctx: ctx, sent: boottime.Now().Add(-requestGap), last: console.Transition{Event: console.EventDaemonGone}}
+	s := &source{last: console.Transition{Event: console.EventDaemonGone}}
+	s.cache = &console.Cache[*answer]{
+		News: s.news, Life: func() context.Context { return ctx }, Limit: answerWithin, Gap: requestGap, Keep: fresh,
+		Ask: func(ctx context.Context) (*answer, error) {
+			a := &answer{asked: boottime.Now()}
+			a.status = sync.OnceValues(a.decode)
+			var err error
+			if a.text, err = ask(ctx); err != nil {
+				return a, unavailable(console.Explain(err))
+			}
+			sum := sha256.Sum256(a.text)
+			a.tag = fmt.Sprintf(`"%x"`, sum[:8])
+			return a, nil
+		},
+	}
+	return s
+}
+
+func (s *source) news() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.events
 }
 
 // heard takes in what has happened.
@@ -77,57 +91,13 @@ func (s *source) shown(ctx context.Context) (*answer, error) {
 	return s.until(ctx, shownWithin, func(a *answer) bool { return boottime.Now().Sub(a.asked) <= fresh })
 }
 
-// until returns the first answer that is good, and not older than the last thing that has happened. It asks
-// as often as it must, within some time.
+// until returns an answer that is good, and from after the last thing that has happened. It asks as often as it must,
+// within some time.
 func (s *source) until(ctx context.Context, within time.Duration, good func(*answer) bool) (*answer, error) {
-	late := time.NewTimer(within)
-	defer late.Stop()
-	for {
-		s.mu.Lock()
-		if a := s.newest; a != nil && a.after == s.events && good(a) {
-			s.mu.Unlock()
-			return a, a.err
-		}
-		if s.flight == nil {
-			s.flight = make(chan struct{})
-			go s.fly(requestGap - boottime.Now().Sub(s.sent))
-		}
-		landed := s.flight
-		s.mu.Unlock()
-		select {
-		case <-landed:
-		case <-late.C:
-			return nil, unavailable(fmt.Sprintf("the topdog daemon has not answered within %v", within), "journalctl -u topdog may tell why")
-		case <-ctx.Done():
-			return nil, ctx.Err() // whoever asked has gone
-		}
-	}
-}
-
-// fly makes a request, after a pause.
-func (s *source) fly(pause time.Duration) {
-	if pause > 0 {
-		<-time.After(pause)
-	}
-	s.mu.Lock()
-	s.sent = boottime.Now()
-	a := &answer{asked: s.sent, after: s.events}
-	s.mu.Unlock()
-
-	ctx, cancel := context.WithTimeout(s.ctx, answerWithin)
+	late := unavailable(fmt.Sprintf("the topdog daemon has not answered within %v", within), "journalctl -u topdog may tell why")
+	ctx, cancel := context.WithTimeoutCause(ctx, within, late)
 	defer cancel()
-	if a.text, a.err = s.ask(ctx); a.err != nil {
-		a.err = unavailable(console.Explain(a.err))
-	}
-	a.status = sync.OnceValues(a.decode)
-	sum := sha256.Sum256(a.text)
-	a.tag = fmt.Sprintf(`"%x"`, sum[:8])
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.newest = a
-	close(s.flight)
-	s.flight = nil
+	return s.cache.Get(ctx, func(a *console.Answer[*answer]) bool { return a.News == s.news() && good(a.Value) })
 }
 
 // unavailable refuses a request because there is no daemon to ask.
@@ -137,9 +107,6 @@ func unavailable(message, hint string) error {
 
 // decode reads the text.
 func (a *answer) decode() (*console.Status, error) {
-	if a.err != nil {
-		return nil, a.err
-	}
 	status := &console.Status{}
 	if err := json.Unmarshal(a.text, status); err != nil {
 		return nil, fmt.Errorf("the daemon's status cannot be read: %w", err)
