@@ -52,6 +52,11 @@ const (
 // GradeFailing is what Transition.Grade is while the checks of a board fail, or have not passed yet.
 const GradeFailing = "failing"
 
+// Lead returns who leads after the transition, and why.
+func (t *Transition) Lead() Lead {
+	return Lead{Leader: t.Leader, LeaderName: t.LeaderName, Term: t.Term, Reason: t.Reason, ReasonText: t.ReasonText}
+}
+
 // Leads reports whether this board leads and has the addresses.
 func (t *Transition) Leads() bool { return t.Role == RoleLeader && t.Holding }
 

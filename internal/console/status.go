@@ -200,15 +200,20 @@ type Patience struct {
 	HalvesInNs     int64  `json:"halves_in_ns"`     // until it is halved, if it is not needed until then
 }
 
+// Lead says who leads, and why: what all accounts of a change of leader have in common.
+type Lead struct {
+	Leader     string `json:"leader"` // the id of the new one; "" if nobody led from then on
+	LeaderName string `json:"leader_name"`
+	Term       uint32 `json:"term"`
+	Reason     string `json:"reason"` // an identifier of election.Reason
+	ReasonText string `json:"reason_text"`
+}
+
 // Change is a change of leader.
 type Change struct {
-	AgoMs      float64  `json:"ago_ms"`
-	Leader     string   `json:"leader"` // the id of the new one; "" if nobody led from then on
-	LeaderName string   `json:"leader_name"`
-	Term       uint32   `json:"term"`
-	Reason     string   `json:"reason"` // an identifier of election.Reason
-	ReasonText string   `json:"reason_text"`
-	OutageMs   *float64 `json:"outage_ms"` // how long nobody led, if this board could tell
+	AgoMs float64 `json:"ago_ms"`
+	Lead
+	OutageMs *float64 `json:"outage_ms"` // how long nobody led, if this board could tell
 }
 
 // fill makes empty lists and objects of missing ones: a list that is null in JSON

@@ -105,10 +105,8 @@ func (h *history) status(s *console.Status, now time.Duration, idAndName func(wi
 		s.LeaderSinceMs = age(now - h.leaderships[0].from)
 	}
 	for _, r := range h.leaderships {
-		c := console.Change{
-			AgoMs: console.Milliseconds(now - r.from), Term: uint32(r.term),
-			Reason: r.reason.Identifier(), ReasonText: r.reason.String(),
-		}
+		c := console.Change{AgoMs: console.Milliseconds(now - r.from)}
+		c.Lead = console.Lead{Term: uint32(r.term), Reason: r.reason.Identifier(), ReasonText: r.reason.String()}
 		c.Leader, c.LeaderName = idAndName(r.leader)
 		if r.gap > 0 {
 			c.OutageMs = age(r.gap)

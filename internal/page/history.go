@@ -35,13 +35,9 @@ type HistorySlot struct {
 
 // HistoryChange is a change of leader. One that has lost the lead, and leads again in another term, is one too.
 type HistoryChange struct {
-	AgoNs      int64  `json:"ago_ns"`
-	Leader     string `json:"leader"`
-	LeaderName string `json:"leader_name"`
-	Term       uint32 `json:"term"`
-	Reason     string `json:"reason"`
-	ReasonText string `json:"reason_text"`
-	OutageNs   *int64 `json:"outage_ns"` // how long nobody led; null if it is not known
+	AgoNs int64 `json:"ago_ns"`
+	console.Lead
+	OutageNs *int64 `json:"outage_ns"` // how long nobody led; null if it is not known
 }
 
 // history remembers who led when. It has no clock: all times are since it began, and are given. They
@@ -59,10 +55,16 @@ type history struct {
 	changes   []moment      // the oldest first
 }
 
-// moment is a change of leader, and when it was. Its AgoNs is not set.
+// moment is a change of leader, and when it was.
 type moment struct {
-	HistoryChange
-	at time.Duration
+	lead   console.Lead
+	at     time.Duration
+	outage *int64 // as HistoryChange.OutageNs
+}
+
+// is reports whether another account is of the same change: a leader claims once in a term.
+func (m *moment) is(other *moment) bool {
+	return m.lead.Leader == other.lead.Leader && m.lead.Term == other.lead.Term
 }
 
 func newHistory() *history { return &history{slots: make([]HistorySlot, 1)} }
@@ -98,15 +100,13 @@ func (h *history) heard(now time.Duration, t *console.Transition) {
 	}
 	if t.Status != nil {
 		if len(h.changes) == 0 {
-			h.before = moment{HistoryChange: HistoryChange{Leader: t.Leader, Term: t.Term}}
+			h.before = moment{lead: t.Lead()}
 		}
 		h.told(now, t.Status)
 		return
 	}
 	if t.Event == console.EventRoleChanged || t.Event == console.EventLeaderChanged {
-		h.enter(moment{HistoryChange{
-			Leader: t.Leader, LeaderName: t.LeaderName, Term: t.Term, Reason: t.Reason, ReasonText: t.ReasonText,
-		}, now - time.Duration(t.AgeNs)})
+		h.enter(moment{lead: t.Lead(), at: now - time.Duration(t.AgeNs)})
 	}
 }
 
@@ -114,12 +114,9 @@ func (h *history) heard(now time.Duration, t *console.Transition) {
 func (h *history) told(now time.Duration, s *console.Status) {
 	h.advance(now)
 	for _, c := range slices.Backward(s.Changes) {
-		m := moment{HistoryChange{
-			Leader: c.Leader, LeaderName: c.LeaderName, Term: c.Term, Reason: c.Reason, ReasonText: c.ReasonText,
-		}, now - milliseconds(c.AgoMs)}
+		m := moment{lead: c.Lead, at: now - milliseconds(c.AgoMs)}
 		if c.OutageMs != nil {
-			outage := int64(milliseconds(*c.OutageMs))
-			m.OutageNs = &outage
+			m.outage = new(int64(milliseconds(*c.OutageMs)))
 		}
 		h.enter(m)
 	}
@@ -131,7 +128,7 @@ func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(
 // some time apart, and a daemon that was started again finds the same leader again. What happened before this began does
 // not count.
 func (h *history) enter(m moment) {
-	if m.Leader == "" {
+	if m.lead.Leader == "" {
 		return
 	}
 	if m.at < 0 {
@@ -143,19 +140,19 @@ func (h *history) enter(m moment) {
 		i--
 	}
 	for j := max(0, i-1); j < min(len(h.changes), i+1); j++ { // those before and after it
-		if c := &h.changes[j]; c.Leader == m.Leader && c.Term == m.Term {
-			h.outage(c, m.OutageNs)
+		if c := &h.changes[j]; c.is(&m) {
+			h.outage(c, m.outage)
 			return
 		}
 	}
-	if i == 0 && h.before.Leader == m.Leader && h.before.Term == m.Term {
+	if i == 0 && h.before.is(&m) {
 		return
 	}
 	if slot := h.slot(m.at); slot != nil {
 		slot.Changes++
 	}
-	outage := m.OutageNs
-	m.OutageNs = nil
+	outage := m.outage
+	m.outage = nil
 	h.changes = slices.Insert(h.changes, i, m)
 	h.outage(&h.changes[i], outage)
 	if len(h.changes) > maxChanges {
@@ -165,10 +162,10 @@ func (h *history) enter(m moment) {
 
 // outage enters how long nobody led before a change, if that is news.
 func (h *history) outage(c *moment, outage *int64) {
-	if c.OutageNs != nil || outage == nil {
+	if c.outage != nil || outage == nil {
 		return
 	}
-	c.OutageNs = outage
+	c.outage = outage
 	if slot := h.slot(c.at); slot != nil {
 		slot.OutageNs += *outage
 	}
@@ -195,8 +192,7 @@ func (h *history) since(now time.Duration) History {
 	last := &told.Slots[len(told.Slots)-1]
 	last.Leader, last.LeaderName = h.leader, h.name
 	for _, c := range slices.Backward(h.changes) {
-		c.AgoNs = int64(now - c.at)
-		told.Changes = append(told.Changes, c.HistoryChange)
+		told.Changes = append(told.Changes, HistoryChange{int64(now - c.at), c.lead, c.outage})
 	}
 	return told
 }

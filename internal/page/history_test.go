@@ -19,8 +19,13 @@ func leads(id string, term uint32) *console.Transition {
 // tells is a status that tells changes of leader.
 func tells(changes ...console.Change) *console.Status { return &console.Status{Changes: changes} }
 
+// lead is how a board came to lead in a term.
+func lead(id string, term uint32) console.Lead {
+	return console.Lead{Leader: id, LeaderName: "pi" + id, Term: term, Reason: "nobody_answered", ReasonText: "nobody answered for the leader"}
+}
+
 func change(ago time.Duration, id string, term uint32, outage time.Duration) console.Change {
-	c := console.Change{AgoMs: console.Milliseconds(ago), Leader: id, LeaderName: "pi" + id, Term: term, Reason: "nobody_answered", ReasonText: "nobody answered for the leader"}
+	c := console.Change{AgoMs: console.Milliseconds(ago), Lead: lead(id, term)}
 	if outage > 0 {
 		ms := console.Milliseconds(outage)
 		c.OutageMs = &ms
@@ -30,7 +35,7 @@ func change(ago time.Duration, id string, term uint32, outage time.Duration) con
 
 // seen is a change as it is told.
 func seen(ago time.Duration, id string, term uint32, outage time.Duration) HistoryChange {
-	c := HistoryChange{AgoNs: int64(ago), Leader: id, LeaderName: "pi" + id, Term: term, Reason: "nobody_answered", ReasonText: "nobody answered for the leader"}
+	c := HistoryChange{AgoNs: int64(ago), Lead: lead(id, term)}
 	if outage > 0 {
 		ns := int64(outage)
 		c.OutageNs = &ns

@@ -91,7 +91,8 @@ func takeOver(s *console.Status) {
 	second.Role, second.Following, second.HeardMs = "leader", "", new(40.0)
 	s.Boards[2].Role, s.Boards[2].Following = "heir", second.ID
 	s.Changes = append([]console.Change{{
-		AgoMs: 5300, Leader: second.ID, LeaderName: second.Name, Term: s.Term, Reason: "nobody_answered", ReasonText: "nobody answered for the leader", OutageMs: new(104.0),
+		AgoMs: 5300, OutageMs: new(104.0),
+		Lead: console.Lead{Leader: second.ID, LeaderName: second.Name, Term: s.Term, Reason: "nobody_answered", ReasonText: "nobody answered for the leader"},
 	}}, s.Changes...)
 }
 
@@ -118,7 +119,8 @@ func lead(s *console.Status) {
 	s.Boards[1].Following = s.Board.ID
 	s.Boards[2].Role, s.Board.Role = "leader", "leader"
 	s.Changes = append([]console.Change{{
-		AgoMs: 700, Leader: s.Board.ID, LeaderName: s.Board.Name, Term: s.Term, Reason: s.Reason, ReasonText: s.ReasonText, OutageMs: new(108.0),
+		AgoMs: 700, OutageMs: new(108.0),
+		Lead: console.Lead{Leader: s.Board.ID, LeaderName: s.Board.Name, Term: s.Term, Reason: s.Reason, ReasonText: s.ReasonText},
 	}}, s.Changes...)
 }
 

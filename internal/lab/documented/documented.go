@@ -17,6 +17,9 @@ import (
 // Keys returns the names that a type has in JSON.
 func Keys[T any]() (names []string) {
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		if field.Anonymous {
+			continue // its fields are listed themselves
+		}
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names = append(names, cmp.Or(name, "no name: "+field.Name))
 	}

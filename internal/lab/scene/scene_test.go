@@ -47,7 +47,7 @@ func (s *steady) Status(board int) (console.Status, error) {
 	return console.Status{
 		Role: role, LeaderName: "pi2", HeldBy: "10.0.0.2", Holding: board == 2, Board: console.Board{ID: fmt.Sprint("10.0.0.", board), Grade: "passing"},
 		Boards:   []console.Board{{ID: "10.0.0.2", Name: "pi2"}, {ID: "10.0.0.1", Name: "pi1", Grade: "drained"}},
-		Problems: []console.Problem{{Text: "eth0 has no carrier"}}, Changes: []console.Change{{Reason: "no_leader"}},
+		Problems: []console.Problem{{Text: "eth0 has no carrier"}}, Changes: []console.Change{{Lead: console.Lead{Reason: "no_leader"}}},
 	}, nil
 }
 
