@@ -24,42 +24,41 @@ type route struct {
 
 // routes lists what there is. Streams of events end with ctx.
 func (s *Server) routes(ctx context.Context) []route {
+	b := s.backend
+	events := func(w *answer, r *http.Request) error { return s.serveEvents(ctx, w, r) }
 	return []route{
-		{pathStatus, http.MethodGet, s.withoutBody(s.serveShared(s.statuses))},
-		{pathEvents, http.MethodGet, s.withoutBody(func(w *answer, r *http.Request) error { return s.serveEvents(ctx, w, r) })},
-		{pathTrace, http.MethodGet, s.withoutBody(s.serveShared(s.traces))},
-		{pathResign, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.Resign(ctx) })},
-		{pathLeave, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.Leave(ctx) })},
-		{pathDrain, http.MethodPost, s.act(newOf[DrainRequest], func(ctx context.Context, body any) (any, error) { return s.backend.Drain(ctx, *body.(*DrainRequest)) })},
-		{pathUndrain, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.Undrain(ctx) })},
-		{pathPause, http.MethodPost, s.act(newOf[PauseRequest], func(ctx context.Context, body any) (any, error) { return s.backend.Pause(ctx, *body.(*PauseRequest)) })},
-		{pathUnpause, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.Unpause(ctx) })},
-		{pathKeys, http.MethodGet, s.withoutBody(s.serveKeys)},
-		{pathReload, http.MethodPost, s.act(nil, func(ctx context.Context, _ any) (any, error) { return s.backend.ReloadKeys(ctx) })},
+		{pathStatus, http.MethodGet, s.show(s.serveShared(s.statuses))},
+		{pathEvents, http.MethodGet, s.show(events)},
+		{pathTrace, http.MethodGet, s.show(s.serveShared(s.traces))},
+		{pathResign, http.MethodPost, act(s, withoutBody(b.Resign))},
+		{pathLeave, http.MethodPost, act(s, withoutBody(b.Leave))},
+		{pathDrain, http.MethodPost, act(s, b.Drain)},
+		{pathUndrain, http.MethodPost, act(s, withoutBody(b.Undrain))},
+		{pathPause, http.MethodPost, act(s, b.Pause)},
+		{pathUnpause, http.MethodPost, act(s, withoutBody(b.Unpause))},
+		{pathKeys, http.MethodGet, s.show(s.serveKeys)},
+		{pathReload, http.MethodPost, act(s, withoutBody(b.ReloadKeys))},
 		{pathTry, http.MethodPost, s.serveTry},
 	}
 }
-
-// newOf makes the body of a request.
-func newOf[T any]() any { return new(T) }
 
 // handler answers all requests; streams of events end with ctx.
 func (s *Server) handler(ctx context.Context) http.Handler {
 	routes := s.routes(ctx)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		out := &answer{ResponseWriter: w}
-		defer s.recover(out)
 		c := connectionOf(r.Context())
 		c.limiter.asked(c)
+		out := &answer{ResponseWriter: w}
 		if err := s.serveRoute(routes, out, r); err != nil {
 			out.fail(err)
 		}
 	})
 }
 
-// serveRoute finds out what a request wants. There is no http.ServeMux because its
-// refusals are no JSON.
-func (s *Server) serveRoute(routes []route, w *answer, r *http.Request) error {
+// serveRoute finds out what a request wants. There is no http.ServeMux because its refusals are no JSON. A panic of the
+// backend becomes an error: whoever asks how the board is must not be able to bring it down.
+func (s *Server) serveRoute(routes []route, w *answer, r *http.Request) (err error) {
+	defer s.recover(&err)
 	i := slices.IndexFunc(routes, func(known route) bool { return known.path == r.URL.Path })
 	if i < 0 {
 		var there []string
@@ -72,7 +71,8 @@ func (s *Server) serveRoute(routes []route, w *answer, r *http.Request) error {
 			hint:    "there are " + list(there),
 		}
 	}
-	if method := routes[i].method; r.Method != method {
+	method := routes[i].method
+	if r.Method != method {
 		w.Header().Set("Allow", method)
 		return &requestError{
 			code:    http.StatusMethodNotAllowed,
@@ -80,7 +80,7 @@ func (s *Server) serveRoute(routes []route, w *answer, r *http.Request) error {
 			hint:    fmt.Sprintf("use %s %s", method, r.URL.Path),
 		}
 	}
-	if routes[i].method != http.MethodGet {
+	if method != http.MethodGet {
 		if err := s.mayAct(connectionOf(r.Context())); err != nil {
 			return err
 		}
@@ -104,36 +104,58 @@ func (s *Server) mayAct(c *connection) error {
 	return s.authorise(c.caller)
 }
 
-// withoutBody serves a request that has no body, or an empty one.
-func (s *Server) withoutBody(serve func(*answer, *http.Request) error) func(*answer, *http.Request) error {
+// show serves a request that has no body, or an empty one.
+func (s *Server) show(serve func(*answer, *http.Request) error) func(*answer, *http.Request) error {
 	return func(w *answer, r *http.Request) error {
-		if err := decodeBody(w, r, nil, s.limits.body); err != nil {
+		if err := decodeBody(w, r, &struct{}{}, s.limits.body); err != nil {
 			return err
 		}
 		return serve(w, r)
 	}
 }
 
-// decodeBody reads the body of a request, of so many bytes at most, into v. It refuses what nobody looks
-// at: that would be a silent default. No body is as good as {}, and nothing but that is accepted if v is nil.
+// withoutBody is what the backend does for a request that has no body.
+func withoutBody[A any](do func(context.Context) (A, error)) func(context.Context, struct{}) (A, error) {
+	return func(ctx context.Context, _ struct{}) (A, error) { return do(ctx) }
+}
+
+// act decodes the body of a request, has the backend do what it says, and answers with what has happened.
+func act[B, A any](s *Server, do func(context.Context, B) (A, error)) func(*answer, *http.Request) error {
+	return func(w *answer, r *http.Request) error {
+		var asked B
+		if err := decodeBody(w, r, &asked, s.limits.body); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), s.limits.resign)
+		defer cancel()
+		done, err := do(ctx, asked)
+		s.acts.Add(1) // also after a failure: something may have been done
+		if err != nil {
+			return late(err, s.limits.resign)
+		}
+		return w.json(done)
+	}
+}
+
+// decodeBody reads the body of a request into v, which may take so many bytes. It refuses keys that v does not have:
+// to pass over them would be a silent default. No body is as good as {}.
 func decodeBody(w *answer, r *http.Request, v any, most int64) error {
-	hint := "send none, or {}"
-	if v == nil {
-		v = new(struct{})
-	} else {
-		hint = "send " + example(v)
+	example, err := encode(v)
+	if err != nil {
+		return err
+	}
+	refusal := &requestError{code: http.StatusBadRequest, hint: "send " + strings.TrimSpace(string(example))}
+	if refusal.hint == "send {}" {
+		refusal.hint = "send none, or {}"
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return &requestError{
-			code:    http.StatusRequestEntityTooLarge,
-			message: fmt.Sprintf("the request has a body of more than %d bytes", most),
-			hint:    hint,
-		}
-	case err != nil:
-		return &requestError{code: http.StatusBadRequest, message: "the body of the request cannot be read: " + err.Error(), hint: hint}
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		refusal.code, refusal.message = http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has a body of more than %d bytes", most)
+		return refusal
+	}
+	if err != nil {
+		refusal.message = "the body of the request cannot be read: " + err.Error()
+		return refusal
 	}
 	if body = bytes.TrimSpace(body); len(body) == 0 {
 		return nil
@@ -141,22 +163,10 @@ func decodeBody(w *answer, r *http.Request, v any, most int64) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(v); err != nil || body[0] != '{' || decoder.More() {
-		return &requestError{
-			code:    http.StatusBadRequest,
-			message: fmt.Sprintf("the request has a body that means nothing here: %s", excerpt(string(body))),
-			hint:    hint,
-		}
+		refusal.message = "the request has a body that means nothing here: " + excerpt(string(body))
+		return refusal
 	}
 	return nil
-}
-
-// example shows what a body looks like.
-func example(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return "JSON"
-	}
-	return string(text)
 }
 
 // made is an answer that all share who ask at the same time.
@@ -171,7 +181,7 @@ func (s *Server) newCache(ask func(context.Context) (any, *Status, error), fresh
 	return &Cache[*made]{
 		News: s.news, Life: func() context.Context { return s.life }, Limit: limit, Gap: s.limits.gap, Keep: fresh,
 		Ask: func(ctx context.Context) (m *made, err error) {
-			defer s.panics(&err)
+			defer s.recover(&err)
 			value, status, err := ask(ctx)
 			if err != nil {
 				return nil, late(err, limit)
@@ -235,28 +245,6 @@ func (s *Server) serveKeys(w *answer, r *http.Request) error {
 	return w.json(keys)
 }
 
-// act has the backend do something, if the caller may want that. body makes what the body of the
-// request is decoded into, unless it is nil: then there is none.
-func (s *Server) act(body func() any, do func(context.Context, any) (any, error)) func(*answer, *http.Request) error {
-	return func(w *answer, r *http.Request) error {
-		var asked any
-		if body != nil {
-			asked = body()
-		}
-		if err := decodeBody(w, r, asked, s.limits.body); err != nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(r.Context(), s.limits.resign)
-		defer cancel()
-		done, err := do(ctx, asked)
-		s.acts.Add(1) // also after a failure: something may have been done
-		if err != nil {
-			return late(err, s.limits.resign)
-		}
-		return w.json(done)
-	}
-}
-
 // serveTry has the backend try checks.
 func (s *Server) serveTry(w *answer, r *http.Request) error {
 	// A check can be any program, and only root may write those of the configuration. So only root may try them.
@@ -291,25 +279,12 @@ func late(err error, limit time.Duration) error {
 	}
 }
 
-// recover turns a panic of the backend into an answer and a report: whoever asks
-// how the board is must not be able to bring it down.
-func (s *Server) recover(w *answer) {
+// recover reports a panic of the backend, and makes an error of it.
+func (s *Server) recover(err *error) {
 	if cause := recover(); cause != nil {
-		w.fail(s.panicked(cause))
+		s.report(fmt.Errorf("control socket: panic: %v\n%s", cause, debug.Stack()))
+		*err = &requestError{message: "the daemon failed on this request", hint: "journalctl -u topdog has the details; please report them"}
 	}
-}
-
-// panics turns a panic of the backend into an error.
-func (s *Server) panics(err *error) {
-	if cause := recover(); cause != nil {
-		*err = s.panicked(cause)
-	}
-}
-
-// panicked reports a panic, and returns what to answer.
-func (s *Server) panicked(cause any) error {
-	s.report(fmt.Errorf("control socket: panic: %v\n%s", cause, debug.Stack()))
-	return &requestError{message: "the daemon failed on this request", hint: "journalctl -u topdog has the details; please report them"}
 }
 
 // answer writes JSON. It remembers whether the header has gone out, because an error after that can only be appended.
