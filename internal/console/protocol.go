@@ -84,6 +84,9 @@ type BoardKeys struct {
 	AlsoAccepts string `json:"also_accepts"` // "" if it accepts no other
 }
 
+func (h Handover) told() string { return h.Text }
+func (d Done) told() string     { return d.Text }
+
 // failure is the answer to a request that failed.
 type failure struct {
 	Error string `json:"error"`

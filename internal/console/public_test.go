@@ -94,8 +94,7 @@ func TestPublicSocketActsOnNothing(t *testing.T) {
 			continue
 		}
 		acts++
-		var done Done
-		err := public.call(t.Context(), r.method, r.path, nil, &done)
+		_, err := ask[Done](t.Context(), public, r.method, r.path, nil)
 		if want := "this socket only shows; what acts is " + s.path + ": use sudo"; !errors.Is(err, errDenied) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", r.path, err, want)
 		}

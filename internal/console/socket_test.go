@@ -220,7 +220,7 @@ func TestOnlyRootTries(t *testing.T) {
 // TestOtherVersion: a daemon that does not know what it is asked for is of another version.
 func TestOtherVersion(t *testing.T) {
 	s := serving(t, fake{})
-	err := Dial(s.path).call(t.Context(), "POST", "/v1/new", nil, &Done{})
+	_, err := ask[Done](t.Context(), Dial(s.path), "POST", "/v1/new", nil)
 	assert.ErrorIs(t, err, errOtherVersion, "")
 	assert.ErrorContains(t, err, "systemctl restart topdog", "")
 }
