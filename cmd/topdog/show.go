@@ -82,7 +82,7 @@ program when something happens, see topdog hooks and topdog lead.`,
 		Example: "  topdog watch\n  topdog watch --json | jq --unbuffered -r .event",
 		RunE: func(c *cobra.Command, _ []string) error {
 			out, asJSON := c.OutOrStdout(), wantsJSON(c)
-			return untilInterrupted(c, daemonOf(c).Watch(c.Context(), console.WatchOptions{Alive: true}, func(t console.Transition) error {
+			return untilInterrupted(c, daemonOf(c).Watch(c.Context(), console.WatchOptions{}, func(t console.Transition) error {
 				if asJSON {
 					return writeJSON(out, t, "")
 				}

@@ -12,34 +12,19 @@ import (
 
 // WatchOptions say what a stream is for.
 type WatchOptions struct {
-	// ForHooks asks for a place that the daemon reserves for those on whom others depend. Only
-	// root, the daemon's user and the socket's group get one.
+	// ForHooks asks for a stream that the daemon keeps for those on whom others depend. Only root, the daemon's user
+	// and the socket's group get one.
 	ForHooks bool
-	// Alive asks for EventAlive every second, and takes a daemon for dead that sends nothing.
+	// Alive passes on EventAlive, which comes every second.
 	Alive bool
-	// EachAlive has each called with EventAlive too. Set Alive as well.
-	EachAlive bool
 }
 
-// path is what to ask for.
-func (o WatchOptions) path() string {
-	switch {
-	case o.ForHooks && o.Alive:
-		return pathEvents + "?for=hooks&alive"
-	case o.ForHooks:
-		return pathEvents + "?for=hooks"
-	case o.Alive:
-		return pathEvents + "?alive"
-	}
-	return pathEvents
-}
-
-// aliveWithin is how long a daemon may be silent that was asked for signs of life: as long as
-// systemd's watchdog waits, after which there is no daemon any more.
+// aliveWithin is how long a daemon may be silent: as long as systemd's watchdog waits, after which there is no daemon
+// any more.
 const aliveWithin = 5 * time.Second
 
-// Watch calls each with how the board is, and then with every transition, until ctx ends, each
-// fails, or the daemon goes away; it returns why.
+// Watch calls each with how the board is, and then with every transition. It returns why it ended: ctx has ended, each
+// has failed, or the daemon has gone or is silent.
 func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition) error) error {
 	caller := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -47,7 +32,11 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 	silence := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
 	defer silence.Stop()
 
-	response, err := c.do(ctx, http.MethodGet, o.path(), nil)
+	path := pathEvents + "?alive"
+	if o.ForHooks {
+		path = pathEvents + "?for=hooks&alive"
+	}
+	response, err := c.do(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}
@@ -56,19 +45,17 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 	lines.Buffer(nil, maxAnswer)
 	lines.Split(wholeLines)
 	for lines.Scan() {
-		silence.Stop() // what the caller does with it may take its time
+		silence.Stop() // what each does may take its time
 		event, err := c.event(lines.Bytes())
 		if err != nil {
 			return err
 		}
-		if event.Event != EventAlive || o.EachAlive {
+		if event.Event != EventAlive || o.Alive {
 			if err := each(event); err != nil {
 				return err
 			}
 		}
-		if o.Alive {
-			silence.Reset(aliveWithin)
-		}
+		silence.Reset(aliveWithin)
 	}
 	switch err := lines.Err(); {
 	case caller.Err() != nil:
@@ -100,8 +87,8 @@ func (c *Client) event(line []byte) (Transition, error) {
 	return event.Transition, nil
 }
 
-// wholeLines splits like bufio.ScanLines, and leaves out a last line without an end:
-// a daemon that was killed while it wrote has sent no bad answer.
+// wholeLines splits like bufio.ScanLines, but leaves out a last line without an end: a daemon that was killed while it
+// wrote has sent no bad answer.
 func wholeLines(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i], nil
@@ -113,18 +100,17 @@ func wholeLines(data []byte, atEOF bool) (advance int, line []byte, err error) {
 }
 
 const (
-	// A daemon that has gone is back after 200 ms, mostly: systemd starts it again. Later it is
-	// looked for less often, on a board where it was stopped for good.
+	// systemd starts a daemon again that has failed, mostly within 200 ms. A daemon that was stopped for good is looked
+	// for less and less often.
 	retryMin = 50 * time.Millisecond
 	retryMax = time.Second
-	// startWithin is how long a daemon may take to start that was started together with whoever
-	// follows it.
+	// startWithin is how long a daemon may take that starts at the same time as whoever follows it.
 	startWithin = 2 * time.Second
 )
 
-// Follow is Watch without an end: until ctx ends or each fails, which it returns. A daemon that goes
-// away, or does not answer, is EventDaemonGone with the reason in words, and is waited for. When it
-// is back there is another EventSnapshot.
+// Follow is Watch without an end: it returns only when ctx ends or each fails. When the daemon goes away or is silent,
+// each is called with EventDaemonGone, which has the reason in words. When the daemon is back, there is another
+// EventSnapshot.
 func (c *Client) Follow(ctx context.Context, o WatchOptions, each func(Transition) error) error {
 	f := follower{options: o, each: each, since: time.Now(), pause: retryMin}
 	for {
@@ -135,8 +121,8 @@ func (c *Client) Follow(ctx context.Context, o WatchOptions, each func(Transitio
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
-		if f.failed = f.lost(err); f.failed != nil {
-			return f.failed
+		if err := f.lost(err); err != nil {
+			return err
 		}
 		select {
 		case <-time.After(f.pause):
@@ -151,11 +137,11 @@ func (c *Client) Follow(ctx context.Context, o WatchOptions, each func(Transitio
 type follower struct {
 	options WatchOptions
 	each    func(Transition) error
+	failed  error // of each
 	last    Transition
-	since   time.Time     // when it began to look for a daemon that was never there
+	since   time.Time     // when it began to look for the first daemon; zero once there was one
 	pause   time.Duration // before it looks again
-	gone    bool          // that was told
-	failed  error         // of each
+	gone    bool          // that there is no daemon was told
 }
 
 // heard passes on what the daemon says.
@@ -165,10 +151,10 @@ func (f *follower) heard(t Transition) error {
 	return f.failed
 }
 
-// lost tells that there is no daemon. What does not change with it, such as the group, is as it was.
+// lost tells that there is no daemon. What does not change with that, such as the group, stays as it was.
 func (f *follower) lost(err error) error {
 	if f.options.ForHooks && errors.Is(err, errDenied) {
-		f.options.ForHooks = false // any place is better than none
+		f.options.ForHooks = false // any stream is better than none
 		return nil
 	}
 	if f.gone || !f.since.IsZero() && time.Since(f.since) < startWithin {
@@ -182,38 +168,29 @@ func (f *follower) lost(err error) error {
 	return f.each(t)
 }
 
-const (
-	// statusEvery is how often WatchStatus calls though nothing happens: ages grow.
-	statusEvery = time.Second
-	// statusGap is the least time between two calls. A hundred a second are plenty for people.
-	statusGap = 10 * time.Millisecond
-)
+// statusGap is the least time between two calls of WatchStatus. A hundred a second are plenty for people.
+const statusGap = 10 * time.Millisecond
 
-// WatchStatus calls each with a status at once, when something has happened, and every second,
-// until ctx ends, each fails, or the daemon goes away; it returns why. What happens in quick
-// succession is one call.
+// WatchStatus calls each with a status at once, when something has happened, and every second, since ages grow. It
+// returns why it ended, as Watch does. What happens in quick succession is one call.
 func (c *Client) WatchStatus(ctx context.Context, each func(Status) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	happened := make(chan struct{}, 1)
-	ended := make(chan error, 1)
+	happened, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
-		ended <- c.Watch(ctx, WatchOptions{}, func(Transition) error {
+		ended <- c.Watch(ctx, WatchOptions{Alive: true}, func(Transition) error {
 			select {
 			case happened <- struct{}{}:
-			default: // it is known that something has
+			default: // the next call tells it too
 			}
 			return nil
 		})
 	}()
-	tick := time.NewTicker(statusEvery)
-	defer tick.Stop()
 	for {
 		select {
 		case err := <-ended:
 			return err
 		case <-happened:
-		case <-tick.C:
 		}
 		status, err := c.Status(ctx)
 		if err != nil {

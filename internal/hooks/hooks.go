@@ -39,7 +39,7 @@ func Run(ctx context.Context, c *console.Client, o Options) error {
 		// for the hooks is on its way.
 		time.AfterFunc(lastWords, stopFollowing)
 	}()
-	err := follow(following, c, console.WatchOptions{ForHooks: true, Alive: true}, r.Log, r.states.put)
+	err := follow(following, c, console.WatchOptions{ForHooks: true}, r.Log, r.states.put)
 	stopFollowing()
 	<-ended
 	if ctx.Err() != nil {

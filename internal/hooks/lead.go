@@ -36,7 +36,7 @@ func Lead(ctx context.Context, c *console.Client, o LeadOptions) (status int, er
 	defer stopFollowing()
 	leads := make(chan bool)
 	go func() {
-		_ = follow(following, c, console.WatchOptions{Alive: true}, o.Log, func(s state) {
+		_ = follow(following, c, console.WatchOptions{}, o.Log, func(s state) {
 			select {
 			case leads <- s.word == master:
 			case <-following.Done():

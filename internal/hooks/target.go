@@ -35,7 +35,7 @@ func Target(ctx context.Context, c *console.Client, o TargetOptions) error {
 		t.run(following)
 		close(ended)
 	}()
-	err := follow(following, c, console.WatchOptions{ForHooks: true, Alive: true}, t.Log, t.states.put)
+	err := follow(following, c, console.WatchOptions{ForHooks: true}, t.Log, t.states.put)
 	stopFollowing()
 	<-ended
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), systemctlWithin)

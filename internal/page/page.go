@@ -47,7 +47,7 @@ func Run(ctx context.Context, client *console.Client, o Options) error {
 	defer cancel()
 	following.Go(func() { p.lookBack(ctx) })
 	following.Go(func() {
-		_ = client.Follow(ctx, console.WatchOptions{Alive: true, EachAlive: true}, p.heard) // it ends with ctx
+		_ = client.Follow(ctx, console.WatchOptions{Alive: true}, p.heard) // it ends with ctx
 	})
 	return p.listen(ctx)
 }
