@@ -276,26 +276,24 @@ const metricsType = "text/plain; version=0.0.4; charset=utf-8"
 // exposition writes metrics as Prometheus reads them, in its text format 0.0.4.
 type exposition struct {
 	text []byte
-	metric
+	last *metric
 }
 
-// add adds a series, with a value for each label of its metric. All series of a metric must be
-// added one after the other.
-func (e *exposition) add(name string, value float64, labels ...string) {
-	if e.name != name {
-		e.begin(name)
+// add adds a series, with a value for each label of its metric. All series of a metric must be added one after the
+// other.
+func (e *exposition) add(m *metric, value float64, labels ...string) {
+	if e.last != m {
+		e.last = m
+		e.text = append(e.text, "# HELP "+m.name+" "+helpEscapes.Replace(m.help)+"\n# TYPE "+m.name+" "+m.kind+"\n"...)
 	}
-	e.text = append(e.text, name...)
+	e.text = append(e.text, m.name...)
 	separator := byte('{')
-	for i, label := range e.labels {
+	for i, label := range m.labels {
 		e.text = append(e.text, separator)
-		e.text = append(e.text, label...)
-		e.text = append(e.text, `="`...)
-		e.text = append(e.text, labelEscapes.Replace(printable(labels[i]))...)
-		e.text = append(e.text, '"')
+		e.text = append(e.text, label+`="`+labelEscapes.Replace(printable(labels[i]))+`"`...)
 		separator = ','
 	}
-	if len(e.labels) > 0 {
+	if len(m.labels) > 0 {
 		e.text = append(e.text, '}')
 	}
 	e.text = append(e.text, ' ')
@@ -303,42 +301,36 @@ func (e *exposition) add(name string, value float64, labels ...string) {
 	e.text = append(e.text, '\n')
 }
 
-// begin writes what stands above the series of a metric.
-func (e *exposition) begin(name string) {
-	e.metric = metrics[slices.IndexFunc(metrics, func(m metric) bool { return m.name == name })]
-	e.text = append(e.text, "# HELP "+name+" "+helpEscapes.Replace(e.help)+"\n# TYPE "+name+" "+string(e.kind)+"\n"...)
-}
-
 // one adds a series that is 1 or 0.
-func (e *exposition) one(name string, is bool, labels ...string) {
+func (e *exposition) one(m *metric, is bool, labels ...string) {
 	value := 0.0
 	if is {
 		value = 1
 	}
-	e.add(name, value, labels...)
+	e.add(m, value, labels...)
 }
 
 // oneOf adds a series for each value that the last label can have: 1 for the one that it has, and
 // 0 for the others. A value that is not among them has a series too: the daemon may be newer.
-func (e *exposition) oneOf(name, value string, all []string, labels ...string) {
+func (e *exposition) oneOf(m *metric, value string, all []string, labels ...string) {
 	if value != "" && !slices.Contains(all, value) {
 		all = append(slices.Clone(all), value)
 	}
 	for _, v := range all {
-		e.one(name, v == value, append(slices.Clone(labels), v)...)
+		e.one(m, v == value, append(slices.Clone(labels), v)...)
 	}
 }
 
 // counts adds a series for each value that the label can have, and for those that are counted all
 // the same. Those that are 0 are there as well, or Prometheus would not see the first event of a kind.
-func (e *exposition) counts(name string, counted map[string]uint64, all []string) {
+func (e *exposition) counts(m *metric, counted map[string]uint64, all []string) {
 	for value := range counted {
 		if !slices.Contains(all, value) {
 			all = append(slices.Clone(all), value)
 		}
 	}
 	for _, value := range slices.Sorted(slices.Values(all)) {
-		e.add(name, float64(counted[value]), value)
+		e.add(m, float64(counted[value]), value)
 	}
 }
 
