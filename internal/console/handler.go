@@ -169,13 +169,13 @@ func decodeBody(w *answer, r *http.Request, v any, most int64) error {
 	return nil
 }
 
-// made is an answer that all share who ask at the same time.
+// made is an answer that is shared by all clients who ask at the same time.
 type made struct {
 	text   []byte
-	status *Status // nil in a trace
+	status *Status // nil if it is a trace
 }
 
-// newCache returns a cache of an answer that may be so old.
+// newCache returns a cache of an answer that may be as old as fresh.
 func (s *Server) newCache(ask func(context.Context) (any, *Status, error), fresh time.Duration) *Cache[*made] {
 	limit := s.limits.status
 	return &Cache[*made]{
@@ -192,8 +192,8 @@ func (s *Server) newCache(ask func(context.Context) (any, *Status, error), fresh
 	}
 }
 
-// shared returns what a cache has, if that was asked for after this call or if nothing has happened since. A leader
-// extends its lease all the time, so an answer with a lease that is over by now would be wrong.
+// shared returns an answer that was asked for after this call, or one that is fresh and still true: nothing has happened
+// since. A leader extends its lease all the time, so an answer with a lease that is over by now is not true any more.
 func (s *Server) shared(ctx context.Context, c *Cache[*made]) (*made, error) {
 	arrived := boottime.Now()
 	return c.Get(ctx, func(a *Answer[*made]) bool {
@@ -205,7 +205,7 @@ func (s *Server) shared(ctx context.Context, c *Cache[*made]) (*made, error) {
 	})
 }
 
-// leaseOver reports whether the answer tells of a lease that has ended within some time.
+// leaseOver reports whether the answer tells of a lease that ends within some time.
 func (m *made) leaseOver(within time.Duration) bool {
 	return m.status != nil && m.status.LeaseEndsInNs != 0 && within >= time.Duration(m.status.LeaseEndsInNs)
 }
@@ -221,7 +221,7 @@ func (s *Server) serveShared(c *Cache[*made]) func(*answer, *http.Request) error
 	}
 }
 
-// askStatus asks the backend how it is.
+// askStatus asks the backend for its status, which is also the text.
 func (s *Server) askStatus(ctx context.Context) (any, *Status, error) {
 	status, err := s.backend.Status(ctx)
 	status.fill()
@@ -245,7 +245,7 @@ func (s *Server) serveKeys(w *answer, r *http.Request) error {
 	return w.json(keys)
 }
 
-// serveTry has the backend try checks.
+// serveTry has the backend try the checks of a configuration.
 func (s *Server) serveTry(w *answer, r *http.Request) error {
 	// A check can be any program, and only root may write those of the configuration. So only root may try them.
 	if connectionOf(r.Context()).caller.uid != 0 {
@@ -255,7 +255,7 @@ func (s *Server) serveTry(w *answer, r *http.Request) error {
 	if err := decodeBody(w, r, &asked, s.limits.file); err != nil {
 		return err
 	}
-	// The checks may use their timeouts. Whoever does not want to wait for them hangs up, which ends them.
+	// The checks may use their timeouts. A client that does not want to wait for them hangs up, which ends them.
 	limits := http.NewResponseController(w)
 	_ = limits.SetWriteDeadline(time.Time{})
 	tried, err := s.backend.Try(r.Context(), asked)
@@ -266,7 +266,7 @@ func (s *Server) serveTry(w *answer, r *http.Request) error {
 	return w.json(tried)
 }
 
-// late puts into words that the backend did not answer in time.
+// late returns err, or puts into words that the backend did not answer in time.
 func late(err error, limit time.Duration) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -315,8 +315,8 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.ResponseWriter.Write(p)
 }
 
-// json writes v as one line. It fails before anything is written, if v has no JSON. That the client has gone is no
-// failure.
+// json writes v as one line. If v has no JSON, it fails before it has written anything. It is no failure if the client
+// has gone.
 func (a *answer) json(v any) error {
 	line, err := encode(v)
 	if err == nil {
@@ -325,7 +325,7 @@ func (a *answer) json(v any) error {
 	return err
 }
 
-// encode writes v as one line of JSON. It fails if v has none (NaN has none).
+// encode returns v as one line of JSON. It fails if v has none, as NaN.
 func encode(v any) ([]byte, error) {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
@@ -351,7 +351,7 @@ func (a *answer) fail(err error) {
 	_ = a.json(told) // two strings always have JSON
 }
 
-// excerpt makes text of a caller fit to be repeated to it.
+// excerpt makes a text of the client fit to be repeated in an answer.
 func excerpt(text string) string {
 	const most = 60
 	text = clean(text)

@@ -2,8 +2,8 @@ package console
 
 import "errors"
 
-// The paths. The number grows when something changes that old clients would
-// misunderstand; new fields do not count.
+// The paths. Their number grows when something changes that old clients would misunderstand. New keys are no such
+// change.
 const (
 	pathStatus  = "/v1/status"
 	pathEvents  = "/v1/events"
@@ -28,16 +28,16 @@ type Handover struct {
 
 // DrainRequest is the body of POST /v1/drain.
 type DrainRequest struct {
-	ForNs int64 `json:"for_ns"` // for so long while the board is awake, and not beyond its next boot; 0: until somebody ends it
-	Force bool  `json:"force"`  // also if no other board passes
+	ForNs int64 `json:"for_ns"` // how long while the board is awake, and not beyond its next boot; 0: until somebody ends it
+	Force bool  `json:"force"`  // even if no other board passes
 }
 
 // PauseRequest is the body of POST /v1/pause.
 type PauseRequest struct {
-	ForNs int64 `json:"for_ns"` // for so long
+	ForNs int64 `json:"for_ns"` // how long
 }
 
-// Done is the answer to a request after which there is nothing to tell but that it was done.
+// Done is the answer to the other requests that act.
 type Done struct {
 	Text string `json:"text"` // "moves are paused for 1h0m0s: only pi2 (192.168.1.12) may lead"
 }
@@ -51,25 +51,25 @@ type TryRequest struct {
 	Config string `json:"config"` // what that file says
 }
 
-// Tried is what the checks of a TryRequest have come to, in their order.
+// Tried has the results of the checks of a TryRequest, in their order.
 type Tried struct {
 	Checks []TriedCheck `json:"checks"`
 }
 
-// TriedCheck is what one of them has come to.
+// TriedCheck is the result of one check.
 type TriedCheck struct {
 	NameText string `json:"name_text"` // what it looks at
 	Passing  bool   `json:"passing"`
 	Text     string `json:"text"` // why it fails; "" if it passes
 }
 
-// Keys is what GET /v1/keys returns: which keys this board and the others accept. A key is named by
-// its fingerprint, which tells nothing about it.
+// Keys is what GET /v1/keys returns: which keys this board and the others accept. A key is named by its fingerprint, which
+// does not give it away.
 type Keys struct {
 	SignsWith   string `json:"signs_with"`   // what this board sends; "" if the group has no key
 	AlsoAccepts string `json:"also_accepts"` // of other boards; "" if that is all
-	RunningNs   int64  `json:"running_ns"`   // since the daemon started: whom it has heard before it does not know
-	// Boards are the others that this board has heard within a day, the one that was heard last first.
+	RunningNs   int64  `json:"running_ns"`   // since the daemon started; it does not know whom it heard before
+	// Boards are the others that this board has heard within a day, the last one heard first.
 	Boards []BoardKeys `json:"boards"`
 }
 
@@ -97,7 +97,7 @@ type failure struct {
 var ErrNotRunning = errors.New("the daemon does not run")
 
 var (
-	// errDenied means that this user may not do this.
+	// errDenied means that the user may not do this.
 	errDenied = errors.New("permission denied")
 	// errOtherVersion means that the daemon does not know what its client asks for.
 	errOtherVersion = errors.New("the daemon is of another version than this program")
@@ -105,21 +105,21 @@ var (
 	errInUse = errors.New("another daemon serves the socket")
 )
 
-// requestError is an error together with what to do about it. The server answers
-// a request with one; the client makes the same one of that answer.
+// requestError is an error together with what to do about it. The server answers a request with one, and the client makes
+// the same one from that answer.
 type requestError struct {
 	code    int    // the HTTP status, 400 to 599; 0 means 500
 	message string // what is wrong
 	hint    string // what to do about it; "" if the message says it
-	err     error  // the kind or the cause; it does not travel
+	err     error  // the kind or the cause; it is not in the answer
 }
 
-// Refuse makes an error of a [Backend] that is answered with that HTTP status, 400 to 599.
+// Refuse returns an error for a [Backend] to return. It is answered with that HTTP status, 400 to 599.
 func Refuse(code int, message, hint string) error {
 	return &requestError{code: code, message: message, hint: hint}
 }
 
-// Explain returns what is wrong and what to do about it, of an error of a [Client]. The hint may be "".
+// Explain returns what an error of a [Client] says is wrong, and what to do about it. The hint may be "".
 func Explain(err error) (message, hint string) {
 	if e, ok := errors.AsType[*requestError](err); ok {
 		return e.message, e.hint

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Backend is the daemon behind the socket. Its methods are called by several
-// goroutines at once and return soon after their context ends.
+// Backend is the daemon behind the sockets. Several goroutines call its methods at once. They return soon after their
+// context ends.
 type Backend interface {
 	// Status returns what the daemon knows now.
 	Status(ctx context.Context) (Status, error)
@@ -29,16 +29,16 @@ type Backend interface {
 	Leave(ctx context.Context) (Handover, error)
 	// Drain has this board leave the lead to others from now on, and returns when another board has it.
 	Drain(ctx context.Context, asked DrainRequest) (Handover, error)
-	// Undrain ends that.
+	// Undrain ends a drain.
 	Undrain(ctx context.Context) (Done, error)
-	// Pause has the address stay where it is, on all boards. Unpause ends that.
+	// Pause keeps the address where it is, on all boards. Unpause ends a pause.
 	Pause(ctx context.Context, asked PauseRequest) (Done, error)
 	Unpause(ctx context.Context) (Done, error)
 	// Keys returns which keys this board and the others accept.
 	Keys(ctx context.Context) (Keys, error)
 	// ReloadKeys has the daemon read the key file again.
 	ReloadKeys(ctx context.Context) (Done, error)
-	// Try runs the checks of a configuration once, as those of the daemon are run.
+	// Try runs the checks of a configuration once, as the daemon runs its own.
 	Try(ctx context.Context, asked TryRequest) (Tried, error)
 }
 
@@ -142,7 +142,7 @@ func newServer(path string, backend Backend, l limits) *Server {
 	return s
 }
 
-// news grows with all that makes an answer out of date before its time.
+// news grows with everything that makes an answer out of date before its time.
 func (s *Server) news() uint64 { return s.transitions.Newest() + s.acts.Load() }
 
 func (s *Server) report(err error) {
@@ -151,22 +151,19 @@ func (s *Server) report(err error) {
 	}
 }
 
-// Run makes the sockets and serves them until ctx ends, which is no error. They
-// are gone when it returns, and so is every goroutine. Run fails when a
-// socket cannot be made, for example because another daemon has it.
+// Run makes the sockets and serves them until ctx ends, which is no error. When it returns, they are gone, and so is
+// every goroutine. It fails if a socket cannot be made, for example because another daemon has it.
 func (s *Server) Run(ctx context.Context) error {
 	sockets, err := s.listen()
 	if err != nil {
 		return err
 	}
-	// Requests outlive ctx for a moment: the answer "handed over" should arrive
-	// even though the daemon stops.
+	// Requests outlive ctx for a moment: the answer "handed over" should arrive although the daemon stops.
 	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
 	s.life = requests
 
-	// net/http waits for no connection that it was told to Close.
-	var connections sync.WaitGroup
+	var connections sync.WaitGroup // net/http does not wait for those that it closes
 	srv := s.httpServer(ctx, requests, &connections)
 	ended := make(chan error, 2*len(sockets))
 	var serving sync.WaitGroup
@@ -183,14 +180,14 @@ func (s *Server) Run(ctx context.Context) error {
 		failed = fmt.Errorf("control socket %s: %w", s.path, failed)
 	}
 
-	// The names go first, so that the next client sees at once that nobody is here.
+	// The names go first, so that the next client learns at once that no daemon runs.
 	var removed error
 	for _, l := range sockets {
 		removed = errors.Join(removed, l.socket.remove())
 	}
 	linger, cancel := context.WithTimeout(requests, s.limits.linger)
 	defer cancel()
-	_ = srv.Shutdown(linger) // late requests are no failure, they are ended next
+	_ = srv.Shutdown(linger) // late requests are no failure: they are ended next
 	abort()
 	_ = srv.Close()
 	serving.Wait()
@@ -218,8 +215,8 @@ func (s *Server) listen() (both []*listener, err error) {
 	return []*listener{newListener(control, s.control, false, s.identify), newListener(public, s.public, true, s.identify)}, nil
 }
 
-// httpServer returns the server with its limits. Streams of events end with the
-// first context, requests with the second.
+// httpServer returns the HTTP server with its limits. Streams of events end with the first context, requests with the
+// second.
 func (s *Server) httpServer(ctx, requests context.Context, connections *sync.WaitGroup) *http.Server {
 	srv := &http.Server{
 		Handler:           s.handler(ctx),
@@ -240,9 +237,9 @@ func (s *Server) httpServer(ctx, requests context.Context, connections *sync.Wai
 			}
 		},
 		ErrorLog:                     log.New(reporter{s}, "", 0),
-		DisableGeneralOptionsHandler: true, // which would answer "OPTIONS *" without JSON
+		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" without JSON
 	}
-	srv.SetKeepAlivesEnabled(false) // one connection is one request: see limiter
+	srv.SetKeepAlivesEnabled(false) // every connection carries one request: see limiter
 	return srv
 }
 
@@ -251,7 +248,7 @@ type connectionKey struct{}
 // connectionOf returns the connection of a request, given its context.
 func connectionOf(ctx context.Context) *connection { return ctx.Value(connectionKey{}).(*connection) }
 
-// reporter passes on what net/http would log.
+// reporter reports what net/http would log.
 type reporter struct{ s *Server }
 
 func (r reporter) Write(p []byte) (int, error) {
