@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Transition is one step in the life of a board, and how the board is after it. GET /v1/events
-// is a stream of them, one JSON object per line.
+// Transition is an event in the life of a board, and how the board is after it. GET /v1/events is a stream of transitions,
+// a line of JSON for each.
 type Transition struct {
 	Number uint64 `json:"number"` // one more with each; the first of a daemon is 1
 	Event  Event  `json:"event"`
-	AgeNs  int64  `json:"age_ns"` // since it happened, when this was sent
-	Missed uint64 `json:"missed"` // so many before it were not sent, because the reader was too slow
+	AgeNs  int64  `json:"age_ns"` // from the event until this was sent
+	Missed uint64 `json:"missed"` // how many before it were not sent, because the reader was too slow
 
 	Role       string   `json:"role"`        // of this board: one of the Role constants
 	Reason     string   `json:"reason"`      // why it has that role, or why the leader changed: an identifier of election.Reason
@@ -29,14 +29,14 @@ type Transition struct {
 	Priority   int      `json:"priority"` // of this board; 0 while it does not stand for the lead
 	Grade      string   `json:"grade"`    // how fit it is to lead, as Board.Grade
 
-	// Status is all that is known, in the first line of a stream and in no other.
+	// Status is everything that is known. Only the first line of a stream has it.
 	Status *Status `json:"status,omitempty"`
 }
 
 // Event says what has happened.
 type Event string
 
-// The events. EventDaemonGone is not in the stream: who follows one finds that out by its end.
+// The events. EventDaemonGone is not in a stream: [Client.Follow] concludes it from the end of one.
 const (
 	EventSnapshot        Event = "snapshot"         // nothing: this is how the board was when the stream began
 	EventRoleChanged     Event = "role_changed"     // this board has another role
@@ -49,7 +49,7 @@ const (
 	EventDaemonGone      Event = "daemon_gone"      // there is no daemon any more, or it does not answer
 )
 
-// GradeFailing is what Transition.Grade is while the checks of a board fail, or have not passed yet.
+// GradeFailing is the grade of a board whose checks fail, or have not passed yet.
 const GradeFailing = "failing"
 
 // Lead returns who leads after the transition, and why.
@@ -66,7 +66,7 @@ func (s *Status) Leads() bool {
 	return t.Leads()
 }
 
-// Snapshot is the first line of a stream that begins with this status.
+// Snapshot returns the first line of a stream that begins with this status.
 func (s *Status) Snapshot() Transition {
 	t := Transition{
 		Number: s.Transition, Event: EventSnapshot, Role: s.Role, Reason: s.Reason, ReasonText: s.ReasonText,
@@ -80,7 +80,7 @@ func (s *Status) Snapshot() Transition {
 	return t
 }
 
-// Text returns a transition as one line for people.
+// Text returns the transition as one line for people.
 func (t *Transition) Text() string {
 	text := fmt.Sprintf("%4d  %-16s  %s", t.Number, t.Event, t.text())
 	if t.Missed > 0 {

@@ -7,19 +7,21 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
 	"topdog/internal/boottime"
 )
 
-// Transitions are the last ones that were published. Each reader of a stream takes them from
-// here at its own pace, so that a slow one costs neither memory nor the publisher's time.
+// Transitions keep the last ones that were published. Each reader of a stream takes them from here at its own pace, so
+// that a slow reader costs neither memory nor the publisher's time.
 type Transitions struct {
+	most int // are kept
+
 	mu     sync.Mutex
-	began  uint64      // the number before that of the first
 	number uint64      // of the newest
-	kept   []published // the newest ones: number n is at (n-1) modulo the capacity
+	kept   []published // the newest last
 	more   chan struct{}
 }
 
@@ -29,9 +31,9 @@ type published struct {
 	at boottime.Instant
 }
 
-// NewTransitions keeps so many. The first one gets the number that follows after.
-func NewTransitions(kept int, after uint64) *Transitions {
-	return &Transitions{kept: make([]published, kept), began: after, number: after, more: make(chan struct{})}
+// NewTransitions keeps at most so many. The first one gets the number that comes after the given one.
+func NewTransitions(most int, after uint64) *Transitions {
+	return &Transitions{most: most, number: after, more: make(chan struct{})}
 }
 
 // Add gives a transition its number, and wakes whoever waits for one.
@@ -40,39 +42,37 @@ func (p *Transitions) Add(t Transition) {
 	defer p.mu.Unlock()
 	p.number++
 	t.Number = p.number
-	p.kept[p.index(t.Number)] = published{t, boottime.Now().Add(-time.Duration(t.AgeNs))}
+	if len(p.kept) == p.most {
+		p.kept = slices.Delete(p.kept, 0, 1)
+	}
+	p.kept = append(p.kept, published{t, boottime.Now().Add(-time.Duration(t.AgeNs))})
 	close(p.more)
 	p.more = make(chan struct{})
 }
 
-// index is where the transition of a number is.
-func (p *Transitions) index(number uint64) int { return int((number - 1) % uint64(len(p.kept))) }
-
-// Newest is the number of the newest; 0 if there has been none.
+// Newest returns the number of the newest transition; 0 if there has been none.
 func (p *Transitions) Newest() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.number
 }
 
-// after returns all that came after a number, and a channel that is closed when there is more. If
-// they are not all here any more, it is the newest alone, which says how many are missing.
+// after returns all that came after a number, and a channel that is closed when there is more. If they are not all kept
+// any more, it returns only the newest, which tells how many are missing.
 func (p *Transitions) after(number uint64) (news []Transition, more <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if number >= p.number {
 		return nil, p.more
 	}
-	pending := p.number - number
-	first, missed := number+1, uint64(0)
-	if pending > min(uint64(len(p.kept)), p.number-p.began) {
-		first, missed = p.number, pending-1
+	pending, missed := p.number-number, uint64(0)
+	if pending > uint64(len(p.kept)) {
+		pending, missed = 1, pending-1
 	}
 	now := boottime.Now()
-	for n := first; n <= p.number; n++ {
-		entry := p.kept[p.index(n)]
-		entry.AgeNs, entry.Missed = int64(now.Sub(entry.at)), missed
-		news = append(news, entry.Transition)
+	for _, t := range p.kept[len(p.kept)-int(pending):] {
+		t.AgeNs, t.Missed = int64(now.Sub(t.at)), missed
+		news = append(news, t.Transition)
 	}
 	return news, p.more
 }
@@ -174,16 +174,16 @@ func (s *Stream) write(values ...any) error {
 	return nil
 }
 
-// Publish adds a transition to the streams of events, with the next number. It never blocks.
+// Publish adds a transition to all streams, with the next number. It never blocks.
 func (s *Server) Publish(t Transition) { s.transitions.Add(t) }
 
-// Published is the number of the transition that was published last, which a [Status] has to tell.
+// Published returns the number of the last transition. A [Status] has to tell it.
 func (s *Server) Published() uint64 { return s.transitions.Newest() }
 
-// wanted is what a client wants who asks for events.
+// wanted is what a client has asked for with /v1/events.
 type wanted struct {
 	forHooks bool // it is one of the streams that are kept for hooks
-	alive    bool // it is told every second that the daemon's loop turns
+	alive    bool // with a sign of life every second
 }
 
 // wantedBy reads the query of a request.
