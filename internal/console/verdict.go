@@ -3,17 +3,18 @@ package console
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// verdict is the answer to the question that `topdog status` is asked: who has the address?
+// verdict is the answer to the question of `topdog status`: who has the address?
 type verdict int
 
 const (
 	held      verdict = iota // a live board has it
 	unguarded                // a live board has it, and no other could take over
-	suspected                // a board has it whose heartbeat is late; it is being asked
-	silent                   // a board had it that counts as dead
+	suspected                // a board has it whose heartbeat is late, so it is being asked
+	silent                   // a board had it that counts as dead now
 	contested                // several live boards say that they lead
 	nobody                   // nobody has it
 	unknown                  // this board cannot know
@@ -33,13 +34,9 @@ func (s *Status) verdict() verdict {
 		return unknown // the voters that it misses may have a leader
 	case s.HeldBy == "", s.HeldBy == s.Board.ID && (!s.Holding || s.MajorityUnheard):
 		return nobody
-	case s.HeldBy == s.Board.ID && s.alone():
-		return unguarded
-	case s.HeldBy == s.Board.ID:
-		return held
-	case holder == nil || !holder.live():
+	case s.HeldBy != s.Board.ID && (holder == nil || !holder.live()):
 		return silent
-	case s.Role == RoleCandidate:
+	case s.HeldBy != s.Board.ID && s.Role == RoleCandidate:
 		return suspected
 	case s.alone():
 		return unguarded
@@ -48,16 +45,15 @@ func (s *Status) verdict() verdict {
 	}
 }
 
-// Held reports whether a live leader that this board knows of holds the
-// addresses. A leader whose heartbeat is late is alive until the questions about
-// it have gone unanswered; a watcher that asks at that moment should not be alarmed.
+// Held reports whether a live leader that this board knows of holds the addresses. A leader whose heartbeat is late counts as
+// alive until it has not answered: nobody should be alarmed who asks at that moment.
 func (s *Status) Held() bool {
 	v := s.verdict()
 	return v == held || v == suspected || v == unguarded
 }
 
-// CountSpares counts the boards that could take over from the leader now: live ones that are fit to lead and may. With voters, the
-// majority of these must be left without the leader.
+// CountSpares counts the boards that could take over from the leader now: those that are alive, fit to lead, and allowed to.
+// If there are voters, a majority of them must be left without the leader.
 func (s *Status) CountSpares() (n int) {
 	for i := range s.Boards {
 		b := &s.Boards[i]
@@ -72,7 +68,7 @@ func (s *Status) CountSpares() (n int) {
 	return n
 }
 
-// tooFewVoters reports whether no majority of the voters would be left without the leader.
+// tooFewVoters reports whether the voters without the leader would be no majority.
 func (s *Status) tooFewVoters() bool {
 	left := 0
 	for _, v := range s.Voters {
@@ -83,10 +79,10 @@ func (s *Status) tooFewVoters() bool {
 	return len(s.Voters) > 0 && left < len(s.Voters)/2+1
 }
 
-// alone reports whether no board could take over from the leader. A daemon of an older version does not tell.
+// alone reports whether no board could take over from the leader, as far as the daemon tells: an older version does not.
 func (s *Status) alone() bool { return s.Spares != nil && *s.Spares == 0 }
 
-// NoSpare says that no board could take over from the leader, and why; "" if one could, or nobody leads.
+// NoSpare says that no board could take over from the leader, and why. It is "" if one could, or if nobody leads.
 func (s *Status) NoSpare() string {
 	if s.Leader == "" || !s.alone() || s.Role != RoleLeader && s.Role != RoleFollower {
 		return ""
@@ -119,10 +115,10 @@ func (s *Status) NoSpare() string {
 	return fmt.Sprintf("no fit board could take over from %s: %s", s.holderName(s.Leader), why)
 }
 
-// maxOthers bounds a text. The boards are listed below it.
+// maxOthers is how many boards NoSpare names. The table of the status lists all of them.
 const maxOthers = 5
 
-// leaders are the live boards that say that they lead.
+// leaders returns the live boards that say that they lead.
 func (s *Status) leaders() []*Board {
 	var found []*Board
 	for i := range s.Boards {
@@ -133,9 +129,8 @@ func (s *Status) leaders() []*Board {
 	return found
 }
 
-// leads reports whether a live board says that it leads. What one said before the
-// present leader took over is history, not a rival's claim: a leader that is
-// replaced has said of itself that it leads, in the last that was heard of it.
+// leads reports whether a live board says that it leads. What it said before the present leader took over does not count:
+// the last message of a leader that was replaced says that it leads.
 func (s *Status) leads(b *Board) bool {
 	outdated := b.ID != s.Leader && b.HeardMs != nil && s.LeaderSinceMs != nil && *b.HeardMs >= *s.LeaderSinceMs
 	return b.Role == RoleLeader && b.live() && !outdated
@@ -149,10 +144,8 @@ func (s *Status) board(id string) *Board {
 	if id == s.Board.ID {
 		return &s.Board
 	}
-	for i := range s.Boards {
-		if s.Boards[i].ID == id {
-			return &s.Boards[i]
-		}
+	if i := slices.IndexFunc(s.Boards, func(b Board) bool { return b.ID == id }); i >= 0 {
+		return &s.Boards[i]
 	}
 	return nil
 }
@@ -160,14 +153,14 @@ func (s *Status) board(id string) *Board {
 // The exit statuses of `topdog status`. 2 is for a mistake in the command line.
 const (
 	exitHeld       = 0 // a live leader that this board knows of holds the address
-	exitUnguarded  = 5 // one holds it, and no board could take over
-	exitNotHeld    = 1 // the daemon runs, and nobody holds it, or it cannot be told who does
+	exitUnguarded  = 5 // a live leader holds it, and no board could take over
+	exitNotHeld    = 1 // the daemon runs, but nobody holds it, or this board cannot tell who does
 	exitNotRunning = 3 // no daemon runs here
 	exitNoAnswer   = 4 // a daemon may run, but gave no usable answer: permission, time, garbage
 )
 
-// ExitStatus is what `topdog status` ends with, given what [Client.Status] returned.
-// Problems do not count: a board without a light would never have the exit status 0.
+// ExitStatus returns the exit status of `topdog status`, given what [Client.Status] has returned. Problems do not count: the
+// status of a board without a light would never be 0.
 func ExitStatus(s Status, err error) int {
 	switch {
 	case errors.Is(err, ErrNotRunning):
