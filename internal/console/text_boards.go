@@ -273,7 +273,7 @@ func (s *Status) addresses() (what, is, was string) {
 		return "the address", "is", "was"
 	case n == 1:
 		return bare[0], "is", "was"
-	case n <= 3:
+	case n <= maxAddresses:
 		return list(bare), "are", "were"
 	default:
 		return fmt.Sprintf("%s and %d more", bare[0], n-1), "are", "were"

@@ -191,6 +191,37 @@ func (p *page) line(s style, text string) {
 	p.text.WriteByte('\n')
 }
 
+// heading adds the line above a section.
+func (p *page) heading(text string) {
+	p.line(plain, "")
+	p.line(strong, text)
+}
+
+// row is an item of a list whose left and right cells stand in columns in front of its text.
+type row struct {
+	style
+	left, right string
+	text        string
+}
+
+// rows adds a list.
+func (p *page) rows(list []row) {
+	leftWidth, rightWidth := 0, 0
+	for _, r := range list {
+		leftWidth, rightWidth = max(leftWidth, width(r.left)), max(rightWidth, width(r.right))
+	}
+	for _, r := range list {
+		label := "  "
+		if leftWidth > 0 {
+			label += pad(r.left, leftWidth, false) + "  "
+		}
+		if rightWidth > 0 {
+			label += pad(r.right, rightWidth, true) + "  "
+		}
+		p.item(r.style, label, width(label), r.text)
+	}
+}
+
 // item adds text behind a label, with the lines after the first indented.
 func (p *page) item(s style, label string, indent int, text string) {
 	first := max(p.width-max(width(label), indent), 1)

@@ -4,32 +4,32 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 )
 
-// Options say what the text is written to.
+// Options describe what the text is written to.
 type Options struct {
-	Width int  // columns of the terminal; 0 if it is none, and lines are not broken then
-	Color bool // ECMA-48 sequences are understood
+	Width int  // columns of the terminal; 0 if it is none, so that lines are not broken
+	Color bool // it understands ECMA-48 sequences
 }
 
 // The limits of the text. The JSON has everything.
 const (
-	minWidth    = 40 // narrower terminals break the lines themselves
-	maxChanges  = 5
-	maxProblems = 20
-	maxBoards   = 255 // the largest group
-	labelWidth  = 12
-	narrow      = 60 // columns below which labels have no column of their own
+	minWidth     = 40 // narrower terminals break the lines themselves
+	maxChanges   = 5
+	maxProblems  = 20
+	maxBoards    = 255 // the largest group
+	maxAddresses = 3   // in the headline
+	labelWidth   = 12
+	narrow       = 60 // columns below which labels have no column of their own
 
 	defaultFanout = "multicast" // is not worth a word
 	detectorAsk   = "ask"
 	reasonDeaf    = "deaf" // the identifier of election.ReasonDeaf
 )
 
-// WriteStatus writes the status for people: first who holds the address, last what
-// should be looked into. docs/status.md explains every line.
+// WriteStatus writes the status for people: first who holds the address, last what needs attention. docs/status.md explains
+// every line.
 func WriteStatus(w io.Writer, s Status, o Options) error {
 	p := newPage(o)
 	look := good
@@ -50,161 +50,67 @@ func WriteStatus(w io.Writer, s Status, o Options) error {
 	return err
 }
 
-// headline answers the question that was asked.
-func (s *Status) headline() string {
-	what, is, was := s.addresses()
-	holder := s.holderName(s.HeldBy)
-	switch s.verdict() {
-	case contested:
-		var who []string
-		for _, b := range s.leaders() {
-			who = append(who, s.fullName(b.ID, b.Name))
-		}
-		return fmt.Sprintf("%s %s claimed by %d boards: %s", what, is, len(who), list(who))
-	case unknown:
-		return fmt.Sprintf("unknown who holds %s: %s", what, s.whyNotHeld())
-	case nobody:
-		if s.leaderHolds() > 0 {
-			what = "all of " + what
-		}
-		return fmt.Sprintf("nobody holds %s: %s", what, s.whyNotHeld())
-	case silent:
-		if b := s.board(s.HeldBy); b != nil && b.HeardMs != nil {
-			text := fmt.Sprintf("%s %s last held by %s, which was last heard %s", what, was, holder, ago(*b.HeardMs))
-			if s.MajorityUnheard {
-				text += "; " + s.majorityUnheard()
-			}
-			return text
-		}
-		return fmt.Sprintf("%s %s last held by %s, of which nothing more is known", what, was, holder)
-	case suspected:
-		return fmt.Sprintf("%s %s held by %s, whose heartbeat is late: this board is asking whether it lives", what, is, holder)
-	}
-	text := fmt.Sprintf("%s %s held by %s", what, is, holder)
-	next := ","
-	if s.verdict() == unguarded {
-		text += ", no fit board could take over"
-		next = ";"
-	}
-	if s.LeaderSinceMs != nil && s.Leader == s.HeldBy {
-		text += next + " leader for " + span(*s.LeaderSinceMs)
-	}
-	return text + fmt.Sprintf(", term%c%d", joint, s.Term)
-}
-
-// leaderHolds counts the addresses of this board that the leader has in its configuration.
-func (s *Status) leaderHolds() (n int) {
-	leader := s.board(s.Leader)
-	if leader == nil || leader.Self {
-		return 0
-	}
-	for _, text := range s.Addresses {
-		addr, _, _ := strings.Cut(text, "/")
-		if slices.Contains(leader.Floating, addr) {
-			n++
-		}
-	}
-	return n
-}
-
-// whyNotHeld says why nobody holds the address, or why this board cannot know.
-func (s *Status) whyNotHeld() string {
-	switch s.Role {
-	case RoleIsolated:
-		if slices.ContainsFunc(s.Problems, func(p Problem) bool { return p.Kind == ProblemFirewall }) {
-			return "a firewall on this board drops the group's packets"
-		}
-		if slices.ContainsFunc(s.Problems, func(p Problem) bool { return p.Kind == ProblemOwnAddress }) {
-			return "another board has this board's own address"
-		}
-		return "this board has no link"
-	case RoleListener:
-		return "this board is listening for a leader"
-	case RoleBarred:
-		return "this board stays out: " + cmp.Or(s.ReasonText, "unknown why")
-	case RoleCandidate:
-		if s.PortSilent {
-			return "this board asks, and nothing arrives on its port: look at its cable and its switch"
-		}
-		if s.MajorityUnheard {
-			return s.majorityUnheard()
-		}
-		if len(s.Voters) > 0 {
-			return "this board is asking the voters whether it may lead"
-		}
-		return "this board is asking whether anybody leads"
-	case RoleLeader:
-		if s.MajorityUnheard {
-			return "this board leads, but does not hear the majority of the voters, so it does not answer"
-		}
-		return "this board leads, but does not have it on " + cmp.Or(s.Interface, "its interface")
-	case RoleFollower:
-		if s.MajorityUnheard {
-			return s.majorityUnheard()
-		}
-		if leader := s.board(s.Leader); leader != nil && len(leader.Floating) > 0 {
-			return s.holderName(s.Leader) + " leads, and its configuration has " + list(leader.Floating)
-		}
-		if s.Leader != "" {
-			return s.holderName(s.Leader) + " leads, but is not known to have it"
-		}
-		if s.Heir != "" {
-			return "there is no leader, and " + s.holderName(s.Heir) + " is next"
-		}
-		return "there is no leader, and no board that could become one"
-	default:
-		return cmp.Or(s.ReasonText, "unknown why")
-	}
-}
-
-// facts adds what concerns this board.
+// facts adds the lines about this board that have something to say.
 func (p *page) facts(s *Status) {
-	fact := func(label, text string) {
-		if p.width >= narrow {
-			p.item(plain, pad(label, labelWidth, false), labelWidth, text)
-			return
+	for _, fact := range []struct{ label, text string }{
+		{"this board", s.thisBoard()},
+		{"grade", s.grade()},
+		{"addresses", s.allAddresses()},
+		{"holding", s.holding()},
+		{"defences", s.defences()},
+		{"LED", cmp.Or(s.LEDText, "unknown")},
+		{"heartbeats", s.heartbeats()},
+		{"patience", s.patience()},
+		{"voters", s.voters()},
+		{"key", s.rotation()},
+		{"group", s.group()},
+	} {
+		switch {
+		case fact.text == "":
+		case p.width >= narrow:
+			p.item(plain, pad(fact.label, labelWidth, false), labelWidth, fact.text)
+		default:
+			lines := wrap(clean(fact.label+": "+fact.text), p.width, p.width-spacing)
+			for i, line := range lines {
+				p.line(plain, strings.Repeat(" ", min(i, 1)*spacing)+line)
+			}
 		}
-		lines := wrap(clean(label+": "+text), p.width, p.width-spacing)
-		for i, line := range lines {
-			p.line(plain, strings.Repeat(" ", min(i, 1)*spacing)+line)
-		}
 	}
-	fact("this board", s.thisBoard())
-	if text := s.grade(); text != "" {
-		fact("grade", text)
-	}
-	if len(s.Addresses) > 3 {
-		fact("addresses", strings.Join(s.Addresses, ", "))
-	}
-	if s.Holding {
-		fact("holding", cmp.Or(s.HoldText, "unknown"))
-	}
-	if len(s.Defences) > 0 {
-		fact("defences", s.defences())
-	}
-	fact("LED", cmp.Or(s.LEDText, "unknown"))
-	fact("heartbeats", s.heartbeats())
-	if text := s.patience(); text != "" {
-		fact("patience", text)
-	}
-	if len(s.Voters) > 0 {
-		fact("voters", s.voters())
-	}
-	if text := s.rotation(); text != "" {
-		fact("key", text)
-	}
-	fact("group", fmt.Sprintf("%s, algorithm %s, topdog %s",
-		cmp.Or(s.Group, "unknown"), s.algorithm(), cmp.Or(s.Version, "of an unknown version")))
 }
 
-// defenceNames are the lines of defence for people.
+// allAddresses lists the addresses if the headline does not.
+func (s *Status) allAddresses() string {
+	if len(s.Addresses) <= maxAddresses {
+		return ""
+	}
+	return strings.Join(s.Addresses, ", ")
+}
+
+// holding says how this board holds the addresses.
+func (s *Status) holding() string {
+	if !s.Holding {
+		return ""
+	}
+	return cmp.Or(s.HoldText, "unknown")
+}
+
+// group says of which group and version this board is.
+func (s *Status) group() string {
+	return fmt.Sprintf("%s, algorithm %s, topdog %s",
+		cmp.Or(s.Group, "unknown"), s.algorithm(), cmp.Or(s.Version, "of an unknown version"))
+}
+
+// defenceNames are the names of the defences for people.
 var defenceNames = map[string]string{
 	DefenceFence: "fence", DefenceSwitch: "dead man's switch", DefenceTUN: "TUN device", DefenceLifetime: "lifetime",
 	DefenceNoExec: "seccomp",
 }
 
-// defences names the lines of defence that this board has, and then says why one is missing.
+// defences names the defences that this board has, and says why the others are missing.
 func (s *Status) defences() string {
+	if len(s.Defences) == 0 {
+		return ""
+	}
 	var on, off []string
 	for _, d := range s.Defences {
 		name := cmp.Or(defenceNames[d.Kind], d.Kind)
@@ -220,7 +126,7 @@ func (s *Status) defences() string {
 	return strings.Join(append([]string{cmp.Or(strings.Join(on, ", "), "none")}, off...), "; ")
 }
 
-// algorithm names the algorithm, and what it was combined with.
+// algorithm names the algorithm, and what it is combined with.
 func (s *Status) algorithm() string {
 	var with []string
 	if s.Detector.Kind != "" {
@@ -259,8 +165,8 @@ func (s *Status) thisBoard() string {
 	return text
 }
 
-// heartbeats says what the failure detector sees and how fast it is. What it has
-// learned says nothing where there is no leader to hear.
+// heartbeats says what the failure detector sees and how fast it is. What it has learned is of no use while there is no
+// leader to hear.
 func (s *Status) heartbeats() string {
 	if s.HeartbeatMs == 0 {
 		return "unknown"
@@ -275,17 +181,20 @@ func (s *Status) heartbeats() string {
 	case leader != nil && leader.live() && (s.Role == RoleFollower || s.Role == RoleCandidate):
 		d := s.Detector
 		text := fmt.Sprintf("%s, %s lost, late by up to %s; ", every, percent(d.LossPercent), span(d.MarginMs))
-		if d.Kind == detectorAsk || d.Kind == "" { // a daemon that names none has no other
+		if d.Kind == detectorAsk || d.Kind == "" { // a daemon that names no detector has no other
 			return text + fmt.Sprintf("a dead leader is replaced after about %s", span(s.replacedAfterMs()))
 		}
-		// How long the election takes that follows is up to the algorithm.
+		// The algorithm decides how long the election takes after that.
 		return text + fmt.Sprintf("a dead leader is missed after about %s", span(s.HeartbeatMs+d.MarginMs))
 	}
 	return every + ", none at the moment"
 }
 
-// voters lists the voters, and who of them acknowledges this leader.
+// voters lists the voters, and says which of them acknowledge this leader.
 func (s *Status) voters() string {
+	if len(s.Voters) == 0 {
+		return ""
+	}
 	var texts []string
 	acknowledge := 0
 	for _, v := range s.Voters {
@@ -322,19 +231,18 @@ func (s *Status) majorityUnheard() string {
 		len(s.Voters)-len(missing), len(s.Voters), list(missing), len(s.Voters)/2+1)
 }
 
-// replacedAfterMs is the time from the last heartbeat of a leader that dies to
-// the claim of the next: one heartbeat that does not come, the margin that it is
-// given, and the questions that nobody answers.
+// replacedAfterMs returns the time from the last heartbeat of a leader that dies to the claim of the next one: a heartbeat that
+// does not come, its margin, and the questions that nobody answers.
 func (s *Status) replacedAfterMs() float64 {
 	d := s.Detector
 	within := d.AnswerWithinMs
-	if within == 0 { // a daemon that does not tell gives it the time of the others
+	if within == 0 { // a daemon that does not tell waits as long as for the others
 		within = d.QuestionEveryMs
 	}
 	return s.HeartbeatMs + d.MarginMs + float64(d.Questions-1)*d.QuestionEveryMs + within
 }
 
-// patience says what was learned, from what, and what it costs; nothing if nothing was.
+// patience says what was learned, from what, and what it costs.
 func (s *Status) patience() string {
 	p := &s.Patience
 	if p.GraceNs <= p.DefaultGraceNs {
@@ -356,15 +264,9 @@ func (p *page) changes(s *Status) {
 	if len(s.Changes) == 0 {
 		return
 	}
-	p.line(plain, "")
-	p.line(strong, "last changes of leader")
-	shown := s.Changes[:min(len(s.Changes), maxChanges)]
-	indent := 0
-	for i := range shown {
-		indent = max(indent, width(ago(shown[i].AgoMs)))
-	}
-	for i := range shown {
-		c := &shown[i]
+	p.heading("last changes of leader")
+	var list []row
+	for _, c := range s.Changes[:min(len(s.Changes), maxChanges)] {
 		who := "nobody"
 		switch {
 		case c.Leader != "":
@@ -376,17 +278,17 @@ func (p *page) changes(s *Status) {
 		if c.OutageMs != nil {
 			text += fmt.Sprintf("; nobody led for %s", span(*c.OutageMs))
 		}
-		p.item(plain, "  "+pad(ago(c.AgoMs), indent, true)+"  ", indent+4, text)
+		list = append(list, row{right: ago(c.AgoMs), text: text})
 	}
+	p.rows(list)
 }
 
-// problems adds what a person should look into.
+// problems adds what needs a person's attention.
 func (p *page) problems(s *Status) {
 	if len(s.Problems) == 0 {
 		return
 	}
-	p.line(plain, "")
-	p.line(strong, "to look into")
+	p.heading("needs attention")
 	for i, problem := range s.Problems {
 		if i == maxProblems {
 			p.item(notice, "  ! ", 4, fmt.Sprintf("and %d more: topdog status --json", len(s.Problems)-i))
@@ -396,7 +298,7 @@ func (p *page) problems(s *Status) {
 	}
 }
 
-// The identifiers that decide how a check, and the grade, are shown.
+// The identifiers on which the text of checks and grades depends.
 const (
 	gradePassing   = "passing"
 	gradeProbation = "probation"
@@ -404,7 +306,7 @@ const (
 	stateNotJudged = "not_judged"
 )
 
-// grade says how fit this board is to lead, and why; nothing of a board without checks that is.
+// grade says how fit this board is to lead, and why. Of a board that passes without checks it says nothing.
 func (s *Status) grade() string {
 	if s.Grade == "" || s.Grade == gradePassing && len(s.Checks) == 0 {
 		return ""
@@ -427,27 +329,20 @@ func (p *page) checks(s *Status) {
 	if len(s.Checks) == 0 {
 		return
 	}
-	p.line(plain, "")
-	p.line(strong, "checks of this board")
-	states, times := make([]string, len(s.Checks)), make([]string, len(s.Checks))
-	stateWidth, timeWidth := 0, 0
+	p.heading("checks of this board")
+	var list []row
 	for i := range s.Checks {
 		c := &s.Checks[i]
-		states[i], times[i] = c.state(), span(float64(c.SinceNs)/1e6)
-		stateWidth, timeWidth = max(stateWidth, width(states[i])), max(timeWidth, width(times[i]))
-	}
-	for i := range s.Checks {
-		c := &s.Checks[i]
-		look := plain
+		r := row{left: c.state(), right: span(float64(c.SinceNs) / 1e6), text: cmp.Or(c.NameText, strings.TrimSpace(c.Kind+" "+c.Target))}
 		if c.State == stateFailing {
-			look = notice
+			r.style = notice
 		}
-		text := cmp.Or(c.NameText, strings.TrimSpace(c.Kind+" "+c.Target))
 		if c.Text != "" {
-			text += ": " + c.Text
+			r.text += ": " + c.Text
 		}
-		p.item(look, "  "+pad(states[i], stateWidth, false)+"  "+pad(times[i], timeWidth, true)+"  ", stateWidth+timeWidth+6, text)
+		list = append(list, r)
 	}
+	p.rows(list)
 }
 
 // state names the state of a check for people.
@@ -461,7 +356,7 @@ func (c *Check) state() string {
 	return c.State
 }
 
-// rotation says how far the group is with the change of its key; "" if it does not change it.
+// rotation says how far the group is with a change of its key.
 func (s *Status) rotation() string {
 	own := &s.Board
 	if own.SignsWith == "" {
@@ -470,7 +365,7 @@ func (s *Status) rotation() string {
 	signing := map[string]int{}
 	order := []string{own.SignsWith}
 	boards, changing := 0, own.AlsoAccepts != ""
-	var without []string // who does not accept the other key of this board
+	var without []string // boards that do not accept the second key of this one
 	for i := range s.Boards {
 		b := &s.Boards[i]
 		if !b.Self && !b.live() {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,6 +51,109 @@ func (s *Status) verdict() verdict {
 func (s *Status) Held() bool {
 	v := s.verdict()
 	return v == held || v == suspected || v == unguarded
+}
+
+// headline says who has the address, and since when or why not.
+func (s *Status) headline() string {
+	what, is, was := s.addresses()
+	holder := s.holderName(s.HeldBy)
+	switch s.verdict() {
+	case contested:
+		var who []string
+		for _, b := range s.leaders() {
+			who = append(who, s.fullName(b.ID, b.Name))
+		}
+		return fmt.Sprintf("%s %s claimed by %d boards: %s", what, is, len(who), list(who))
+	case unknown:
+		return fmt.Sprintf("unknown who holds %s: %s", what, s.whyNotHeld())
+	case nobody:
+		if s.leaderHoldsSome() {
+			what = "all of " + what
+		}
+		return fmt.Sprintf("nobody holds %s: %s", what, s.whyNotHeld())
+	case silent:
+		if b := s.board(s.HeldBy); b != nil && b.HeardMs != nil {
+			text := fmt.Sprintf("%s %s last held by %s, which was last heard %s", what, was, holder, ago(*b.HeardMs))
+			if s.MajorityUnheard {
+				text += "; " + s.majorityUnheard()
+			}
+			return text
+		}
+		return fmt.Sprintf("%s %s last held by %s, of which nothing more is known", what, was, holder)
+	case suspected:
+		return fmt.Sprintf("%s %s held by %s, whose heartbeat is late: this board is asking whether it lives", what, is, holder)
+	}
+	text := fmt.Sprintf("%s %s held by %s", what, is, holder)
+	next := ","
+	if s.verdict() == unguarded {
+		text += ", no fit board could take over"
+		next = ";"
+	}
+	if s.LeaderSinceMs != nil && s.Leader == s.HeldBy {
+		text += next + " leader for " + span(*s.LeaderSinceMs)
+	}
+	return text + fmt.Sprintf(", term%c%d", joint, s.Term)
+}
+
+// leaderHoldsSome reports whether the configuration of the leader has some of the addresses of this board.
+func (s *Status) leaderHoldsSome() bool {
+	leader := s.board(s.Leader)
+	return leader != nil && !leader.Self && slices.ContainsFunc(s.Addresses, func(prefix string) bool {
+		address, _, _ := strings.Cut(prefix, "/")
+		return slices.Contains(leader.Floating, address)
+	})
+}
+
+// whyNotHeld says why nobody holds the address, or why this board cannot know.
+func (s *Status) whyNotHeld() string {
+	switch s.Role {
+	case RoleIsolated:
+		for _, p := range s.Problems {
+			switch p.Kind {
+			case ProblemFirewall:
+				return "a firewall on this board drops the group's packets"
+			case ProblemOwnAddress:
+				return "another board has this board's own address"
+			}
+		}
+		return "this board has no link"
+	case RoleListener:
+		return "this board is listening for a leader"
+	case RoleBarred:
+		return "this board stays out: " + cmp.Or(s.ReasonText, "unknown why")
+	case RoleCandidate:
+		if s.PortSilent {
+			return "this board asks, and nothing arrives on its port: look at its cable and its switch"
+		}
+		if s.MajorityUnheard {
+			return s.majorityUnheard()
+		}
+		if len(s.Voters) > 0 {
+			return "this board is asking the voters whether it may lead"
+		}
+		return "this board is asking whether anybody leads"
+	case RoleLeader:
+		if s.MajorityUnheard {
+			return "this board leads, but does not hear the majority of the voters, so it does not answer"
+		}
+		return "this board leads, but does not have it on " + cmp.Or(s.Interface, "its interface")
+	case RoleFollower:
+		if s.MajorityUnheard {
+			return s.majorityUnheard()
+		}
+		if leader := s.board(s.Leader); leader != nil && len(leader.Floating) > 0 {
+			return s.holderName(s.Leader) + " leads, and its configuration has " + list(leader.Floating)
+		}
+		if s.Leader != "" {
+			return s.holderName(s.Leader) + " leads, but is not known to have it"
+		}
+		if s.Heir != "" {
+			return "there is no leader, and " + s.holderName(s.Heir) + " is next"
+		}
+		return "there is no leader, and no board that could become one"
+	default:
+		return cmp.Or(s.ReasonText, "unknown why")
+	}
 }
 
 // CountSpares counts the boards that could take over from the leader now: those that are alive, fit to lead, and allowed to.

@@ -33,7 +33,7 @@ func TestTooFewVotersHeard(t *testing.T) {
 			t.Errorf("the status begins with %.200q", text)
 		}
 		if text := one.problem(t, "majority_unheard"); !strings.HasPrefix(text, missing+", not 10.0.0.2 and not 10.0.0.3; nobody takes the address without 2 of them: look at ") {
-			t.Errorf("to look into: %q", text)
+			t.Errorf("needs attention: %q", text)
 		}
 		one.wantLog(t, "warning: "+missing, 1)
 
@@ -53,7 +53,7 @@ func TestTooFewVotersHeard(t *testing.T) {
 			t.Errorf("the leader is dead, and the status begins with %.200q", text)
 		}
 		if text := one.problem(t, "majority_unheard"); !strings.HasPrefix(text, missing) {
-			t.Errorf("the leader is dead; to look into: %q", text)
+			t.Errorf("the leader is dead; needs attention: %q", text)
 		}
 	})
 }
@@ -70,7 +70,7 @@ func TestLeaderHearsMajorityAgain(t *testing.T) {
 		deaf(true)
 		pass(150 * time.Millisecond)
 		if text := boards[2].problem(t, "majority_unheard"); !strings.HasPrefix(text, "this leader does not hear the majority") {
-			t.Errorf("to look into: %q", text)
+			t.Errorf("needs attention: %q", text)
 		}
 		deaf(false)
 		pass(500 * time.Millisecond)
@@ -97,7 +97,7 @@ func TestAddressAnswersUntilTheTakeover(t *testing.T) {
 				defer func() { close(run) }()
 				pass(time.Second)
 				if text := two.problem(t, "address_answers"); !strings.Contains(text, "board 10.0.0.3 is silent, but its address still answers") {
-					t.Fatalf("to look into: %q", text)
+					t.Fatalf("needs attention: %q", text)
 				}
 				pass(3 * time.Second)
 				if text := two.problem(t, "address_stays"); text == "" {

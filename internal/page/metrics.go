@@ -104,7 +104,7 @@ var (
 	metricMajorityUnheard = gauge("topdog_majority_unheard",
 		"1 if this board leads and does not hear the majority of the voters, or has no leader and hears too few voters for one.")
 	metricPortSilent     = gauge("topdog_port_silent", "1 if this board asks and nothing at all arrives on its port.")
-	metricProblems       = gauge("topdog_problems", "Problems that a person should look into.")
+	metricProblems       = gauge("topdog_problems", "Problems that need a person's attention.")
 	metricProblemsByKind = gauge("topdog_problems_by_kind",
 		"The same by kind. Kinds without a problem have no series.",
 		"kind")

@@ -232,7 +232,7 @@ func count[T any](all []T, is func(*T) bool) (n float64) {
 	return n
 }
 
-// addProblems adds how much there is to look into.
+// addProblems adds how many problems need attention.
 func addProblems(e *exposition, d *console.Status) {
 	kinds := map[string]float64{}
 	for _, p := range d.Problems {
