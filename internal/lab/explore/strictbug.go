@@ -19,10 +19,10 @@ type promise struct {
 }
 
 func promiseOf(core *election.Core) promise {
-	kept := reflect.ValueOf(core).Elem().FieldByName("algorithm").Elem().Elem().FieldByName("promise")
+	kept := reflect.ValueOf(core).Elem().FieldByName("votes").FieldByName("promise")
 	return promise{
-		(*wire.ID)(kept.FieldByName("to").Addr().UnsafePointer()),
-		(*election.Instant)(kept.FieldByName("until").Addr().UnsafePointer()),
+		(*wire.ID)(kept.FieldByName("To").Addr().UnsafePointer()),
+		(*election.Instant)(kept.FieldByName("Until").Addr().UnsafePointer()),
 	}
 }
 
