@@ -28,11 +28,12 @@ const (
 	MinPacket = headerSize
 )
 
-// Codec turns messages of one group into packets and back. It is not safe for
-// concurrent use: every goroutine needs its own.
+// Codec turns messages of one group into packets and back. One goroutine may use Append while
+// another one uses Decode, but neither method may be used by two goroutines at the same time.
 type Codec struct {
-	group GroupTag
-	keys  []*authenticator // the first one signs, all are accepted; none in a group without a key
+	group  GroupTag
+	keys   []*authenticator // that are accepted; none in a group without a key
+	signer *authenticator   // of the first key; not shared with keys, which Decode uses
 }
 
 // maxKeys is how many keys a board accepts at most: the one mark of a packet tells no more apart.
@@ -47,11 +48,17 @@ func NewCodec(group string, keys ...[]byte) (*Codec, error) {
 		if key == nil {
 			continue
 		}
-		a, err := newAuthenticator(group, key)
+		accepted, err := newAuthenticator(group, key)
 		if err != nil {
 			return nil, err
 		}
-		c.keys = append(c.keys, a)
+		c.keys = append(c.keys, accepted)
+		if c.signer != nil {
+			continue
+		}
+		if c.signer, err = newAuthenticator(group, key); err != nil {
+			return nil, err
+		}
 	}
 	switch n := len(c.keys); {
 	case n > maxKeys:
@@ -101,7 +108,7 @@ func (c *Codec) Append(dst []byte, m *Message) ([]byte, error) {
 	}
 	packet = body.packet
 	if c.Authenticated() {
-		packet = append(packet, c.keys[0].tag(packet[len(dst):])...)
+		packet = append(packet, c.signer.tag(packet[len(dst):])...)
 	}
 	return packet, nil
 }
@@ -111,7 +118,7 @@ func (c *Codec) signature() byte {
 	if !c.Authenticated() {
 		return 0
 	}
-	return flagAuthenticated | c.keys[0].fingerprint.Mark()<<markShift
+	return flagAuthenticated | c.signer.fingerprint.Mark()<<markShift
 }
 
 // Decode reads a packet into m: the header and the body of its type; the other
@@ -139,15 +146,8 @@ func (c *Codec) Decode(m *Message, datagram []byte) Drop {
 	return body.drop
 }
 
-// Check says whether Decode would drop a packet whatever its message says: it is not for this version, group
-// and key. It allocates nothing.
-func (c *Codec) Check(datagram []byte) Drop {
-	_, _, drop := c.open(datagram)
-	return drop
-}
-
 // open makes sure that the packet is for this version, group and key, and cuts
-// the tag off. What it looks at before the tag is verified decides only whether to drop.
+// the tag off. Until the tag is verified, the bytes only decide whether to drop the packet.
 func (c *Codec) open(datagram []byte) ([]byte, Fingerprint, Drop) {
 	n := len(datagram)
 	switch {

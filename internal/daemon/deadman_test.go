@@ -324,7 +324,11 @@ func TestHolderLost(t *testing.T) {
 // Whatever happens next, the board must not say that it leads.
 func TestEveryEventChecksTheSwitch(t *testing.T) {
 	for name, event := range map[string]func(*fakeBoard) event{
-		"a packet":      func(b *fakeBoard) event { return <-b.group.free },
+		"a packet": func(b *fakeBoard) event {
+			r := <-b.group.inbox.free
+			r.drop = wire.TooShort
+			return r
+		},
 		"a link change": func(b *fakeBoard) event { return linkChange(b.state) },
 		"a request":     func(*fakeBoard) event { return posted(func() {}) },
 		"the timer":     func(*fakeBoard) event { return timerExpired{} },

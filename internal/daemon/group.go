@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"topdog/internal/config"
@@ -37,10 +36,8 @@ type group struct {
 	transport   Transport      // nil while the link is closed
 	local       netip.Addr     // the address that the transport was opened for
 	readers     sync.WaitGroup // of the transport
-	screen      screen         // keeps junk from the inbox
 	unlimited   string         // why the kernel drops no floods, as it was logged last
-	inbox       chan *packet   // from the readers to the loop
-	free        chan *packet   // back
+	inbox       *inbox         // what the readers have verified waits here for the loop
 	multicastAt time.Duration  // when multicast was heard last, or the group joined
 	changes     int            // counts those of transport, peers and keys
 
@@ -53,20 +50,18 @@ type group struct {
 	mute         func() bool   // whether it must say nothing, see tellsOthers
 
 	// From messages to datagrams and back.
-	codec     *wire.Codec
+	codec     *wire.Codec // the loop signs with it, and the readers verify
 	sightings sightings
 	toldAnew  bool               // a board has told other settings than before, or another name
 	settings  wire.Settings      // of this board
 	program   string             // the version of this program, as far as it fits
 	guard     *wire.Guard        // nil until the board's own address is known
 	header    func() wire.Header // of what this board sends without the core
-	message   wire.Message       // the one that was received last
 	out       []byte             // the datagram that was sent last
 
 	refusals map[netip.Addr]refusal
 	counts   groupCounts
-	overruns atomic.Uint64 // datagrams for which there was no room in the inbox
-	lost     uint64        // for which there was no room anywhere, as it was looked up last
+	lost     uint64 // for which there was no room anywhere, as it was looked up last
 }
 
 // groupCounts count what becomes of packets.
@@ -80,19 +75,13 @@ func newGroup(s shared, cfg *config.Config, l *link, resolve func(netip.Addr)) (
 	if err != nil {
 		return nil, err
 	}
-	g := &group{
+	return &group{
 		shared: s, link: l, resolve: resolve,
 		multicast: cfg.Multicast, port: cfg.Multicast.Port(), peers: cfg.Peers,
-		inbox: make(chan *packet, inboxSize), free: make(chan *packet, inboxSize),
+		inbox:        newInbox(inboxSize, codec),
 		configuredID: cfg.ID, incarnation: newIncarnation(), codec: codec,
 		routes: make(map[wire.ID]*route), sightings: make(sightings), refusals: make(map[netip.Addr]refusal), settings: SettingsOf(cfg),
-	}
-	for range inboxSize {
-		g.free <- new(packet)
-	}
-	screening, err := wire.NewCodec(cfg.Group, cfg.Keys.Secrets()...)
-	g.screen.use(screening)
-	return g, err
+	}, nil
 }
 
 // newIncarnation draws a random number that is not zero.
@@ -141,10 +130,9 @@ func (g *group) identify(self wire.ID, header func() wire.Header) {
 
 // setCodec has this board sign and verify with other keys from now on. What was believed by a
 // key that is gone is not believed any more, and what was signed in advance is signed anew.
-// The readers verify with a codec of their own.
-func (g *group) setCodec(codec, screening *wire.Codec) {
+func (g *group) setCodec(codec *wire.Codec) {
 	g.codec = codec
-	g.screen.use(screening)
+	g.inbox.use(codec)
 	g.changes++
 	g.sightings.keep(codec.Keys())
 	if g.guard != nil {
@@ -184,7 +172,7 @@ func (g *group) open(t Transport, local netip.Addr) {
 	g.changes++
 	g.multicastAt = g.now()
 	g.readers.Go(func() {
-		if err := t.Serve(g.deliver); err != nil {
+		if err := t.Serve(g.inbox.deliver); err != nil {
 			g.tasks.tryPost(func() { g.reporter.log.Errorf("read the sockets: %v", err) })
 		}
 	})
@@ -199,9 +187,7 @@ func (g *group) close() {
 	g.reporter.failed("close the sockets", g.transport.Close())
 	g.readers.Wait()
 	g.transport = nil
-	for len(g.inbox) > 0 {
-		g.recycle(<-g.inbox)
-	}
+	g.inbox.clear()
 }
 
 // setPeers replaces the boards that are spoken to by unicast as well.
@@ -263,7 +249,7 @@ func (g *group) rejoin(now time.Duration) {
 func (g *group) counters(c *console.Counters) {
 	c.PacketsReceived = g.counts.received
 	c.PacketsSent = g.counts.sent
-	c.ReceiveOverruns = g.overruns.Load()
+	c.ReceiveOverruns = g.inbox.overruns.Load()
 	c.SendErrors = g.counts.sendErrors
 	c.MessagesWithoutRoute = g.counts.withoutRoute
 	c.GroupRejoined = g.counts.rejoined
@@ -273,9 +259,9 @@ func (g *group) counters(c *console.Counters) {
 		}
 	}
 	for reason, count := range g.counts.dropped {
-		screened := g.screen.dropped[reason].Load()
-		c.PacketsReceived += screened
-		drop(wire.DropReason(reason).Identifier(), count+screened)
+		byReaders := g.inbox.dropped[reason].Load()
+		c.PacketsReceived += byReaders
+		drop(wire.DropReason(reason).Identifier(), count+byReaders)
 	}
 	if g.transport != nil {
 		drops := g.transport.Drops()
@@ -283,7 +269,7 @@ func (g *group) counters(c *console.Counters) {
 		drop(wire.TooShort.Identifier(), drops.Short)
 		drop(wire.TooLong.Identifier(), drops.Truncated)
 		drop(wire.OtherGroup.Identifier(), drops.OtherGroup)
-		drop(console.DroppedOverRate, drops.OverRate+g.screen.overRate.Load())
+		drop(console.DroppedOverRate, drops.OverRate+g.inbox.overRate.Load())
 		drop(console.DroppedLocalUser, drops.LocalUser)
 		c.ReceiveOverruns += drops.Overflows
 		c.ReceiveErrors = drops.ReceiveErrors

@@ -11,38 +11,6 @@ import (
 	"topdog/wire"
 )
 
-// inboxSize is how many packets may wait for the loop. A group of 255 says
-// HELLO to a new board with at most that many CHALLENGEs at once.
-const inboxSize = 256
-
-// packet is a datagram on its way from a reader to the loop.
-type packet struct {
-	data [wire.MaxPacket]byte
-	size int
-	from netip.AddrPort
-	path netio.Path    // the way by which it came
-	at   time.Duration // when it was read from its socket
-}
-
-// deliver is given each datagram by a reader of the sockets. It copies, allocates
-// nothing and never blocks: junk, and what does not fit, is dropped and counted, like what
-// does not fit into a socket's buffer.
-func (g *group) deliver(datagram netio.Datagram) {
-	if !g.screen.passes(&datagram) {
-		return
-	}
-	var p *packet
-	select {
-	case p = <-g.free:
-	default:
-		g.overruns.Add(1)
-		return
-	}
-	p.size = copy(p.data[:], datagram.Data)
-	p.from, p.path, p.at = datagram.From, datagram.Path, datagram.At
-	g.inbox <- p // never blocks: there are no more packets than places
-}
-
 // drain takes in what the kernel has received until now, and the readers have not read yet.
 func (g *group) drain() {
 	if g.transport != nil {
@@ -52,7 +20,7 @@ func (g *group) drain() {
 
 // lostPackets reports whether something has come, since it was asked last, for which there was no room.
 func (g *group) lostPackets() bool {
-	lost := g.overruns.Load()
+	lost := g.inbox.overruns.Load()
 	if g.transport != nil {
 		lost += g.transport.Drops().Overflows
 	}
@@ -60,9 +28,6 @@ func (g *group) lostPackets() bool {
 	g.lost = lost
 	return lost > former // less if the transport was opened anew
 }
-
-// recycle gives a packet back to the readers.
-func (g *group) recycle(p *packet) { g.free <- p }
 
 // conflict says why a message is not one that the core acts upon: this board and its sender
 // cannot live together, or it was acted upon already.
@@ -75,42 +40,46 @@ const (
 	conflictCopy             // it came by another path before
 )
 
-// receive judges a packet. It returns the message if that is new and its sender alive, or
-// in conflict with this board; else nil. The message is good until the packet is recycled.
-func (g *group) receive(p *packet, now time.Duration) (*wire.Message, conflict) {
+// receive judges a packet that the readers have verified. It returns the message if that is new and its sender
+// alive, or in conflict with this board; else nil. The message is good until it is recycled.
+func (g *group) receive(r *received, now time.Duration) (*wire.Message, conflict) {
 	g.counts.received++
 	if g.guard == nil {
 		return nil, conflictNone
 	}
-	m := &g.message
-	if drop := g.codec.Decode(m, p.data[:p.size]); drop.Dropped() {
-		g.drop(drop.Reason, p.from)
-		if drop.Reason == wire.OtherVersion {
-			return m, conflictVersion
-		}
+	m := &r.message
+	switch {
+	case r.drop == wire.OtherVersion:
+		g.drop(r.drop, r.from)
+		return m, conflictVersion
+	case r.drop != wire.Accepted:
+		g.drop(r.drop, r.from)
+		return nil, conflictNone
+	case m.Key != 0 && !g.codec.Keys().Accept(m.Key):
+		g.drop(wire.BadTag, r.from) // the keys have changed since it was verified
 		return nil, conflictNone
 	}
-	verdict := g.guard.Admit(now, p.from.Addr(), m)
-	g.reply(&verdict, p.from.Addr())
+	verdict := g.guard.Admit(now, r.from.Addr(), m)
+	g.reply(&verdict, r.from.Addr())
 	if verdict.Drop != wire.Accepted {
 		if verdict.Drop == wire.Duplicate {
-			g.heardBy(m.Sender, p, now, false) // it came by the other path as well
-			g.drop(verdict.Drop, p.from)
+			g.heardBy(m.Sender, r, now, false) // it came by the other path as well
+			g.drop(verdict.Drop, r.from)
 			return m, conflictCopy
 		}
-		g.drop(verdict.Drop, p.from)
+		g.drop(verdict.Drop, r.from)
 		return nil, conflictNone
 	}
-	if p.path == netio.PathMulticast {
+	if r.path == netio.PathMulticast {
 		g.multicastAt = now
 	}
 	if verdict.Namesake {
-		g.duplicateID(p.from.Addr())
+		g.duplicateID(r.from.Addr())
 		return m, conflictID
 	}
-	g.transport.Know(p.from.Addr())
-	g.toldAnew = g.sightings.note(now, m, p.from, g.port) || g.toldAnew
-	g.heardBy(m.Sender, p, now, true)
+	g.transport.Know(r.from.Addr())
+	g.toldAnew = g.sightings.note(now, m, r.from, g.port) || g.toldAnew
+	g.heardBy(m.Sender, r, now, true)
 	return m, conflictNone
 }
 

@@ -168,13 +168,9 @@ func (d *Daemon) changeKeys(keys config.Keyring) error {
 	if err != nil {
 		return err
 	}
-	screening, err := wire.NewCodec(d.cfg.Group, keys.Secrets()...)
-	if err != nil {
-		return err
-	}
 	gone := d.cfg.Keys.Fingerprints().Also // the one that signs has just been found to stay
 	d.cfg.Keys = keys
-	d.group.setCodec(codec, screening)
+	d.group.setCodec(codec)
 	d.reporter.log.Infof("%s", describeKeys(codec.Keys()))
 	if d.core != nil {
 		if gone != 0 && !keys.Fingerprints().Accept(gone) {

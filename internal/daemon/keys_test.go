@@ -243,9 +243,8 @@ func TestSightingsAreBounded(t *testing.T) {
 	}
 }
 
-// spent has the others hear one packet with the old key, in the name of a board: whoever has that key can use up
-// all its sequence numbers.
-func (b *fakeBoard) spent(t *testing.T, key config.Key, kind wire.Type, others []*fakeBoard) {
+// forged returns a packet in the name of a board that somebody has made with a key, with one of the last sequence numbers.
+func (b *fakeBoard) forged(t *testing.T, key config.Key, kind wire.Type) netio.Datagram {
 	t.Helper()
 	var m wire.Message
 	b.get(func() { m.Header = b.group.header() })
@@ -255,11 +254,48 @@ func (b *fakeBoard) spent(t *testing.T, key config.Key, kind wire.Type, others [
 	assert.NoError(t, err)
 	packet, err := thief.Append(nil, &m)
 	assert.NoError(t, err)
+	return netio.Datagram{Data: packet, From: netip.AddrPortFrom(b.group.local, 9254), Path: netio.PathMulticast, At: b.now(), Known: true}
+}
+
+// spent has the others hear one packet with the old key, in the name of a board: whoever has that key can use up
+// all its sequence numbers.
+func (b *fakeBoard) spent(t *testing.T, key config.Key, kind wire.Type, others []*fakeBoard) {
+	t.Helper()
+	packet := b.forged(t, key, kind)
 	for _, o := range others {
 		if o != b {
-			o.group.deliver(netio.Datagram{Data: packet, From: netip.AddrPortFrom(b.group.local, 9254), Path: netio.PathMulticast, At: o.now()})
+			o.group.inbox.deliver(packet)
 		}
 	}
+}
+
+// TestKeyDroppedWhileAPacketWaits: a key that is dropped does not count any more for what it has verified and what still
+// waits for the loop. Otherwise its holder could leave something behind.
+func TestKeyDroppedWhileAPacketWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, two, _ := l.three()
+		boards := []*fakeBoard{one, two}
+		holdsKeys(t, config.Keyring{Signs: keyA, Also: keyB}, boards...)
+		holdsKeys(t, config.Keyring{Signs: keyB, Also: keyA}, boards...)
+		packet := two.forged(t, keyA, wire.TypeHeartbeat)
+		var before, after uint64
+		one.onLoop(t, func() {
+			before = one.group.counts.dropped[wire.BadTag]
+			waiting := len(one.group.inbox.messages)
+			one.group.inbox.deliver(packet)
+			assert.Is(t, waiting+1, len(one.group.inbox.messages), "messages that wait")
+			assert.NoError(t, one.changeKeys(config.Keyring{Signs: keyB}))
+		})
+		pass(time.Millisecond)
+		one.onLoop(t, func() { after = one.group.counts.dropped[wire.BadTag] })
+		assert.Is(t, before+1, after, "packets with a bad tag")
+		pass(2 * time.Second)
+		one.onLoop(t, func() {
+			if !one.Daemon.hears(two.group.self, one.now()) {
+				t.Error("the board in whose name the packet was is not heard any more")
+			}
+		})
+	})
 }
 
 // TestSpentSequence: somebody with the old key uses up the sequence numbers of a board, and makes up another one. Nothing

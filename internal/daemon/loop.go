@@ -15,7 +15,7 @@ type event interface {
 	handle(d *Daemon)
 }
 
-// The kinds of events, beside *packet.
+// The kinds of events, beside *received.
 type (
 	linkChange   netio.Snapshot // the state of the interface, or an address, has changed
 	posted       func()         // a task, or somebody who asks, wants something done
@@ -23,7 +23,7 @@ type (
 	stopRequest  struct{}       // the daemon shall hand over and end
 )
 
-func (p *packet) handle(d *Daemon)    { d.receive(p) }
+func (r *received) handle(d *Daemon)  { d.receive(r) }
 func (s linkChange) handle(d *Daemon) { d.linkChanged(netio.Snapshot(s)) }
 func (do posted) handle(*Daemon)      { do() }
 func (timerExpired) handle(d *Daemon) { d.timerExpired() }
@@ -46,7 +46,7 @@ func (d *Daemon) loop(ctx context.Context) {
 			return
 		case <-stop:
 			e, stop = stopRequest{}, nil
-		case e = <-d.group.inbox:
+		case e = <-d.group.inbox.messages:
 		case s := <-d.link.snapshots:
 			e = linkChange(s)
 		case do := <-d.tasks.posted:
@@ -145,8 +145,8 @@ func (d *Daemon) takeIn() {
 	if doubts {
 		d.group.drain() // the last heartbeat may be waiting in its socket
 	}
-	for range len(d.group.inbox) {
-		d.receive(<-d.group.inbox)
+	for range len(d.group.inbox.messages) {
+		d.receive(<-d.group.inbox.messages)
 	}
 	if due && d.group.lostPackets() {
 		d.carryOut(d.core.LostPackets(d.now()))
@@ -166,31 +166,31 @@ func (d *Daemon) coreDue(now time.Duration) (at time.Duration, due bool) {
 }
 
 // receive hands what is new and true to the core.
-func (d *Daemon) receive(p *packet) {
+func (d *Daemon) receive(r *received) {
 	now := d.now()
-	switch m, conflict := d.group.receive(p, now); {
+	switch m, conflict := d.group.receive(r, now); {
 	case m == nil:
 	case conflict == conflictID:
 		d.carryOut(d.core.DuplicateID(now, m))
 	case conflict == conflictVersion:
 		d.carryOut(d.core.OtherVersion(now, m.Sender))
 	case conflict == conflictCopy:
-		if p.path == netio.PathMulticast {
+		if r.path == netio.PathMulticast {
 			d.core.HeardMulticast(now, m.Sender)
 		}
 	default:
-		d.trace.messageReceived(p.at, now, m)
+		d.trace.messageReceived(r.at, now, m)
 		if m.Type == wire.TypeHeartbeat {
 			d.group.lostPackets() // what was lost before does not matter: the leader is heard
 		}
-		if p.path == netio.PathMulticast {
+		if r.path == netio.PathMulticast {
 			d.carryOut(d.core.Step(now, m))
 		} else {
 			d.carryOut(d.core.StepDirect(now, m))
 		}
 		d.trace.messageHandled()
 	}
-	d.group.recycle(p)
+	d.group.inbox.recycle(r)
 }
 
 // stopWithin bounds how long a stopping leader waits for its successor.

@@ -56,7 +56,7 @@ func (g *group) mayBeBoard(addr netip.Addr) bool {
 // heardBy remembers where a board can be reached, and by which path it was
 // heard. Only a message that is heard for the first time says where its sender
 // is: a copy may come from somebody who repeats what he has overheard.
-func (g *group) heardBy(id wire.ID, p *packet, now time.Duration, fresh bool) {
+func (g *group) heardBy(id wire.ID, m *received, now time.Duration, fresh bool) {
 	r, ok := g.routes[id]
 	if !ok && !fresh {
 		return // nobody knows where it is
@@ -68,14 +68,14 @@ func (g *group) heardBy(id wire.ID, p *packet, now time.Duration, fresh bool) {
 		r = &route{multicastAt: -time.Hour, broadcastAt: -time.Hour, directAt: -time.Hour, toldAt: -time.Hour}
 		g.routes[id] = r
 	}
-	if r.unresolved(now) && g.link.reaches(p.from.Addr()) {
-		g.resolve(p.from.Addr())
+	if r.unresolved(now) && g.link.reaches(m.from.Addr()) {
+		g.resolve(m.from.Addr())
 	}
 	if fresh {
 		// A pre-signed RESIGN comes from a port of its own, where nobody listens.
-		r.addr = netip.AddrPortFrom(p.from.Addr(), g.port)
+		r.addr = netip.AddrPortFrom(m.from.Addr(), g.port)
 	}
-	switch p.path {
+	switch m.path {
 	case netio.PathMulticast:
 		r.multicastAt = now
 	case netio.PathBroadcast:

@@ -388,11 +388,9 @@ func TestTraceOfCauses(t *testing.T) {
 
 // A message counts from when it was read, and waits with that for the loop.
 func TestTraceOfAWaitingMessage(t *testing.T) {
-	g := group{inbox: make(chan *packet, 1), free: make(chan *packet, 1)}
-	g.screen.use(testCodec(t))
-	g.free <- new(packet)
-	g.deliver(netio.Datagram{Data: []byte{1}, At: 42 * time.Second}) // the first junk is let through
-	assert.Is(t, 42*time.Second, (<-g.inbox).at, "when it was read, as the loop is told")
+	i := newInbox(1, testCodec(t))
+	i.deliver(netio.Datagram{Data: []byte{1}, At: 42 * time.Second}) // the first junk is let through
+	assert.Is(t, 42*time.Second, (<-i.messages).at, "when it was read, as the loop is told")
 }
 
 // In the steady state the trace costs a few stores, and no memory.

@@ -320,7 +320,7 @@ func TestAddressGoesWhilePacketsWait(t *testing.T) {
 		one, _, _ := l.three()
 		one.tasks.post(func() {
 			<-time.After(300 * time.Millisecond) // the leader's heartbeats come meanwhile
-			if len(one.group.inbox) == 0 {
+			if len(one.group.inbox.messages) == 0 {
 				t.Error("no packet waits, so this test tests nothing")
 			}
 			gone := one.state

@@ -37,7 +37,7 @@ func TestJunkTakesNoPlaces(t *testing.T) {
 				before := one.mustStatus(t).Counters
 				one.onLoop(t, func() {
 					for range flood {
-						one.group.deliver(netio.Datagram{
+						one.group.inbox.deliver(netio.Datagram{
 							Data: test.junk, From: netip.MustParseAddrPort("10.0.0.77:9254"), Path: netio.PathMulticast, At: one.now(),
 						})
 					}
@@ -60,8 +60,7 @@ func TestJunkTakesNoPlaces(t *testing.T) {
 // TestStrangersAreLimited plays what a board of this group has signed, from addresses where none is known: new boards can join,
 // and a recording does not keep the loop busy. Known boards are not concerned.
 func TestStrangersAreLimited(t *testing.T) {
-	var s screen
-	s.use(testCodec(t))
+	inbox := newInbox(1, testCodec(t))
 	packet, err := testCodec(t).Append(nil, &wire.Message{
 		Header:    wire.Header{Type: wire.TypeHeartbeat, Algorithm: wire.AlgorithmHeir, Sender: 7, Term: 9, Incarnation: 1, Sequence: 1},
 		Heartbeat: wire.Heartbeat{Interval: 100 * time.Millisecond},
@@ -72,14 +71,16 @@ func TestStrangersAreLimited(t *testing.T) {
 	for i := range flood {
 		at := time.Hour + time.Duration(i)*time.Second/flood
 		for _, known := range []bool{false, true} {
-			if s.passes(&netio.Datagram{Data: packet, Known: known, At: at}) {
+			inbox.deliver(netio.Datagram{Data: packet, Known: known, At: at})
+			if len(inbox.messages) > 0 {
 				passed[known]++
+				inbox.clear()
 			}
 		}
 	}
 	want := map[bool]int{false: strangerRate.Burst + int(time.Second/strangerRate.Every) - 1, true: flood}
 	assert.Equal(t, want, passed, "how many pass, of strangers and of known boards")
-	assert.Is(t, flood-passed[false], int(s.overRate.Load()), "packets that are counted")
+	assert.Is(t, flood-passed[false], int(inbox.overRate.Load()), "packets that are counted")
 }
 
 // TestLostPacketsExcuseTheLeader: a board whose sockets had no room waits for one more heartbeat, and no longer.
