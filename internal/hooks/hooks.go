@@ -1,9 +1,18 @@
+// Package hooks runs programs when something happens to this board: an administrator's scripts (`topdog hooks`), a
+// command while the board leads (`topdog lead`), and a systemd unit while it leads (`topdog target`).
+//
+// Each of these verbs is a process of its own that follows the daemon's stream of transitions, see [console.Client.Follow].
+// None is part of the daemon: no script may disturb the heartbeats.
+//
+// All three see the board as keepalived's scripts do, in one of four states ([state]). Changes don't queue up while a
+// program runs: the newest state counts, and is always delivered.
 package hooks
 
 import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
@@ -12,6 +21,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"topdog/internal/console"
 )
@@ -23,7 +33,7 @@ type Options struct {
 	Log       *logrus.Entry
 }
 
-// Run runs the hooks until ctx ends. A script that runs then, and what is still due, is finished.
+// Run runs the hooks until ctx ends. It finishes the script that runs then, and those that are due.
 func Run(ctx context.Context, c *console.Client, o Options) error {
 	r := &runner{Options: o, states: newNewest(), told: map[script]told{}, remarked: map[remark]bool{}}
 	ended := make(chan struct{})
@@ -35,8 +45,7 @@ func Run(ctx context.Context, c *console.Client, o Options) error {
 	}()
 	go func() {
 		<-ctx.Done()
-		// At a shutdown the daemon has ended just before this program is told to. What that means
-		// for the hooks is on its way.
+		// At a shutdown the daemon ends just before this program, so its last transition may be on its way.
 		time.AfterFunc(lastWords, stopFollowing)
 	}()
 	err := follow(following, c, console.WatchOptions{ForHooks: true}, r.Log, r.states.put)
@@ -48,20 +57,20 @@ func Run(ctx context.Context, c *console.Client, o Options) error {
 	return err
 }
 
-// lastWords is how long the end of a stream may take to arrive.
+// lastWords is how long the last transition may take to arrive.
 const lastWords = 100 * time.Millisecond
 
-// runner runs scripts, one at a time. Each is told every state that counts for it, unless that is
-// overtaken before its turn. The last one is always told.
+// runner runs scripts, one at a time. Each script is told every state that concerns it, unless a newer state comes
+// before its turn. Every script is told the last state.
 type runner struct {
 	Options
 	states   *newest
 	now      state
-	told     map[script]told // by script that was run
-	remarked map[remark]bool // was logged
+	told     map[script]told // of each script that was run
+	remarked map[remark]bool // the remarks that were logged
 }
 
-// told is what a script was told last.
+// told is the state that a script was told last.
 type told struct {
 	word   word
 	leader string
@@ -86,8 +95,8 @@ func (r *runner) run(ctx context.Context) {
 	}
 }
 
-// settle runs scripts until all have been told how the board is. After each of them it begins
-// anew with the newest state, so that none is told what is over.
+// settle runs scripts until all of them know the state of the board. After each it starts over with the newest state,
+// so that no script is told an old one.
 func (r *runner) settle() {
 	var all []script
 	for {
@@ -107,7 +116,7 @@ func (r *runner) settle() {
 	}
 }
 
-// look returns the scripts that there are, and logs once what is wrong with others.
+// look returns the scripts, and logs once why other files don't run.
 func (r *runner) look() []script {
 	found, remarks := scripts(r.Directory)
 	for m := range r.remarked {
@@ -134,7 +143,7 @@ func (r *runner) look() []script {
 	return found
 }
 
-// due reports whether a script has to be told the present state.
+// due reports whether a script must be told the present state.
 func (r *runner) due(s script) bool {
 	before := r.told[s]
 	if s.eachLeader {
@@ -164,12 +173,12 @@ func (r *runner) runScript(s script) {
 	}
 }
 
-// arguments are those that keepalived gives to a notify script.
+// arguments returns the arguments that keepalived gives to a notify script.
 func (s *state) arguments() []string {
 	return []string{"INSTANCE", s.Group, string(s.word), strconv.Itoa(s.Priority)}
 }
 
-// environment is what a script finds in addition.
+// environment returns what a script's environment says in addition.
 func (s *state) environment() []string {
 	return []string{
 		"TOPDOG_EVENT=" + string(s.Event),
@@ -186,11 +195,11 @@ func (s *state) environment() []string {
 	}
 }
 
-// defaultPath is for scripts of a program that has no PATH, as the shell has it.
+// defaultPath is for scripts when this program has no PATH. It is the shell's default.
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// inherited is the environment without what is meant for this program alone: a script that
-// told systemd READY=1 would speak for it.
+// inherited returns the environment without variables for this program alone. For instance, a script must not send
+// systemd READY=1 in this program's name.
 func inherited(env []string) (kept []string) {
 	path := false
 	for _, v := range env {
@@ -207,4 +216,48 @@ func inherited(env []string) (kept []string) {
 		kept = append(kept, defaultPath)
 	}
 	return kept
+}
+
+// process is a command in a process group of its own, so that whatever it starts can be ended with it.
+type process struct {
+	command *exec.Cmd
+	ended   chan error // receives the command's exit error, or nil
+}
+
+// start starts a command. If this program is killed, the command is killed too. The kernel does that when the thread ends that
+// started it, so the caller must have locked that thread (PR_SET_PDEATHSIG, prctl(2)).
+func start(path string, args, env []string) (*process, error) {
+	c := exec.Command(path, args...)
+	c.Env = env
+	// Its output goes where this program's log goes. Processes that it leaves behind would hold a pipe open.
+	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	c.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	p := &process{command: c, ended: make(chan error, 1)}
+	go func() { p.ended <- c.Wait() }()
+	return p, nil
+}
+
+// signal sends a signal to the whole group, if that hasn't ended.
+func (p *process) signal(sig unix.Signal) {
+	_ = unix.Kill(-p.command.Process.Pid, sig)
+}
+
+// errTooLong says that a command was killed because it took too long.
+var errTooLong = errors.New("it did not end in time, and was killed")
+
+// wait waits for the command's end, and kills its group after the timeout.
+func (p *process) wait(timeout time.Duration) error {
+	limit := time.NewTimer(timeout)
+	defer limit.Stop()
+	select {
+	case err := <-p.ended:
+		return err
+	case <-limit.C:
+		p.signal(unix.SIGKILL)
+		<-p.ended
+		return errTooLong
+	}
 }

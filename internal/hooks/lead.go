@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -23,8 +24,8 @@ type LeadOptions struct {
 	Log       *logrus.Entry
 }
 
-// Lead runs a command while this board leads and has the address. It returns when the command has
-// ended by itself, with its exit status, or when ctx has ended and the command as well.
+// Lead runs a command while this board leads and has the address. If the command ends by itself, Lead returns its exit
+// status. When ctx ends, Lead ends the command and returns 0.
 func Lead(ctx context.Context, c *console.Client, o LeadOptions) (status int, err error) {
 	path, err := exec.LookPath(o.Command[0])
 	if err != nil {
@@ -51,14 +52,14 @@ func Lead(ctx context.Context, c *console.Client, o LeadOptions) (status int, er
 type lead struct {
 	LeadOptions
 	path    string
-	process *process // nil while it does not run
-	told    bool     // it was told to end
+	process *process // nil while the command doesn't run
+	told    bool     // the command was told to end
 	wanted  bool     // this board leads
 	end     <-chan struct{}
 	ending  bool
 }
 
-// run goes on until the command has ended by itself, or end is closed.
+// run returns when the command has ended by itself, or after end was closed.
 func (l *lead) run(leads <-chan bool) (status int, err error) {
 	kill := time.NewTimer(0)
 	kill.Stop()
@@ -85,7 +86,7 @@ func (l *lead) run(leads <-chan bool) (status int, err error) {
 			if !l.told {
 				return exitStatus(err)
 			}
-			l.process.signal(unix.SIGKILL) // what it has left behind
+			l.process.signal(unix.SIGKILL) // whatever it has left behind
 			l.process, l.told = nil, false
 			kill.Stop()
 			l.Log.Infof("%s has ended", l.path)
@@ -93,7 +94,7 @@ func (l *lead) run(leads <-chan bool) (status int, err error) {
 	}
 }
 
-// settle starts the command, or tells it to end, if that is due.
+// settle starts the command or tells it to end, if either is due.
 func (l *lead) settle(kill *time.Timer) (err error) {
 	runs := l.wanted && !l.ending
 	switch {
@@ -112,7 +113,7 @@ func (l *lead) settle(kill *time.Timer) (err error) {
 	return err
 }
 
-// exitStatus is how a command ended, as a shell says it: 128 and the signal's number if it was killed.
+// exitStatus returns a command's exit status as a shell has it: 128 plus the number of the signal that killed it.
 func exitStatus(err error) (int, error) {
 	exit, ended := errors.AsType[*exec.ExitError](err)
 	switch {
@@ -125,4 +126,91 @@ func exitStatus(err error) (int, error) {
 		return 128 + int(s.Signal()), nil
 	}
 	return exit.ExitCode(), nil
+}
+
+// TargetOptions are those of `topdog target`.
+type TargetOptions struct {
+	Unit string
+	Log  *logrus.Entry
+}
+
+const (
+	// systemctlWithin bounds one call of systemctl, which only queues a job.
+	systemctlWithin = 10 * time.Second
+	// systemctlAgain is the pause after a call that failed.
+	systemctlAgain = time.Second
+)
+
+// Target starts a systemd unit when this board begins to lead and has the address, and stops the unit when that ends or
+// ctx does.
+func Target(ctx context.Context, c *console.Client, o TargetOptions) error {
+	t := target{TargetOptions: o, states: newNewest()}
+	ended := make(chan struct{})
+	following, stopFollowing := context.WithCancel(ctx)
+	defer stopFollowing()
+	go func() {
+		t.run(following)
+		close(ended)
+	}()
+	err := follow(following, c, console.WatchOptions{ForHooks: true}, t.Log, t.states.put)
+	stopFollowing()
+	<-ended
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), systemctlWithin)
+	defer cancel()
+	if failed := t.systemctl(stopping, "stop"); failed != nil {
+		return failed
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// target is a systemd unit that runs while this board leads.
+type target struct {
+	TargetOptions
+	states *newest
+	done   string // the last verb that systemd has accepted; "" if the last one failed
+}
+
+// run has systemd start or stop the unit according to the newest state, until ctx ends.
+func (t *target) run(ctx context.Context) {
+	again := time.NewTimer(0)
+	again.Stop()
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.states.wake:
+		case <-again.C:
+		}
+		s, _, _ := t.states.take()
+		verb := "stop"
+		if s.word == master {
+			verb = "start"
+		}
+		if verb == t.done {
+			continue
+		}
+		if err := t.systemctl(ctx, verb); err != nil {
+			t.Log.Warn(err)
+			t.done = ""
+			again.Reset(systemctlAgain)
+			continue
+		}
+		t.Log.Infof("this board is %s: systemctl %s %s", s.word, verb, t.Unit)
+		t.done = verb
+	}
+}
+
+// systemctl queues a job, which replaces an opposite one that isn't done yet.
+func (t *target) systemctl(ctx context.Context, verb string) error {
+	ctx, cancel := context.WithTimeout(ctx, systemctlWithin)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "systemctl", "--no-block", verb, t.Unit).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("systemctl %s %s: %w: %s", verb, t.Unit, err, strings.TrimSpace(string(out)))
+	}
+	return nil
 }

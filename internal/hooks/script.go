@@ -12,27 +12,27 @@ import (
 	"syscall"
 )
 
-// leaderDirectory is below the directory of the hooks, and has those that run when another board leads.
+// leaderDirectory is a subdirectory of the hooks. Its scripts run whenever another board begins to lead.
 const leaderDirectory = "leader.d"
 
 // script is a file that may run.
 type script struct {
 	path string
-	// eachLeader says that it runs when another board leads, and not when the state changes.
+	// eachLeader says that it runs when the leader changes, and not when the state does.
 	eachLeader bool
 }
 
-// remark is why a file does not run.
+// remark says why a file doesn't run.
 type remark struct {
 	path string
 	text string
-	bad  bool // somebody should do something about it
+	bad  bool // somebody should fix it
 }
 
-// scripts returns what is to run from a directory, in the order of the names, and what is not.
-// Those of leader.d come after the others.
+// scripts returns the scripts of a directory in the order of their names, those of leader.d last. The remarks are about
+// files that don't run.
 func scripts(dir string) (found []script, remarks []remark) {
-	// Whoever may change the directory can make leader.d a link to any other.
+	// Whoever may write to the directory can make leader.d a link to any other.
 	if err := trusted(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, []remark{untrusted(dir, err)}
 	}
@@ -48,7 +48,7 @@ func scripts(dir string) (found []script, remarks []remark) {
 	return found, remarks
 }
 
-// scriptsIn returns what is to run from one directory. One that is not there is empty.
+// scriptsIn returns the scripts of one directory. A missing directory is empty.
 func scriptsIn(dir string, top bool) (paths []string, remarks []remark) {
 	entries, err := os.ReadDir(dir) // sorted
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,12 +81,12 @@ func scriptsIn(dir string, top bool) (paths []string, remarks []remark) {
 	return paths, remarks
 }
 
-// untrusted says that nothing runs from a directory.
+// untrusted says that no script of a directory runs.
 func untrusted(dir string, err error) remark {
 	return remark{dir, "no hook in it runs: " + err.Error(), true}
 }
 
-// ignored says why a file of that name is no hook; "" if it may be one.
+// ignored returns why a file of that name is no hook, or "" if it may be one.
 func ignored(name string) string {
 	switch {
 	case strings.HasPrefix(name, "."):
@@ -97,8 +97,8 @@ func ignored(name string) string {
 	return ""
 }
 
-// runnable reports whether a file is one that may run; if it is not meant to, text says why. The error
-// is about one that is meant to run and must not.
+// runnable reports whether a file may run. If it isn't meant to, text says why. The error is about a file that is
+// meant to run but must not.
 func runnable(path string) (runs bool, text string, err error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -122,12 +122,12 @@ func runnable(path string) (runs bool, text string, err error) {
 	return true, "", checkLineEnd(target)
 }
 
-// checkLineEnd refuses a script whose first line ends as Windows writes it. The kernel looks for an interpreter with that
-// character in its name, and says that there is no such file.
+// checkLineEnd refuses a script whose first line ends with CR LF. The kernel would look for an interpreter whose
+// name ends with CR, and say that there is no such file.
 func checkLineEnd(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil // a program may be one that cannot be read
+		return nil // a program needn't be readable
 	}
 	defer file.Close()
 	begin := make([]byte, longestInterpreter)
@@ -142,11 +142,11 @@ func checkLineEnd(path string) error {
 	return nil
 }
 
-// longestInterpreter is how long the kernel lets the first line of a script be (BINPRM_BUF_SIZE).
+// longestInterpreter is how many bytes of a script's first line the kernel reads (BINPRM_BUF_SIZE).
 const longestInterpreter = 256
 
-// trustedWay refuses a file that somebody else than root could replace: by another entry in a directory on the way to it, or
-// to what a symbolic link on that way leads to.
+// trustedWay refuses a file that others than root could replace, because they may write to a directory on its path, or
+// on the path of a symbolic link's target.
 func trustedWay(path string) error {
 	const most = 40 // MAXSYMLINKS
 	for range most {
@@ -166,7 +166,7 @@ func trustedWay(path string) error {
 		}
 		next, err := os.Readlink(path)
 		if err != nil {
-			return nil // it is no link
+			return nil // it isn't a link
 		}
 		if path = next; !filepath.IsAbs(next) {
 			path = filepath.Join(dir, next)
@@ -175,7 +175,7 @@ func trustedWay(path string) error {
 	return fmt.Errorf("%s: too many links", path)
 }
 
-// trustedToPass refuses a directory of which somebody else than root may replace what belongs to root.
+// trustedToPass refuses a directory in which others than root may replace root's files.
 func trustedToPass(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode()&fs.ModeSticky != 0 {
@@ -186,7 +186,7 @@ func trustedToPass(dir string) error {
 	return trusted(dir)
 }
 
-// trusted refuses what somebody else than root may change. The error says what to type.
+// trusted refuses a file or directory that others than root may change. The error says what to type.
 func trusted(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -9,24 +10,24 @@ import (
 	"topdog/internal/console"
 )
 
-// word is what keepalived calls the state of a board.
+// word is keepalived's name for the state of a board.
 type word string
 
-// The words, as keepalived's scripts get them.
+// The words that keepalived gives to scripts.
 const (
 	master word = "MASTER" // the board leads and has the addresses
-	backup word = "BACKUP" // another board leads, or this one looks for a leader
-	fault  word = "FAULT"  // it takes no part, or leads without the addresses, or its checks fail and another one leads
-	stop   word = "STOP"   // its daemon stops, or there is none
+	backup word = "BACKUP" // another board leads, or this one is looking for a leader
+	fault  word = "FAULT"  // it takes no part, or leads without the addresses, or its checks fail and another board leads
+	stop   word = "STOP"   // its daemon stops, or doesn't run
 )
 
-// state is how the board is.
+// state is the state of the board, and the transition that led to it.
 type state struct {
 	word word
 	console.Transition
 }
 
-// wordOf maps the board of a daemon that runs to a word.
+// wordOf returns the word for a board whose daemon runs.
 func wordOf(t *console.Transition) word {
 	switch {
 	case t.Leads():
@@ -38,18 +39,17 @@ func wordOf(t *console.Transition) word {
 	}
 }
 
-// faultAfter is how long a fault must last. A daemon that starts is without a network for a moment, and a
-// leader without the address: neither should start or stop services. A leader that loses its role is
-// not waited for, since another board has the address by then.
+// faultAfter is how long a fault must last. A daemon that has just started has no network for a moment, and a new
+// leader no address: neither should start or stop services. A leader that loses its role is a fault at once,
+// since another board has the address by then.
 const faultAfter = time.Second
 
-// waits reports whether a fault is only believed when it has lasted.
+// waits reports whether a fault must last for faultAfter before it counts.
 func (s *state) waits(before word) bool {
 	return s.word == fault && before != fault && (before != master || s.Role == console.RoleLeader)
 }
 
-// follow calls each with the state of the board: at once, and after every transition that counts,
-// until ctx ends.
+// follow calls each with the state of the board, at once and after every transition, until ctx ends.
 func follow(ctx context.Context, c *console.Client, o console.WatchOptions, log *logrus.Entry, each func(state)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -74,7 +74,7 @@ func follow(ctx context.Context, c *console.Client, o console.WatchOptions, log 
 	return context.Cause(ctx)
 }
 
-// classify makes states of transitions until ctx ends.
+// classify turns transitions into states until ctx ends.
 func classify(ctx context.Context, happened <-chan console.Transition, each func(state)) {
 	var now, waiting state
 	stopped := false
@@ -96,7 +96,7 @@ func classify(ctx context.Context, happened <-chan console.Transition, each func
 			case console.EventStopping, console.EventDaemonGone:
 				stopped = true
 			}
-			if stopped { // whatever its role is on the way
+			if stopped { // whatever its role is on the way down
 				next.word = stop
 			}
 			if next.waits(now.word) {
@@ -111,4 +111,44 @@ func classify(ctx context.Context, happened <-chan console.Transition, each func
 			each(now)
 		}
 	}
+}
+
+// newest keeps the newest state while its reader is busy.
+type newest struct {
+	wake chan struct{} // has an element when there is a new state
+
+	mu        sync.Mutex
+	state     state
+	taken     bool
+	overtaken int // states that were never taken
+}
+
+func newNewest() *newest { return &newest{wake: make(chan struct{}, 1), taken: true} }
+
+// put stores a state, and never blocks. A state with the same word and leader as the one before doesn't replace it, so
+// the former event is kept. That is so when a leader has acquired the address, for instance.
+func (n *newest) put(s state) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.overtaken += int(s.Missed)
+	if s.word == n.state.word && s.Leader == n.state.Leader {
+		return
+	}
+	if !n.taken {
+		n.overtaken++
+	}
+	n.state, n.taken = s, false
+	select {
+	case n.wake <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+// take returns the newest state, whether it is new since the last call, and how many states were overtaken meanwhile.
+func (n *newest) take() (s state, another bool, overtaken int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	another, overtaken = !n.taken, n.overtaken
+	n.taken, n.overtaken = true, 0
+	return n.state, another, overtaken
 }
