@@ -1,6 +1,26 @@
+// Package check finds out whether the services of a board work.
+//
+// A [Check] says what is looked at, how often, and how many results in a row count. The
+// checks run in a process of their own, the checker: the same program, which the starter
+// starts when the daemon asks it with [Start], and whose main function is [Attend]. So nothing that a service
+// answers is read by the process that holds the address, and nothing that hangs delays a
+// heartbeat. The checker has no capabilities, only a lane to
+// the holder, which asks the gateway by ARP for it, and keeps the rest of the unit's sandbox. It runs the score command as well, since the
+// daemon executes nothing.
+//
+// The daemon sends an [Order] as a line of JSON: all that the checker has to know. The checker sends
+// a [Report] for each change of a check, one for each run of the score command, and an empty one every second, so that one that is
+// stuck is noticed. The end of the pipe ends it.
+//
+// Most kinds are polled (worker.go). Each has a rhythm of its own, counted from its start and not from
+// the end of the last run, with a little jitter; a run ends before its timeout, and the next one does not begin
+// before it has ended. Two kinds are told of changes: a unit by systemd's D-Bus signals, and
+// a process by its pidfd. A slow poll is behind both.
 package check
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -8,15 +28,15 @@ import (
 	"time"
 )
 
-// Kind says how it is found out whether a service works.
+// Kind is the way in which a check finds out whether a service works.
 type Kind uint8
 
 // The kinds of checks, in the order of the documentation.
 const (
-	Unit    Kind = iota // a unit of systemd is active, and its main process lives
-	Exec                // a process of a program is there
-	TCP                 // something accepts a connection
-	HTTP                // a server answers a GET as it should
+	Unit    Kind = iota // a systemd unit is active, and its main process lives
+	Exec                // a process of a program runs
+	TCP                 // a port accepts connections
+	HTTP                // a server answers a GET as expected
 	DNS                 // a name server answers a question
 	Command             // a program ends with status 0
 	Gateway             // the default gateway answers ARP
@@ -25,7 +45,7 @@ const (
 
 var kindNames = [kinds]string{"unit", "exec", "tcp", "http", "dns", "command", "gateway"}
 
-// String returns the identifier of the kind, which is its key in the configuration too.
+// String returns the kind's identifier, which is also its key in the configuration.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -36,17 +56,17 @@ func (k Kind) String() string {
 // Kinds returns the identifiers of all kinds.
 func Kinds() []string { return slices.Clone(kindNames[:]) }
 
-// tellsAtOnce reports whether the kernel or systemd tells of a failure, so that one is a fact
-// and need not be seen several times.
+// tellsAtOnce reports whether the kernel or systemd tells of a failure. Such a failure is a fact, and
+// doesn't have to be seen several times.
 func (k Kind) tellsAtOnce() bool { return k == Unit || k == Exec }
 
-// When says on which boards a check is judged.
+// When says on which boards a check counts.
 type When uint8
 
-// When a check is judged.
+// When a check counts.
 const (
 	Always  When = iota // on all boards
-	Leading             // on the leader: what it is about runs or answers there only
+	Leading             // on the leader, for a service that runs or answers only there
 )
 
 // String returns the word of the configuration.
@@ -57,10 +77,10 @@ func (w When) String() string {
 	return "always"
 }
 
-// WhenNames are the words of the configuration, first the default.
+// WhenNames returns the words of the configuration. The first is the default.
 func WhenNames() []string { return []string{Always.String(), Leading.String()} }
 
-// WhenNamed returns what a word of the configuration stands for.
+// WhenNamed returns the meaning of a word of the configuration.
 func WhenNamed(name string) (w When, known bool) {
 	i := slices.Index(WhenNames(), name)
 	return When(max(i, 0)), i >= 0
@@ -69,28 +89,27 @@ func WhenNamed(name string) (w When, known bool) {
 // Check is one check, as it was configured.
 type Check struct {
 	Kind   Kind   `json:"kind"`
-	Target string `json:"target"`          // of the kind; the program of a command; "" for the gateway
-	Title  string `json:"title,omitempty"` // what people call it; "" for the target
+	Target string `json:"target"`          // what is checked, depending on the kind; "" for the gateway
+	Title  string `json:"title,omitempty"` // what people call the check; "" for the target
 
-	User      string   `json:"user,omitempty"`      // exec: of the process; "" for any
-	Host      string   `json:"host,omitempty"`      // http: the server's name, if it is not that of the URL
-	Status    []int    `json:"status,omitempty"`    // http: what it may answer; none for 200 to 399
-	Contains  string   `json:"contains,omitempty"`  // http: what must be in the answer
+	User      string   `json:"user,omitempty"`      // exec: the owner of the process; "" for any
+	Host      string   `json:"host,omitempty"`      // http: the server's name, if the URL has another
+	Status    []int    `json:"status,omitempty"`    // http: the accepted statuses; none for 200 to 399
+	Contains  string   `json:"contains,omitempty"`  // http: a text that the answer must contain
 	Arguments []string `json:"arguments,omitempty"` // command
 
 	Every   time.Duration `json:"every"`
 	Timeout time.Duration `json:"timeout"`
-	Rise    int           `json:"rise"` // it passes again after so many successes in a row
-	Fall    int           `json:"fall"` // and fails after so many failures in a row
+	Rise    int           `json:"rise"` // successes in a row until it passes again
+	Fall    int           `json:"fall"` // failures in a row until it fails
 	When    When          `json:"when"`
-	// Grace is how long failures are excused after this board has begun to lead. It is for
-	// checks that are judged on the leader only.
+	// Grace is how long failures are excused after this board has begun to lead. Only checks
+	// that count on the leader have it.
 	Grace time.Duration `json:"grace,omitempty"`
 }
 
-// Defaults of the numbers. Rise, fall and an interval that bounds the time too are HAProxy's.
-// keepalived's grace is a mere number of retries; thirty seconds are what a Raspberry Pi
-// takes to start what only the leader runs.
+// The defaults. Rise and fall are HAProxy's, and as there the interval is the default timeout too. A Raspberry Pi takes up
+// to thirty seconds to start the services of a leader.
 const (
 	DefaultEvery = time.Second
 	DefaultRise  = 2
@@ -98,7 +117,7 @@ const (
 	DefaultGrace = 30 * time.Second
 )
 
-// The bounds. With 16 checks every 50 ms, a board would do little else; so few need that.
+// The bounds. With 16 checks every 50 ms a board would do little else.
 const (
 	Max        = 16 // checks of a board
 	MinEvery   = 50 * time.Millisecond
@@ -106,16 +125,17 @@ const (
 	MinTimeout = 10 * time.Millisecond
 	MaxCount   = 100 // of rise and fall
 	MaxGrace   = time.Hour
-	MaxTitle   = 32 // bytes, so that a line of the status has room for the result
+	MaxTitle   = 32 // bytes, which leaves room for the result on a line of the status
 )
 
-// ID tells one check from another. Two that differ in anything have different ones.
+// ID identifies a check. Two checks that differ in anything have different IDs.
 func (c *Check) ID() string {
-	id, _ := json.Marshal(c) // there is nothing in it that cannot be written
-	return string(id)
+	text, _ := json.Marshal(c) // can't fail: all of its fields are numbers and strings
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
 }
 
-// String names the check for people, as in "unit nginx.service".
+// String returns what people call the check, as in "unit nginx.service".
 func (c *Check) String() string {
 	text := c.Kind.String()
 	if c.Title != "" {
@@ -130,13 +150,13 @@ func (c *Check) String() string {
 	return text
 }
 
-// words are the program of a command and its arguments.
+// words returns a command's program and its arguments.
 func (c *Check) words() []string { return append([]string{c.Target}, c.Arguments...) }
 
-// JoinDNS returns the target of a DNS check: a name, and the server that is asked for it.
+// JoinDNS returns the target of a DNS check that asks a server for a name.
 func JoinDNS(name, server string) string { return name + " @" + server }
 
-// SplitDNS is the reverse of JoinDNS.
+// SplitDNS reverses JoinDNS.
 func SplitDNS(target string) (name, server string, ok bool) {
 	name, server, ok = strings.Cut(target, "@")
 	name, server = strings.TrimSpace(name), strings.TrimSpace(server)

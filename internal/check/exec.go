@@ -12,22 +12,22 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// execProber passes while there is a process of a program, perhaps of a certain user. Processes are
-// looked for in /proc, and then held by their pidfds. It looks for new ones when none is
-// left, and now and then.
+// execProber passes while a process of a program runs, if need be one of a certain user. It searches /proc for such
+// processes and watches them by their pidfds. It searches again when none is left, and now and then.
 type execProber struct {
 	path, user string
-	target     string // what path leads to, if it is a symbolic link
+	target     string // of path, if that is a symbolic link
 	ended      chan struct{}
 	held       []*process
 	searchedAt time.Time
-	others     []int // all processes that there were then
+	others     []int // the PIDs of all processes at that time
 }
 
-// heldMax is how many processes of a program are watched. A service that has forked more of them
-// is there as long as one of these is.
+// heldMax is how many processes of a program are watched. Of a service that forks more, these stand for all.
 const heldMax = 8
 
 func newExecProber(c *Check) *execProber {
@@ -38,7 +38,7 @@ func (p *execProber) changes() <-chan struct{} { return p.ended }
 
 func (p *execProber) close() { p.drop(func(*process) bool { return true }) }
 
-// drop forgets processes.
+// drop stops watching the processes for which gone returns true.
 func (p *execProber) drop(gone func(*process) bool) {
 	p.held = slices.DeleteFunc(p.held, func(held *process) bool {
 		if gone(held) {
@@ -62,7 +62,7 @@ func (p *execProber) probe(context.Context) error {
 	case len(p.held) > 0 && time.Since(p.searchedAt) < slowly:
 		return nil
 	case len(p.held) == 0 && last != 0:
-		// A server that is updated in place hands over to another process, and ends.
+		// A server that updates itself in place starts its successor, and ends.
 		if p.search(p.others) == nil {
 			return nil
 		}
@@ -71,8 +71,8 @@ func (p *execProber) probe(context.Context) error {
 	return p.search(nil)
 }
 
-// search looks for the processes of the program, but not among those that are known to be others: to look at all
-// takes milliseconds.
+// search looks for processes of the program. It skips others, which it has looked at before: looking at all
+// processes takes milliseconds.
 func (p *execProber) search(others []int) error {
 	p.searchedAt = time.Now()
 	if target, err := filepath.EvalSymlinks(p.path); err == nil {
@@ -92,7 +92,7 @@ func (p *execProber) search(others []int) error {
 			continue
 		}
 		if len(p.held) == heldMax {
-			p.others = nil // there may be more
+			p.others = nil // there may be more of them
 			break
 		}
 		if slices.ContainsFunc(p.held, func(held *process) bool { return held.pid == pid }) || !p.matches(pid, uid) {
@@ -105,7 +105,7 @@ func (p *execProber) search(others []int) error {
 		if err != nil {
 			return fmt.Errorf("watch process %d: %w", pid, err)
 		}
-		if !p.matches(pid, uid) { // its number became that of another one, before it was opened
+		if !p.matches(pid, uid) { // it ended before it was opened, and its PID is another's now
 			found.close()
 			continue
 		}
@@ -117,11 +117,12 @@ func (p *execProber) search(others []int) error {
 	return nil
 }
 
-// hiddenHint is what to do if processes of other users cannot be seen.
+// hiddenHint says what to do if the processes of other users are hidden.
 const hiddenHint = "the unit of topdog hides the processes of other users: run `systemctl edit topdog`, " +
 	"add the lines [Service] and ProtectProc=default, and run `systemctl restart topdog`"
 
-// notFound says that there is no process, or that none can be seen: the first process of all is always there.
+// notFound says that there is no such process, or that processes are hidden. PID 1 always exists, so if it
+// isn't there it is hidden.
 func notFound() error {
 	if _, err := os.Stat("/proc/1"); err != nil {
 		return errors.New(hiddenHint)
@@ -129,10 +130,10 @@ func notFound() error {
 	return errors.New("there is no such process")
 }
 
-// anyUser as a number of a user means that it does not matter.
+// anyUser stands for all users.
 const anyUser = -1
 
-// uid returns the number of the user whose processes count.
+// uid returns the ID of the user whose processes count.
 func (p *execProber) uid() (int, error) {
 	if p.user == "" {
 		return anyUser, nil
@@ -147,8 +148,7 @@ func (p *execProber) uid() (int, error) {
 	return strconv.Atoi(u.Uid)
 }
 
-// processes returns the numbers of all processes that can be seen, the oldest first as far as
-// the numbers tell.
+// processes returns the PIDs of all visible processes in ascending order, so mostly the oldest first.
 func processes() ([]int, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -169,9 +169,9 @@ func processes() ([]int, error) {
 	return pids, nil
 }
 
-// matches reports whether a process is one of the program. The kernel tells nobody but root which file a process
-// of another user runs. Then it goes by what the process calls itself: by the words of its command line,
-// of which the second one is a script's, or by its name, for a server that has rewritten them.
+// matches reports whether a process runs the program. Only root may see which file the process of another user runs.
+// Otherwise the process is judged by its command line, whose second word may be a script, or by its name if it
+// has rewritten its command line.
 func (p *execProber) matches(pid, uid int) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
 	if uid != anyUser {
@@ -184,29 +184,30 @@ func (p *execProber) matches(pid, uid int) bool {
 		}
 	}
 	exe, hidden := os.Readlink(dir + "/exe")
-	exe = strings.TrimSuffix(exe, " (deleted)") // an update has replaced the file
+	exe = strings.TrimSuffix(exe, " (deleted)") // after an update of the file
 	if hidden == nil && exe == p.path {
 		return p.runs(dir)
 	}
 	line, err := os.ReadFile(dir + "/cmdline")
 	if err != nil || len(line) == 0 {
-		return false // it has ended, or is a part of the kernel
+		return false // it has ended, or is a kernel thread
 	}
 	words := strings.Split(string(line), "\x00")
-	if hidden == nil && exe == p.target && slices.Contains([]string{filepath.Base(exe), filepath.Base(words[0])}, filepath.Base(p.path)) {
-		return p.runs(dir) // by a symbolic link; one program may have many, with other names
+	names := []string{filepath.Base(exe), filepath.Base(words[0])}
+	if hidden == nil && exe == p.target && slices.Contains(names, filepath.Base(p.path)) {
+		return p.runs(dir) // through a symbolic link; one program may have several, of different names
 	}
 	if slices.Contains(words[:min(2, len(words))], p.path) && (hidden != nil || words[0] != p.path) {
 		return p.runs(dir)
 	}
-	if hidden == nil || filepath.IsAbs(words[0]) { // it tells that it is another one
+	if hidden == nil || filepath.IsAbs(words[0]) { // it says that it runs another program
 		return false
 	}
 	name, err := os.ReadFile(dir + "/comm")
 	return err == nil && strings.TrimSpace(string(name)) == commOf(p.path) && p.runs(dir)
 }
 
-// runs reports whether a process has not ended. One that waits for its parent to notice has.
+// runs reports whether a process hasn't ended. A zombie has.
 func (p *execProber) runs(dir string) bool {
 	stat, err := os.ReadFile(dir + "/stat")
 	if err != nil {
@@ -216,11 +217,78 @@ func (p *execProber) runs(dir string) bool {
 	return found && !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
 }
 
-// commMax is how much of a program's name the kernel keeps (TASK_COMM_LEN, less the final NUL).
+// commMax is how much of a program's name the kernel keeps, in bytes (TASK_COMM_LEN without the final NUL).
 const commMax = 15
 
-// commOf is the name of a process that runs a program.
+// commOf returns the kernel's name for a process that runs this program.
 func commOf(path string) string {
 	name := filepath.Base(path)
 	return name[:min(len(name), commMax)]
+}
+
+// process is a watched process. Its pidfd stands for the process itself, while another process may get its PID later.
+type process struct {
+	pid  int
+	file *os.File // the pidfd
+}
+
+// watchProcess watches a process until close, and notifies ended at its end. After this call the caller must check
+// again that the PID is still that of the process that it means.
+func watchProcess(pid int, ended chan<- struct{}) (*process, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("pidfd_open", err)
+	}
+	// PIDFD_NONBLOCK would do this in one call, but needs Linux 5.10.
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	p := &process{pid: pid, file: os.NewFile(uintptr(fd), "process")}
+	raw, err := p.file.SyscallConn()
+	if err != nil {
+		p.file.Close()
+		return nil, err
+	}
+	go func() {
+		// A pidfd becomes readable when the process has ended (pidfd_open(2)).
+		if raw.Read(func(fd uintptr) bool { return readable(int(fd)) }) == nil {
+			notify(ended)
+		}
+	}()
+	return p, nil
+}
+
+// readable reports whether a pidfd says that its process has ended.
+func readable(fd int) bool {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return n > 0
+		}
+	}
+}
+
+// lives reports whether the process has not ended.
+func (p *process) lives() bool {
+	raw, err := p.file.SyscallConn()
+	if err != nil {
+		return false
+	}
+	ended := true
+	_ = raw.Control(func(fd uintptr) { ended = readable(int(fd)) })
+	return !ended
+}
+
+func (p *process) close() { p.file.Close() }
+
+// endedError says that a process has ended, and what it was.
+func endedError(what string, pid int) error { return fmt.Errorf("%s %d has ended", what, pid) }
+
+// notify wakes the waiter, now or when it waits next. It never blocks.
+func notify(waiter chan<- struct{}) {
+	select {
+	case waiter <- struct{}{}:
+	default:
+	}
 }

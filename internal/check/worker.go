@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// prober finds out whether what one check is about works at the moment.
+// prober finds out whether a service works at the moment.
 type prober interface {
-	// probe returns nil if it does, or why not, before ctx ends or soon after.
+	// probe returns nil if the service works, or why it doesn't. It returns before ctx ends, or soon after.
 	probe(ctx context.Context) error
-	// changes is told when it may be different now; nil if nothing tells.
+	// changes receives when the result may have changed. It is nil for a prober that isn't told of changes.
 	changes() <-chan struct{}
 	close()
 }
 
 const (
-	// slowly is how often a check is run whose changes are told. That is for those that
-	// were lost, which should not happen.
+	// slowly is how often a check runs that is told of changes. It finds changes that nobody told of, which
+	// shouldn't happen.
 	slowly = 5 * time.Second
-	// changesApart is the time from one such run to the next, so that a unit that changes
-	// its state all the time does not keep the board busy.
+	// changesApart is the least time between two runs because of changes, so that a unit that changes its state
+	// all the time doesn't keep the board busy.
 	changesApart = 20 * time.Millisecond
-	// lateAllowed is how much longer than its timeout a run may take. If it took more, this process did not run
-	// meanwhile, and it was the run that was late, and not an answer.
+	// lateAllowed is how much longer than its timeout a run may take. If it took longer, this process got no
+	// processor time meanwhile, and the run says nothing about the service.
 	lateAllowed = 250 * time.Millisecond
-	// retellEvery is how often another reason is told of a check that fails all the time.
+	// retellEvery is how often a check that keeps failing may report another reason.
 	retellEvery = 5 * time.Second
 )
 
-// unsureError says that nothing was found out. It is no fact, whatever the kind of the check: systemd answers
-// nobody while it reads its units again, or starts anew.
+// unsureError says that nothing was found out. It is never a fact, whatever the kind of the check: while systemd reloads
+// its units or executes itself again, it answers nobody.
 type unsureError struct{ error }
 
 func (e *unsureError) Unwrap() error { return e.error }
@@ -45,8 +45,8 @@ type worker struct {
 	report func(Report)
 
 	counter counter
-	text    string    // that was told last
-	toldAt  time.Time // when it was
+	text    string // that was reported last
+	toldAt  time.Time
 }
 
 // run runs the check until ctx ends.
@@ -74,7 +74,7 @@ func (w *worker) runOnce(ctx context.Context) {
 	w.report(outcome(&w.check, w.probe(ctx)))
 }
 
-// outcome is the report of one run.
+// outcome returns the report of a single run.
 func outcome(c *Check, err error) Report {
 	r := Report{ID: c.ID(), Passing: err == nil}
 	if err != nil {
@@ -97,7 +97,7 @@ func probe(ctx context.Context, c *Check, p prober) error {
 	return err
 }
 
-// result counts what a run has come to, and reports what has changed.
+// result counts the result of a run, and reports a change.
 func (w *worker) result(err error) {
 	var unsure *unsureError
 	fact := w.check.Kind.tellsAtOnce() && !errors.As(err, &unsure)
@@ -115,7 +115,7 @@ func (w *worker) result(err error) {
 	w.report(Report{ID: w.check.ID(), Passing: w.counter.state == passing, Text: text, Misaimed: errors.As(err, &aimed)})
 }
 
-// textMax bounds a reason: a server that answers nonsense is quoted in it.
+// textMax bounds a reason, in characters. It may quote a server that answers nonsense.
 const textMax = 200
 
 func shortened(text string) string {
@@ -125,11 +125,11 @@ func shortened(text string) string {
 	return text
 }
 
-// wait waits until the check has to be run again. It reports whether it has to.
+// wait waits until the check has to run again. It returns false when ctx ends.
 func (w *worker) wait(ctx context.Context, r *rhythm) bool {
 	next := r.next(time.Now())
 	changes := w.prober.changes()
-	// Nothing tells that a process begins, so what fails is looked at as often as what is polled.
+	// Nobody tells of a process that begins, so a failing check is polled like any other.
 	rests := changes != nil && w.counter.settled() && w.counter.state == passing
 	if rests {
 		next = max(next, slowly)
@@ -144,7 +144,7 @@ func (w *worker) wait(ctx context.Context, r *rhythm) bool {
 			r.slot = time.Now()
 		}
 	case <-changes:
-		defer func() { r.slot = time.Now() }() // the next look comes as late as after any other
+		defer func() { r.slot = time.Now() }() // the next run is a full interval later, as always
 		if at := time.Since(r.changedAt); at < changesApart {
 			time.Sleep(changesApart - at)
 		}
@@ -153,28 +153,67 @@ func (w *worker) wait(ctx context.Context, r *rhythm) bool {
 	return true
 }
 
-// rhythm says when a check is run that is polled.
+// rhythm says when a polled check runs.
 type rhythm struct {
 	every     time.Duration
-	slot      time.Time // when it was to be run last
-	changedAt time.Time // when it was run because of a change
+	slot      time.Time // of the last run
+	changedAt time.Time // of the last run because of a change
 }
 
-// next returns the time until the next run. The slots follow each other at regular distances, however
-// long the runs take. The first one is at random, so that the checks do not all run at once, and
-// each run is moved a little, so that they do not keep step with anything else.
+// next returns the time until the next run. The slots are evenly spaced, however long the runs take. The first one
+// is random, so that the checks don't all run at once. Each run is a little late, at random, so that it doesn't keep step
+// with anything else.
 func (r *rhythm) next(now time.Time) time.Duration {
 	if r.slot.IsZero() {
 		r.slot = now.Add(rand.N(r.every))
 		return r.slot.Sub(now)
 	}
 	if r.slot.After(now) {
-		return r.slot.Sub(now) // it was run in between, because of a change
+		return r.slot.Sub(now) // the last run was early, because of a change
 	}
 	r.slot = r.slot.Add(r.every)
 	if late := now.Sub(r.slot); late >= r.every {
-		r.slot = r.slot.Add(late.Truncate(r.every)) // what was missed is not made up for
+		r.slot = r.slot.Add(late.Truncate(r.every)) // missed runs aren't made up for
 	}
 	const jitter = 20
 	return max(0, r.slot.Add(rand.N(r.every/jitter+1)).Sub(now))
 }
+
+// state is what the results of a check add up to.
+type state uint8
+
+const (
+	unknown state = iota
+	passing
+	failing
+)
+
+// counter counts results until they are enough to change the state.
+type counter struct {
+	state state
+	run   int // results in a row that contradict the state
+}
+
+// count counts a result, and reports whether the state has changed. The first result decides at once, and so does
+// a failure that is a fact.
+func (c *counter) count(passed, fact bool, rise, fall int) (changed bool) {
+	next, needed := failing, fall
+	if passed {
+		next, needed = passing, rise
+	}
+	if c.state == unknown || fact && !passed {
+		needed = 1
+	}
+	if c.state == next {
+		c.run = 0
+		return false
+	}
+	if c.run++; c.run < needed {
+		return false
+	}
+	c.state, c.run = next, 0
+	return true
+}
+
+// settled reports whether the last result agrees with the state.
+func (c *counter) settled() bool { return c.run == 0 }

@@ -1,0 +1,270 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// keptBytes is how much of a program's output is kept. Nobody wants to read more in a log.
+	keptBytes = 512
+	// commandOutputMax is how much the program of a check may print. Nobody reads it, but many print something.
+	commandOutputMax = 64 << 10
+	// scoreOutputMax is how much the score command may print. A number needs ten characters.
+	scoreOutputMax = 512
+	// complaintMax is how much a program may write to its standard error. Reading a runaway script would take
+	// all of a small board's processor.
+	complaintMax = 64 << 10
+	// outputWithin is how long the output may stay open once the program has ended and its process group was
+	// killed. Only a process that has left the group can hold it open.
+	outputWithin = 100 * time.Millisecond
+)
+
+// commandProber passes when a program ends with status 0.
+type commandProber struct {
+	polled
+	words []string
+}
+
+func (p *commandProber) probe(ctx context.Context) error {
+	_, err := runProgram(ctx, p.words, commandOutputMax)
+	return err
+}
+
+// runProgram runs a program and returns the beginning of its output. The program is killed when ctx ends, or when it
+// prints more than outputMax bytes. Whatever happens, its process group ends with it.
+//
+// The program gets no capabilities. Under systemd they are ambient, so a child would inherit them. Hence the thread that
+// starts the program gives them up first; it is never unlocked, so it ends with its goroutine. The kernel sends the
+// parent-death signal when that same thread ends, so the program doesn't outlive this process either.
+func runProgram(ctx context.Context, words []string, outputMax int) (output []byte, err error) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread()
+		output, err = startAndWait(ctx, words, outputMax)
+	}()
+	<-ended
+	return output, err
+}
+
+func startAndWait(ctx context.Context, words []string, outputMax int) ([]byte, error) {
+	// If this fails there is no ambient set, as in some containers, and nothing to give up.
+	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+
+	ctx, kill := context.WithCancel(ctx)
+	defer kill()
+	stdout, stderr := limited{most: outputMax, exceeded: kill}, limited{most: complaintMax, exceeded: kill}
+	c := exec.Command(words[0], words[1:]...)
+	c.Stdout, c.Stderr = &stdout, &stderr
+	c.Dir = "/"
+	c.Env = environment(os.Environ())
+	c.WaitDelay = outputWithin
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := c.Start(); err != nil {
+		// The caller knows the path, so drop the *fs.PathError around the cause.
+		return nil, fmt.Errorf("cannot be started: %w", causeOf(err))
+	}
+	// Only Wait reaps the program. Until then its PID, which is the group's ID too, can't be reused.
+	killGroup := func() {
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+		_ = syscall.Kill(c.Process.Pid, syscall.SIGKILL) // in case it has left its group
+	}
+	killed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { defer close(killed); killGroup() })
+	awaitExit(c.Process.Pid)
+	if !stop() {
+		<-killed
+	}
+	killGroup() // what the program has left behind
+	err := c.Wait()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it ended well, and a process outside its group holds its output open
+	}
+	switch {
+	case stdout.total > stdout.most:
+		return nil, fmt.Errorf("printed more than %d bytes", stdout.most)
+	case stderr.total > stderr.most:
+		return nil, fmt.Errorf("wrote more than %d bytes to its standard error", stderr.most)
+	}
+	said := quoted(strings.TrimSpace(string(stderr.kept)))
+	switch {
+	case err != nil && len(stderr.kept) > 0:
+		return nil, fmt.Errorf("failed (%w): %s", err, said)
+	case err != nil:
+		return nil, fmt.Errorf("failed (%w)", err)
+	}
+	return stdout.kept, nil
+}
+
+// awaitExit waits until a child has ended, without reaping it.
+func awaitExit(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// environment returns the environment of a program. The locale is C, so that numbers look the same everywhere. The
+// variables that connect the daemon to systemd, and those that keep the checker's memory small, are left out.
+func environment(env []string) []string {
+	env = slices.DeleteFunc(slices.Clone(env), func(setting string) bool {
+		name, _, _ := strings.Cut(setting, "=")
+		switch name {
+		case "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LC_ALL", "GOMAXPROCS", "GOGC", "GOMEMLIMIT":
+			return true
+		}
+		return false
+	})
+	return append(env, "LC_ALL=C")
+}
+
+// quoted returns the beginning of a program's output on one line.
+func quoted(text string) string {
+	const most = 60
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return strconv.Quote(text)
+}
+
+func causeOf(err error) error {
+	if cause := errors.Unwrap(err); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// limited keeps the beginning of what is written to it.
+type limited struct {
+	most     int    // how many bytes may be written
+	exceeded func() // called when more are written
+	kept     []byte
+	total    int
+}
+
+// Write fails beyond the limit, so that nobody reads on. A process that has left the group isn't killed, and
+// mustn't keep this one busy either.
+func (l *limited) Write(b []byte) (int, error) {
+	l.kept = append(l.kept, b[:min(len(b), keptBytes-len(l.kept))]...)
+	l.total += len(b)
+	if l.total > l.most {
+		l.exceeded()
+		return 0, errors.New("too much output")
+	}
+	return len(b), nil
+}
+
+const (
+	// scoreEvery is how often the score command is run. If scores changed faster than people can follow, they would
+	// drag the address around. Starting a small program takes a Raspberry Pi Zero about 10 ms, which is 0.2 % of this.
+	scoreEvery = 5 * time.Second
+	// scoreWithin is how long the command may take. It is less than scoreEvery, so that a command that always hangs is
+	// still run each time, and long enough for a script to start from a busy SD card.
+	scoreWithin = 4 * time.Second
+)
+
+// Score is the result of one run of the score command.
+type Score struct {
+	Program string `json:"program"` // that was run; another command may be configured by now
+	Value   uint32 `json:"value"`
+	Failure string `json:"failure,omitempty"` // why there is no value
+}
+
+// scorer runs the score command again and again.
+type scorer struct {
+	run    func(ctx context.Context, words []string) ([]byte, error)
+	report func(Score)
+
+	command []string // nil if none runs
+	end     context.CancelFunc
+	running sync.WaitGroup
+}
+
+// replace runs this command from now on, or none. A new command is run at once.
+func (s *scorer) replace(words []string) {
+	if slices.Equal(words, s.command) {
+		return
+	}
+	if s.end != nil {
+		s.end()
+	}
+	s.command, s.end = words, nil
+	if len(words) == 0 {
+		return
+	}
+	ctx, end := context.WithCancel(context.Background())
+	s.end = end
+	s.running.Go(func() { s.attend(ctx, words) })
+}
+
+// attend runs a command at once and then every scoreEvery, until ctx ends. Runs don't overlap.
+func (s *scorer) attend(ctx context.Context, words []string) {
+	tick := time.NewTicker(scoreEvery)
+	defer tick.Stop()
+	for {
+		score := Score{Program: words[0]}
+		value, err := s.runOnce(ctx, words)
+		if ctx.Err() != nil {
+			return
+		}
+		if score.Value = value; err != nil {
+			score.Failure = err.Error()
+		}
+		s.report(score)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// runOnce runs a score command once.
+func (s *scorer) runOnce(ctx context.Context, words []string) (uint32, error) {
+	ctx, cancel := context.WithTimeout(ctx, scoreWithin)
+	defer cancel()
+	output, err := s.run(ctx, words)
+	switch {
+	case ctx.Err() != nil:
+		return 0, fmt.Errorf("did not end within %v and was killed", scoreWithin)
+	case err != nil:
+		return 0, err
+	}
+	return parseScore(output)
+}
+
+// runScoreCommand runs a real score command.
+func runScoreCommand(ctx context.Context, words []string) ([]byte, error) {
+	return runProgram(ctx, words, scoreOutputMax)
+}
+
+// parseScore reads one whole number, which may have white space around it.
+func parseScore(output []byte) (uint32, error) {
+	text := strings.TrimSpace(string(output))
+	score, err := strconv.ParseUint(text, 10, 32)
+	switch {
+	case text == "":
+		return 0, fmt.Errorf("printed nothing")
+	case err != nil:
+		return 0, fmt.Errorf("printed %s, which is not one whole number from 0 to 4294967295", quoted(text))
+	}
+	return uint32(score), nil
+}
