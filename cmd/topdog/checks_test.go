@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"topdog/internal/check"
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
-	"topdog/internal/starter"
 )
 
 // service is a real name server on a board, which answers for pi.hole.
@@ -319,7 +319,7 @@ func TestCheckVerb(t *testing.T) {
 			{"a mistake", b.checks(`[{ gateway = true, every = "10ms" }]`), exitConfig, []string{"10ms is less than 50ms"}},
 			// The daemon, which knows nothing of this check yet, tries it.
 			{"a check that the daemon does not have", b.checks(`[{ command = ["/bin/sh", "-c", "tr '\\0' ' ' </proc/$PPID/cmdline >&2; false"], title = "who runs it" }]`),
-				exitFailure, []string{"tried: by the daemon, as it runs its own", starter.CheckerWord}},
+				exitFailure, []string{"tried: by the daemon, as it runs its own", check.CheckerWord}},
 			{"a check for the leader", b.checks(`[{ tcp = "127.0.0.1:1", when = "leading" }]`), 0, []string{"it counts on the leader only", "systemctl reload topdog"}},
 			{"no checks", b.checks(""), 0, []string{"this board is ready", "runs and "}},
 		} {

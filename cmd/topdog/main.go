@@ -20,7 +20,6 @@ import (
 	"topdog/internal/console"
 	"topdog/internal/lab/demopage"
 	"topdog/internal/setup"
-	"topdog/internal/starter"
 	"topdog/netio"
 )
 
@@ -36,16 +35,16 @@ const (
 // verbs, and are looked for before everything else: these processes must stay small, and must not end when they are told to.
 const (
 	holderWord   = "holder-of-daemon" // the holder of a daemon that has started it (netio.Holder)
-	starterWord  = "starter"          // starts the checkers of a daemon (internal/starter)
+	starterWord  = "starter"          // starts the checkers of a daemon (internal/check)
 	demoPageWord = "demo-page"        // serves the page of a demonstration that needs root (internal/lab/demopage)
 )
 
 // lives are the main functions of these processes.
 var lives = map[string]func() error{
-	holderWord:          netio.AttendHolder,
-	starterWord:         starter.Attend,
-	starter.CheckerWord: check.Attend,
-	demoPageWord:        demopage.AttendChild,
+	holderWord:        netio.AttendHolder,
+	starterWord:       check.AttendStarter,
+	check.CheckerWord: check.Attend,
+	demoPageWord:      demopage.AttendChild,
 }
 
 func main() {

@@ -17,11 +17,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"topdog/gpio"
+	"topdog/internal/check"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/daemon"
 	"topdog/internal/seccomp"
-	"topdog/internal/starter"
 )
 
 func runCommand() *cobra.Command {
@@ -142,7 +142,7 @@ func platformOf(ctx context.Context, cfg *config.Config, o runOptions, log *logr
 	if err != nil {
 		return platform, err
 	}
-	if machine.Starter, err = starter.Open(starterWord); err != nil {
+	if machine.Checker, machine.Trier, err = check.Open(machine.Holder.OpenGatewayLane, starterWord); err != nil {
 		return platform, err
 	}
 	return daemon.Real(cfg, machine), nil

@@ -1,21 +1,22 @@
 // Package check finds out whether the services of a board work.
 //
-// A [Check] says what is looked at, how often, and how many results in a row count. The
-// checks run in a process of their own, the checker: the same program, which the starter
-// starts when the daemon asks it with [Start], and whose main function is [Attend]. So nothing that a service
-// answers is read by the process that holds the address, and nothing that hangs delays a
-// heartbeat. The checker has no capabilities, only a lane to
-// the holder, which asks the gateway by ARP for it, and keeps the rest of the unit's sandbox. It runs the score command as well, since the
-// daemon executes nothing.
+// A [Check] says what is checked, how often, and how many results in a row count. The checks and the score command run in
+// a process of their own, the checker. So the process that leads the group reads no answer of a service, and nothing that
+// hangs delays a heartbeat.
 //
-// The daemon sends an [Order] as a line of JSON: all that the checker has to know. The checker sends
-// a [Report] for each change of a check, one for each run of the score command, and an empty one every second, so that one that is
-// stuck is noticed. The end of the pipe ends it.
+// The daemon executes nothing once it hears packets. So it starts one process before, the starter ([Open]), which has no
+// capabilities and waits. Both ends of a pair of sockets are enough for the rest: the daemon sends an [Order] with all that a checker
+// must know. The starter, which never reads it, starts a checker that inherits its end of the pair. The checker answers
+// with a [Report] whenever a check changes, for each run of the score command, and every second, so that the daemon notices
+// one that is stuck. The starter adds a report when a checker begins and when it ends. A second pair is for checks that
+// are only tried. Starter and checkers end with the daemon, and the checkers with the starter.
 //
-// Most kinds are polled (worker.go). Each has a rhythm of its own, counted from its start and not from
-// the end of the last run, with a little jitter; a run ends before its timeout, and the next one does not begin
-// before it has ended. Two kinds are told of changes: a unit by systemd's D-Bus signals, and
-// a process by its pidfd. A slow poll is behind both.
+// The checker has no capabilities either. It keeps the rest of the unit's sandbox, and asks the gateway by ARP through a lane to
+// the holder, which comes with its first order.
+//
+// Most kinds of checks are polled (worker.go). The runs of a check are evenly spaced from start to start, with a little
+// jitter. A run ends before its timeout, and runs don't overlap. Two kinds are told of changes: a unit by D-Bus signals
+// of systemd, and a process by its pidfd. These are polled slowly as well.
 package check
 
 import (

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -21,7 +22,7 @@ func TestOnce(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	assert.NoError(t, err)
 	closed.Close()
-	reasons, err := Once(t.Context(), startChecker(t), Order{Checks: []Check{
+	reasons, err := Once(t.Context(), openProcess(t), Order{Checks: []Check{
 		quick(l.Addr().String(), Always), quick(closed.Addr().String(), Leading), quick(l.Addr().String(), Leading),
 	}})
 	assert.NoError(t, err)
@@ -33,7 +34,7 @@ func TestOnceIsOnce(t *testing.T) {
 	runs := filepath.Join(t.TempDir(), "runs")
 	often := program("echo run >>" + runs)
 	slow := program("sleep 0.5; exit 3")
-	reasons, err := Once(t.Context(), startChecker(t), Order{Checks: []Check{often, slow}})
+	reasons, err := Once(t.Context(), openProcess(t), Order{Checks: []Check{often, slow}})
 	assert.NoError(t, err)
 	assert.Equal(t, []string{"", "failed (exit status 3)"}, reasons, "the reasons")
 	text, err := os.ReadFile(runs)
@@ -46,12 +47,35 @@ func program(line string) Check {
 	return Check{Kind: Command, Target: "/bin/sh", Arguments: []string{"-c", line}, Every: MinEvery, Timeout: 10 * time.Second, Rise: 1, Fall: 1}
 }
 
-// TestLargeOrder: a checker that is just starting is given more than a pipe takes by default.
+// TestLargeOrder: whatever a file of 64 KiB says fits into an order, and into the first one of a checker.
 func TestLargeOrder(t *testing.T) {
-	large := program("exit 3 # " + strings.Repeat("<", 60<<10))
-	reasons, err := Once(t.Context(), startChecker(t), Order{Checks: []Check{large}})
-	assert.NoError(t, err)
-	assert.Equal(t, []string{"failed (exit status 3)"}, reasons, "the reasons")
+	for _, text := range []string{strings.Repeat("<", 60<<10), strings.Repeat("\x1b", 30<<10)} { // "\e" in the file
+		large := program("exit 3 # " + text)
+		reasons, err := Once(t.Context(), openProcess(t), Order{Checks: []Check{large}})
+		assert.NoError(t, err)
+		assert.Equal(t, []string{"failed (exit status 3)"}, reasons, "the reasons")
+	}
+}
+
+// TestOnceAgain: one connection tries the checks of one file after the other, also when a checker was stopped meanwhile.
+func TestOnceAgain(t *testing.T) {
+	p := openProcess(t)
+	slow := program("sleep 600")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		assert.Until(t, "the checker runs", func() bool { return p.pid() != 0 })
+		cancel()
+	}()
+	_, err := Once(ctx, p, Order{Checks: []Check{slow}})
+	assert.ErrorIs(t, err, context.Canceled, "whoever has asked is gone")
+	assert.NoError(t, p.Stop())
+	for _, status := range []string{"3", "4"} {
+		reasons, err := Once(t.Context(), p, Order{Checks: []Check{program("exit " + status)}})
+		assert.NoError(t, err)
+		assert.Equal(t, []string{"failed (exit status " + status + ")"}, reasons, "the reasons")
+		assert.NoError(t, p.Stop())
+		assert.Is(t, 0, p.pid(), "the checker that was stopped")
+	}
 }
 
 // mute reports what it is told to.
@@ -86,9 +110,16 @@ func TestOnceWithoutResult(t *testing.T) {
 	if _, err := Once(t.Context(), ended, order); err == nil {
 		t.Error("a checker that has ended has tried the checks")
 	}
-	said := mute{make(chan Report, 1)}
-	said.reports <- Report{ID: order.Checks[0].ID()}
-	if reasons, err := Once(t.Context(), said, order); err != nil || reasons[0] == "" {
-		t.Errorf("it fails without a reason: %q, %v", reasons, err)
+	for _, end := range []Ended{{PID: 7, Reason: "signal: killed"}, {Reason: "start the checker: no memory"}} {
+		said := mute{make(chan Report, 3)}
+		said.reports <- Report{Ended: &Ended{PID: 6}} // of the one before
+		said.reports <- Report{Tried: map[string]string{"another check": ""}}
+		said.reports <- Report{Ended: &end}
+		if _, err := Once(t.Context(), said, order); err == nil {
+			t.Errorf("a checker that has ended with %+v has tried the checks", end)
+		}
+	}
+	if reasonOf(errors.New("")) == "" {
+		t.Error("a check that fails without a reason passes")
 	}
 }

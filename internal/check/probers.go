@@ -18,12 +18,9 @@ type tools struct {
 	bus      bus
 }
 
-// inheritTools takes over what Start has opened.
-func inheritTools() *tools {
-	t := &tools{}
-	t.asker, t.noAsker = netio.InheritGatewayAsker(gatewaySocket)
-	return t
-}
+// knowsGateway reports whether the gateway can be asked, or it is known why not. A checker that replaces another may
+// find an order from before, to which the lane was not attached.
+func (t *tools) knowsGateway() bool { return t.asker != nil || t.noAsker != nil }
 
 func (t *tools) close() {
 	t.bus.close()

@@ -1,187 +1,289 @@
 package check
 
 import (
-	"bufio"
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"topdog/internal/starter"
 )
 
-// Process is a checker, as the daemon sees it. Its methods are for one goroutine.
-type Process struct {
-	process *starter.Process
-	orders  *os.File
-	reports chan Report
-	closing sync.Once
-
-	noGateway string // why the checker cannot ask the gateway; "" if it can
+// Order is all that a checker must know. It replaces the order before. A check that is in both goes on. An order with
+// nothing to run ends the checker.
+type Order struct {
+	Checks    []Check      `json:"checks"`
+	Score     []string     `json:"score,omitempty"`      // the score command: a program and its arguments; none for no score
+	Leading   bool         `json:"leading"`              // this board leads
+	Floating  []netip.Addr `json:"floating"`             // the addresses that checks must not ask
+	Interface string       `json:"interface"`            // of the group, where the gateway is
+	NoGateway string       `json:"no_gateway,omitempty"` // why the gateway can't be asked; Process.Send sets it
+	Once      bool         `json:"once,omitempty"`       // run each check once, on the leader or not
 }
 
-// Start has a checker started. It waits for nothing: what the checker is sent meanwhile waits for it. openGateway opens
-// the way by which the checker asks the gateway, see netio.InheritGatewayAsker.
-func Start(s *starter.Starter, openGateway func() (*os.File, error)) (*Process, error) {
-	theirOrders, orders, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("start the checker: %w", err)
-	}
-	defer theirOrders.Close()
-	reports, theirReports, err := os.Pipe()
-	if err != nil {
-		orders.Close()
-		return nil, fmt.Errorf("start the checker: %w", err)
-	}
-	defer theirReports.Close()
-	files := []*os.File{theirOrders, theirReports}
-	widen(orders)
-	// If it cannot be opened, those checks fail that need it, and say why.
-	noGateway := ""
-	if gateway, err := openGateway(); err == nil {
-		defer gateway.Close()
-		files = append(files, gateway)
-	} else {
-		noGateway = fmt.Sprintf("the gateway cannot be asked by ARP: %v", err)
-	}
-	process, err := s.Start(files...)
-	if err != nil {
-		orders.Close()
-		reports.Close()
-		return nil, fmt.Errorf("start the checker: %w", err)
-	}
-	p := &Process{process: process, orders: orders, reports: make(chan Report), noGateway: noGateway}
-	go p.read(reports)
-	return p, nil
+// Idle reports whether there is nothing to run.
+func (o *Order) Idle() bool { return len(o.Checks) == 0 && len(o.Score) == 0 }
+
+// Report tells that a check has changed, or why it fails now; or it has one of the pointers. An empty report only says that
+// the checker runs.
+type Report struct {
+	ID      string `json:"id,omitempty"` // of the check
+	Passing bool   `json:"passing,omitempty"`
+	Text    string `json:"text,omitempty"` // why it fails
+	// Misaimed says that the check is aimed at a floating address, so its result means nothing.
+	Misaimed bool `json:"misaimed,omitempty"`
+
+	Score *Score            `json:"score,omitempty"`
+	Tried map[string]string `json:"tried,omitempty"` // the result of Order.Once: why each check fails, by its ID; "" if it passes
+	Began int               `json:"began,omitempty"` // the PID of a checker that has been started
+	Ended *Ended            `json:"ended,omitempty"`
 }
 
-// orderMax is more than any order has: a configuration file of config.MaxFileBytes may be six times as long as JSON.
-const orderMax = 1 << 20
-
-// widen has a pipe take any order at once. By default it takes 64 KiB, and who sends more waits for a checker
-// that may just be starting. It matters to few, so what fails is left as it is.
-func widen(pipe *os.File) {
-	if raw, err := pipe.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, orderMax) })
-	}
+// Ended is the end of a checker.
+type Ended struct {
+	PID    int    `json:"pid"`              // 0 if it couldn't be started
+	Reason string `json:"reason,omitempty"` // "" if it ended because it had nothing to do
 }
 
-// Where the checker finds its files.
 const (
-	orderPipe = 3 + iota
-	reportPipe
-	gatewaySocket
+	// orderMax bounds an order in bytes. The checks of a configuration file (config.MaxFileBytes) have at most three times
+	// its size in JSON.
+	orderMax = 256 << 10
+	// reportMax bounds a report in bytes. The longest has the results of Max checks.
+	reportMax = 32 << 10
 )
 
-// reportMax is more than any report has: a checker that somebody has taken over must not fill
-// the memory of the daemon.
-const reportMax = 1 << 20
+// encode returns a message as JSON. With HTML escapes some characters would take six times their size.
+func encode(message any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(message)
+	return b.Bytes(), err
+}
 
-// read receives reports until the checker's end of the pipe is closed.
-func (p *Process) read(from *os.File) {
+// Process is the daemon's end of a connection to checkers, of which one runs at a time. The starter starts it when it has an
+// order, see [Open]. Its methods may be called from several goroutines.
+type Process struct {
+	socket      *net.UnixConn
+	openGateway func() (*os.File, error) // opens the lane by which the checker asks the gateway
+	reports     chan Report
+
+	mu   sync.Mutex
+	life *life // nil while there is no checker
+}
+
+// life is the time from the first order of a checker to its end.
+type life struct {
+	process   *os.Process // nil until it has begun
+	ordered   bool        // it has an order, and the lane if there is one
+	noGateway string      // why it has no lane
+	ended     chan struct{}
+}
+
+// read receives reports until the starter has ended.
+func (p *Process) read() {
 	defer close(p.reports)
-	defer from.Close()
-	lines := bufio.NewScanner(from)
-	lines.Buffer(nil, reportMax)
-	for lines.Scan() {
-		var r Report
-		if json.Unmarshal(lines.Bytes(), &r) != nil {
+	defer p.note(&Report{Ended: &Ended{}})
+	message := make([]byte, reportMax)
+	for {
+		n, err := p.socket.Read(message)
+		if err != nil {
 			return
 		}
-		p.reports <- r
+		var r Report
+		if json.Unmarshal(message[:n], &r) != nil {
+			p.Kill() // somebody has taken it over
+			continue
+		}
+		p.note(&r)
+		if r.Began == 0 && (r.Ended == nil || r.Ended.Reason != "") { // others need nothing to be done
+			p.reports <- r
+		}
 	}
 }
 
-// Reports is what the checker reports. It is closed when the checker has ended, and must be
-// read until then.
+// note notes the beginning and the end of a checker.
+func (p *Process) note(r *Report) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case r.Began != 0:
+		// By a pidfd: another process may get the PID before the end is reported.
+		p.alive().process, _ = os.FindProcess(r.Began)
+	case r.Ended != nil && p.life != nil:
+		if p.life.process != nil {
+			_ = p.life.process.Release()
+		}
+		close(p.life.ended)
+		p.life = nil
+	}
+}
+
+// alive returns the present life, which may just begin.
+func (p *Process) alive() *life {
+	if p.life == nil {
+		p.life = &life{ended: make(chan struct{})}
+	}
+	return p.life
+}
+
+// Reports returns what the checkers report. It must be read while a checker runs, and is closed when the starter
+// has ended.
 func (p *Process) Reports() <-chan Report { return p.reports }
 
-// errFull says that a checker has not read what it was given before.
-var errFull = errors.New("it does not read")
-
-// Send gives the checker an order. It waits for nothing, since the loop of the daemon calls it: a pipe takes many
-// orders at once, unless nobody reads.
+// Send gives an order to the checker, and has one started if none runs. It doesn't block, since the daemon's loop calls it.
+// It fails if the checker doesn't read its orders, or if the starter has ended.
 func (p *Process) Send(o Order) error {
-	o.NoGateway = p.noGateway
-	line, err := json.Marshal(o)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := p.alive()
+	var rights []byte
+	if !l.ordered && !o.Idle() {
+		if gateway, err := p.openGateway(); err == nil {
+			defer gateway.Close()
+			rights = unix.UnixRights(int(gateway.Fd()))
+		} else {
+			l.noGateway = fmt.Sprintf("the gateway cannot be asked by ARP: %v", err)
+		}
+	}
+	o.NoGateway = l.noGateway
+	message, err := encode(o)
 	if err == nil {
-		err = writeNow(p.orders, append(line, '\n'))
+		err = p.sendNow(message, rights)
 	}
-	if err != nil {
-		return fmt.Errorf("give the checker its order: %w", err)
+	if err == nil {
+		l.ordered = !o.Idle() // what comes after an idle order is for the next checker
 	}
-	return nil
+	return err
 }
 
-// writeNow writes a text to a pipe that has room for all of it.
-func writeNow(pipe *os.File, text []byte) error {
-	raw, err := pipe.SyscallConn()
+// errEnded says that the starter has ended, and what to do.
+var errEnded = errors.New("the process that starts checkers has ended, and the daemon itself executes nothing: systemctl restart topdog")
+
+// sendNow sends a message, or fails if there is no room for it.
+func (p *Process) sendNow(message, rights []byte) error {
+	raw, err := p.socket.SyscallConn()
 	if err != nil {
-		return err
+		return errEnded // it was closed
 	}
-	var written int
 	var failed error
-	err = raw.Write(func(fd uintptr) bool {
-		for written, failed = unix.Write(int(fd), text); failed == unix.EINTR; {
-			written, failed = unix.Write(int(fd), text)
-		}
-		return true // also if the pipe is full: nobody waits
+	err = raw.Control(func(fd uintptr) {
+		failed = unix.Sendmsg(int(fd), message, rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	})
 	switch {
-	case err != nil:
-		return err
-	case failed == unix.EAGAIN, failed == nil && written < len(text):
-		return errFull
+	case err != nil, errors.Is(failed, unix.EPIPE), errors.Is(failed, unix.ECONNRESET):
+		return errEnded
+	case errors.Is(failed, unix.EAGAIN):
+		return errors.New("it does not read")
 	}
-	return failed
+	return os.NewSyscallError("sendmsg", failed)
 }
 
-// PID is the checker's process; 0 until it was started.
-func (p *Process) PID() int { return p.process.PID() }
+// Kill kills the checker.
+func (p *Process) Kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.life != nil && p.life.process != nil {
+		_ = p.life.process.Kill()
+	}
+}
 
-// Kill ends a checker that is stuck.
-func (p *Process) Kill() { p.process.Kill() }
-
-// killedWithin bounds how long Close waits for a checker that was killed. Who kills it may be stuck itself.
+// killedWithin bounds how long Stop waits for a checker that it has killed. The starter may be stuck.
 const killedWithin = time.Second
 
-// Close ends the checker, and waits for it. The error says how it has ended, if that was not well.
-func (p *Process) Close() error {
-	p.closing.Do(func() {
-		p.orders.Close()
-		go func() {
-			for range p.reports {
-				continue // of no use to anybody
-			}
-		}()
-		if !p.endsWithin(2 * endWithin) {
-			p.Kill()
-			p.endsWithin(killedWithin)
-		}
-	})
-	select {
-	case <-p.process.Ended():
-		switch err := p.process.Err(); {
-		case err != nil && p.PID() == 0:
-			return fmt.Errorf("start the checker: %w", err)
-		case err != nil:
-			return fmt.Errorf("the checker ended with: %w", err)
-		}
-	default:
+// Stop ends the checker with all that it has started, and kills it if that takes too long. Its last reports are lost.
+func (p *Process) Stop() error {
+	p.mu.Lock()
+	l := p.life
+	p.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	if p.Send(Order{}) == nil && p.endsWithin(l, 2*endWithin) {
+		return nil
+	}
+	p.Kill()
+	if !p.endsWithin(l, killedWithin) {
+		return errors.New("it does not end")
 	}
 	return nil
 }
 
-// endsWithin reports whether the process ends in that time.
-func (p *Process) endsWithin(d time.Duration) bool {
-	select {
-	case <-p.process.Ended():
-		return true
-	case <-time.After(d):
-		return false
+func (p *Process) endsWithin(l *life, d time.Duration) bool {
+	for over := time.After(d); ; {
+		select {
+		case <-l.ended:
+			return true
+		case <-over:
+			return false
+		case _, open := <-p.reports: // which may keep the end from being read
+			if !open {
+				return true
+			}
+		}
 	}
+}
+
+// Runner carries out orders; Process is one.
+type Runner interface {
+	Send(Order) error
+	Reports() <-chan Report
+}
+
+// silenceMax is how long Once waits while nothing is heard of the checker. It reports every second that it
+// runs, but a busy board may take seconds to start it.
+const silenceMax = 10 * time.Second
+
+// Once has a runner run each check of an order once, also those for the leader, all at the same time. For each it returns
+// why it fails, or "" if it passes. Each takes as long as its timeout allows.
+func Once(ctx context.Context, runner Runner, o Order) ([]string, error) {
+	o.Leading, o.Once = true, true
+	if o.Idle() {
+		return nil, nil
+	}
+	if err := runner.Send(o); err != nil {
+		return nil, err
+	}
+	silence := time.NewTimer(silenceMax)
+	defer silence.Stop()
+	for {
+		select {
+		case r, open := <-runner.Reports():
+			switch {
+			case !open:
+				return nil, errEnded
+			case r.Ended != nil && r.Ended.PID == 0:
+				return nil, errors.New(r.Ended.Reason)
+			case r.Ended != nil && r.Ended.Reason != "":
+				return nil, errors.New("the process that tries the checks has ended: see journalctl -u topdog")
+			}
+			if reasons, complete := o.reasons(r.Tried); complete {
+				return reasons, nil
+			}
+			silence.Reset(silenceMax)
+		case <-silence.C:
+			return nil, errors.New("the process that tries the checks does not answer: see whether the board is overloaded")
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// reasons returns why each check fails. It is not complete if what was tried is another order.
+func (o *Order) reasons(tried map[string]string) (reasons []string, complete bool) {
+	for i := range o.Checks {
+		reason, found := tried[o.Checks[i].ID()]
+		if !found {
+			return nil, false
+		}
+		reasons = append(reasons, reason)
+	}
+	return reasons, true
 }

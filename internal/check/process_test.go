@@ -16,14 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
-	"topdog/internal/starter"
 )
 
 // starterWord makes the test binary a starter.
 const starterWord = "starter"
 
 func TestMain(m *testing.M) {
-	lives := map[string]func() error{starterWord: starter.Attend, starter.CheckerWord: Attend}
+	lives := map[string]func() error{starterWord: AttendStarter, CheckerWord: Attend}
 	if len(os.Args) == 2 && lives[os.Args[1]] != nil {
 		if err := lives[os.Args[1]](); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -34,16 +33,39 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startChecker starts a checker that ends with its test.
+// noGateway opens no lane.
+func noGateway() (*os.File, error) { return nil, os.ErrPermission }
+
+// openProcess opens a connection to checkers. They end with the test, and so does their starter.
+func openProcess(t *testing.T) *Process {
+	t.Helper()
+	p, other, err := Open(noGateway, starterWord)
+	assert.NoError(t, err)
+	t.Cleanup(func() {
+		p.Kill()
+		p.socket.Close()
+		other.socket.Close()
+	})
+	return p
+}
+
+// startChecker starts a checker.
 func startChecker(t *testing.T) *Process {
 	t.Helper()
-	s, err := starter.Open(starterWord)
-	assert.NoError(t, err)
-	t.Cleanup(s.Close)
-	p, err := Start(s, func() (*os.File, error) { return nil, os.ErrPermission })
-	assert.NoError(t, err)
-	t.Cleanup(func() { p.Kill(); p.Close() })
+	p := openProcess(t)
+	send(t, p, Order{Checks: []Check{quick("127.0.0.1:1", Leading)}}) // which doesn't run here
+	p.runs(t)
 	return p
+}
+
+// pid returns the PID of the checker.
+func (p *Process) pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.life == nil || p.life.process == nil {
+		return 0
+	}
+	return p.life.process.Pid
 }
 
 // await waits for the next report that is like this.
@@ -53,8 +75,8 @@ func (p *Process) await(t *testing.T, like func(Report) bool) Report {
 	for {
 		select {
 		case r, runs := <-p.Reports():
-			if !runs {
-				t.Fatal("the checker has ended")
+			if !runs || r.Ended != nil && !like(r) {
+				t.Fatalf("the checker has ended: %+v", r.Ended)
 			}
 			if like(r) {
 				return r
@@ -85,10 +107,9 @@ func send(t *testing.T, p *Process, o Order) {
 // TestMemory: a process of the same user, as the daemon is, writes neither to the memory of the starter nor to that of a checker.
 func TestMemory(t *testing.T) {
 	p := startChecker(t)
-	p.runs(t)
 	_, after, _ := strings.Cut(statusOf(t, p), "PPid:")
 	parent := strings.Fields(after)[0]
-	for _, pid := range []string{fmt.Sprint(p.PID()), parent} {
+	for _, pid := range []string{fmt.Sprint(p.pid()), parent} {
 		withoutCapabilities(t, func() {
 			file, err := os.OpenFile("/proc/"+pid+"/mem", os.O_RDWR, 0)
 			assert.ErrorIs(t, err, os.ErrPermission, "opening the memory of process %s", pid)
@@ -116,7 +137,7 @@ func withoutCapabilities(t *testing.T, f func()) {
 
 // TestNoGateway: a check of the gateway tells why the gateway cannot be asked.
 func TestNoGateway(t *testing.T) {
-	p := startChecker(t)
+	p := openProcess(t)
 	send(t, p, Order{Checks: []Check{{Kind: Gateway, Every: time.Second, Timeout: time.Second, Rise: 1, Fall: 1}}, Interface: "eth0"})
 	r := p.report(t)
 	assert.Equal(t, Report{ID: r.ID, Text: "the gateway cannot be asked by ARP: permission denied"}, r, "its report")
@@ -131,7 +152,7 @@ func TestChecker(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	assert.NoError(t, err)
 	always, leading := quick(l.Addr().String(), Always), quick(l.Addr().String(), Leading)
-	p := startChecker(t)
+	p := openProcess(t)
 	send(t, p, Order{Checks: []Check{always, leading}})
 	assert.Equal(t, Report{ID: always.ID(), Passing: true}, p.report(t), "not on the leader")
 	send(t, p, Order{Checks: []Check{always, leading}, Leading: true})
@@ -145,9 +166,11 @@ func TestChecker(t *testing.T) {
 	if r := p.report(t); r.ID != leading.ID() || r.Passing {
 		t.Errorf("on the leader again: report %+v", r)
 	}
-	assert.NoError(t, p.Close())
-	if err := p.Send(Order{}); err == nil {
-		t.Error("a checker that has ended takes orders")
+	assert.NoError(t, p.Stop())
+	assert.Is(t, 0, p.pid(), "the checker that has ended")
+	send(t, p, Order{Checks: []Check{leading}, Leading: true})
+	if r := p.report(t); r.ID != leading.ID() || r.Passing {
+		t.Errorf("by another checker: report %+v", r)
 	}
 }
 
@@ -155,7 +178,6 @@ func TestChecker(t *testing.T) {
 func TestCheckerHasNoCapabilities(t *testing.T) {
 	t.Parallel()
 	p := startChecker(t)
-	p.runs(t)
 	status := statusOf(t, p)
 	sets := []string{"CapInh", "CapPrm", "CapEff", "CapAmb"}
 	if os.Getuid() == 0 {
@@ -175,7 +197,7 @@ func TestCheckerHasNoCapabilities(t *testing.T) {
 // statusOf is what the kernel tells of a checker.
 func statusOf(t *testing.T, p *Process) string {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid()))
 	assert.NoError(t, err)
 	return string(text)
 }
@@ -185,10 +207,10 @@ func TestCheckerEndsWithItsCommands(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	c := Check{Kind: Command, Target: "/bin/sh", Arguments: []string{"-c", `echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 1000`, file},
 		Every: time.Hour, Timeout: time.Hour, Rise: 1, Fall: 1}
-	p := startChecker(t)
+	p := openProcess(t)
 	send(t, p, Order{Checks: []Check{c}})
 	assert.Until(t, "the command was started", func() bool { _, err := os.Stat(file); return err == nil })
-	assert.NoError(t, p.Close())
+	assert.NoError(t, p.Stop())
 	text, err := os.ReadFile(file)
 	assert.NoError(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
@@ -196,15 +218,14 @@ func TestCheckerEndsWithItsCommands(t *testing.T) {
 	assert.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "the command")
 }
 
-// TestStuckCheckerDoesNotHoldUpTheDaemon: its pipe is full at last.
+// TestStuckCheckerDoesNotHoldUpTheDaemon: its socket is full at last. It is killed, and the next one works.
 func TestStuckCheckerDoesNotHoldUpTheDaemon(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills what a stuck checker does not read, a second")
 	}
 	t.Parallel()
 	p := startChecker(t)
-	p.runs(t)
-	assert.NoError(t, syscall.Kill(p.PID(), syscall.SIGSTOP))
+	assert.NoError(t, syscall.Kill(p.pid(), syscall.SIGSTOP))
 	var o Order
 	for i := range Max {
 		o.Checks = append(o.Checks, quick(fmt.Sprintf("127.0.0.1:%d", i+1), Always))
@@ -216,14 +237,17 @@ func TestStuckCheckerDoesNotHoldUpTheDaemon(t *testing.T) {
 		}
 	}
 	p.Kill()
-	for range p.Reports() {
-		continue
-	}
+	ended := p.await(t, func(r Report) bool { return r.Ended != nil }).Ended
+	assert.Is(t, "signal: killed", ended.Reason, "its end")
+	send(t, p, o)
+	p.runs(t)
 }
 
 func TestAttendAlone(t *testing.T) {
-	output, err := exec.Command("/proc/self/exe", starter.CheckerWord).CombinedOutput()
-	if err == nil || !strings.Contains(string(output), "it is of no use by itself") {
-		t.Errorf("without a daemon: %v\n%s", err, output)
+	for _, word := range []string{starterWord, CheckerWord} {
+		output, err := exec.Command("/proc/self/exe", word).CombinedOutput()
+		if err == nil || !strings.Contains(string(output), "it is of no use by itself") {
+			t.Errorf("%s without a daemon: %v\n%s", word, err, output)
+		}
 	}
 }

@@ -55,7 +55,7 @@ func (w *worker) run(ctx context.Context) {
 	r := rhythm{every: w.check.Every}
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := w.probe(ctx)
+		err := probe(ctx, &w.check, w.prober)
 		if ctx.Err() != nil {
 			return
 		}
@@ -67,24 +67,6 @@ func (w *worker) run(ctx context.Context) {
 		}
 	}
 }
-
-// runOnce runs the check once, and reports what that has come to.
-func (w *worker) runOnce(ctx context.Context) {
-	defer w.prober.close()
-	w.report(outcome(&w.check, w.probe(ctx)))
-}
-
-// outcome returns the report of a single run.
-func outcome(c *Check, err error) Report {
-	r := Report{ID: c.ID(), Passing: err == nil}
-	if err != nil {
-		r.Text = shortened(err.Error())
-	}
-	return r
-}
-
-// probe runs it once.
-func (w *worker) probe(ctx context.Context) error { return probe(ctx, &w.check, w.prober) }
 
 // probe runs a check once, within its timeout.
 func probe(ctx context.Context, c *Check, p prober) error {

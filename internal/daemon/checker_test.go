@@ -7,6 +7,7 @@ import (
 	"topdog/internal/check"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
 )
 
 // TestMisaimedAfterReload: a check that turned out to be aimed at the floating address is told of as long as it is there.
@@ -16,9 +17,7 @@ func TestMisaimedAfterReload(t *testing.T) {
 		l.board(1, checking())
 		two := l.board(2, checking(web))
 		pass(3 * time.Second)
-		var reports chan check.Report
-		two.get(func() { reports = two.checker.reports })
-		reports <- check.Report{ID: web.ID(), Text: "name.lan is the floating address", Misaimed: true}
+		two.checker.reports <- check.Report{ID: web.ID(), Text: "name.lan is the floating address", Misaimed: true}
 		pass(10 * time.Millisecond)
 		if !two.hasProblem(t, console.ProblemCheckAim) {
 			t.Fatal("no problem")
@@ -38,22 +37,11 @@ func TestSecondCheckerStuck(t *testing.T) {
 		l.board(1, checking())
 		two := l.board(2, checking(webCheck))
 		pass(3 * time.Second)
-		current := func() (c *fakeChecker) {
-			two.get(func() { c = two.checker })
-			return c
-		}
-		first := current()
-		two.get(func() { two.muteCheckers = true })
-		first.mu.Lock()
-		first.silent = true
-		first.mu.Unlock()
-		pass(10 * time.Second)
-		second := current()
-		if second == first {
-			t.Fatal("not replaced")
-		}
+		two.checker.with(func() { two.checker.mute, two.checker.silent = true, true })
+		pass(5 * time.Second)
+		assert.Is(t, 2, two.checker.started(), "checkers that were started")
 		pass(5 * time.Minute)
-		if current() == second {
+		if two.checker.started() == 2 {
 			t.Error("a second checker that says nothing is kept for 5 minutes")
 		}
 	})

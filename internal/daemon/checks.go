@@ -16,16 +16,16 @@ import (
 	"topdog/wire"
 )
 
-// Checker runs the checks in a process of its own; check.Process is the real one.
+// Checker runs the checks and the score command in a process of its own; check.Process is the real one.
 type Checker interface {
+	// Send doesn't block. An order with nothing to run ends the process.
 	Send(check.Order) error
-	Reports() <-chan check.Report // closed when the checker has ended
-	PID() int
+	Reports() <-chan check.Report // closed when the process can't be started any more
 	Kill()
-	Close() error
+	Stop() error
 }
 
-// checks are the checks of this board, the process that runs them and the score command, and the grade that they come to.
+// checks are the checks of this board, the process that runs them and the score command, and the resulting grade.
 type checks struct {
 	shared
 	link     *link
@@ -33,18 +33,17 @@ type checks struct {
 	floating []netip.Addr
 	health   *health.Health
 
-	order   check.Order // that the checker has, or is given when it has started
-	process Checker     // nil while there is none
-	awaited bool        // it was started, or could not be
+	order   check.Order // that the checker has
+	awaited bool        // the checker has something to run
 	heardAt time.Duration
-	lost    bool            // it was not heard for too long
+	lost    bool            // nothing was heard of it for too long
 	aimed   map[string]bool // the checks that turned out to be aimed at a floating address
 
 	refused bool // the kernel refuses the address
 
 	judged   health.Judgement // the last one
-	judgeAt  time.Duration    // when it may be another one though nothing is reported
-	outdated bool             // it may be another one now
+	judgeAt  time.Duration    // when it may change though nothing is reported
+	outdated bool             // it may have changed
 }
 
 func newChecks(s shared, cfg *config.Config, l *link, score *score) *checks {
@@ -58,34 +57,24 @@ func newChecks(s shared, cfg *config.Config, l *link, score *score) *checks {
 const (
 	// checkerRestartPause is the pause before a checker that has ended is replaced.
 	checkerRestartPause = time.Second
-	// checkerLostAfter is how long what was reported is good while nothing is heard of the checker, which says every
-	// second that it runs: one that is killed is replaced by then.
+	// checkerLostAfter is how long reports count while nothing is heard of the checker, which reports every second
+	// that it runs. One that is killed is replaced by then.
 	checkerLostAfter = 3 * time.Second
 )
 
-// start starts the checker, if there is anything to run.
+// start begins to listen to the checker, and gives it its first order.
 func (c *checks) start() {
-	if c.process != nil || c.platform.StartChecker == nil || c.order.Idle() {
+	if c.platform.Checker == nil {
 		return
 	}
-	if !c.awaited {
-		c.awaited, c.heardAt = true, c.now()
-	}
-	process, err := c.platform.StartChecker()
-	if err != nil {
-		c.reporter.warn(console.ProblemChecker, err.Error(), forever)
-		c.tasks.postAfter(checkerRestartPause, c.start)
-		return
-	}
-	c.process = process
 	c.tasks.start(func(ctx context.Context) error {
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
-			case r, runs := <-process.Reports():
-				if !runs {
-					c.tasks.post(func() { c.ended(process) })
+			case r, open := <-c.platform.Checker.Reports():
+				if !open {
+					c.tasks.post(c.starterEnded)
 					return nil
 				}
 				c.tasks.post(func() { c.reported(r) })
@@ -95,37 +84,48 @@ func (c *checks) start() {
 	c.send()
 }
 
-// send gives the checker its order. One that does not take it is stuck.
+// starterEnded tells people that no checker can be started any more. The board goes on.
+func (c *checks) starterEnded() {
+	c.reporter.alert(console.ProblemStarter,
+		"the process that starts checkers has ended: no checks run, and no score command, until systemctl restart topdog", forever)
+}
+
+// send gives the checker its order. A checker that doesn't take it is stuck.
 func (c *checks) send() {
-	if c.process == nil {
+	runs := !c.order.Idle()
+	if c.platform.Checker == nil || !runs && !c.awaited {
 		return
 	}
-	if err := c.process.Send(c.order); err != nil {
+	if !c.awaited {
+		c.heardAt = c.now()
+	}
+	c.awaited = runs
+	if err := c.platform.Checker.Send(c.order); err != nil {
 		c.reporter.failed("give the checker its order", err)
-		c.process.Kill()
+		c.platform.Checker.Kill()
 	}
 }
 
-// ended replaces a checker that has ended, which it must not.
-func (c *checks) ended(process Checker) {
-	c.process = nil
-	c.tasks.start(func(context.Context) error {
-		if err := process.Close(); process.PID() == 0 { // else it was one of those that end, and how tells nothing
-			c.tasks.post(func() { c.reporter.warn(console.ProblemChecker, err.Error(), forever) })
-		}
-		return nil
-	})
+// ended replaces a checker that has ended, though it has something to run.
+func (c *checks) ended(e *check.Ended) {
+	if e.PID == 0 {
+		c.reporter.warn(console.ProblemChecker, e.Reason, forever)
+	}
 	if c.order.Idle() {
 		return
 	}
-	if pid := process.PID(); pid != 0 {
-		c.reporter.log.Warnf("the checker (process %d) has ended; starting another one", pid)
+	if e.PID != 0 {
+		c.reporter.log.Warnf("the checker (process %d) has ended; starting another one", e.PID)
 	}
-	c.tasks.postAfter(checkerRestartPause, c.start)
+	c.tasks.postAfter(checkerRestartPause, c.send)
 }
 
-// reported takes what the checker reports.
+// reported takes a report of the checker.
 func (c *checks) reported(r check.Report) {
+	if r.Ended != nil {
+		c.ended(r.Ended)
+		return
+	}
 	c.heardAt = c.now()
 	if c.lost {
 		c.lost = false
@@ -152,7 +152,7 @@ func (c *checks) configure(cfg *config.Config) {
 	c.health.Configure(c.now(), cfg.StartGrace, cfg.Checks)
 	c.order.Checks = cfg.Checks
 	c.outdated = true
-	maps.DeleteFunc(c.aimed, func(id string, _ bool) bool { // the others go on, and report nothing new
+	maps.DeleteFunc(c.aimed, func(id string, _ bool) bool { // checks that go on don't report it again
 		return !slices.ContainsFunc(cfg.Checks, func(k check.Check) bool { return k.ID() == id })
 	})
 	if len(cfg.Checks) == 0 {
@@ -162,16 +162,10 @@ func (c *checks) configure(cfg *config.Config) {
 		c.lost = false
 		c.reporter.solved(console.ProblemChecker)
 	}
-	if c.process == nil {
-		c.awaited = false
-		c.start()
-		return
-	}
 	c.send()
 }
 
-// replaceScore has another score command run from now on. Without a command there is nothing to change: whether one
-// is run at all takes a restart.
+// replaceScore runs another score command from now on. Whether one runs at all changes with a restart only.
 func (c *checks) replaceScore(command []string) {
 	if len(c.order.Score) == 0 || len(command) == 0 {
 		return
@@ -186,7 +180,7 @@ func (c *checks) drain(drained bool) {
 	c.outdated = true
 }
 
-// follow tells the checker, and whoever judges, what has become of this board.
+// follow tells the checker and the health of this board's role and interface.
 func (c *checks) follow(leading bool) {
 	if leading == c.order.Leading && c.link.iface() == c.order.Interface {
 		return
@@ -223,7 +217,7 @@ func (c *checks) judge() (grade wire.Grade, changed bool) {
 	return j.Grade, former.Grade != j.Grade
 }
 
-// judgeAsOf judges, and notes until when that is good. Both belong to one time: what is due between two would
+// judgeAsOf judges, and notes how long that is good for. Both use the same time: otherwise what is due in between would
 // be forgotten.
 func (c *checks) judgeAsOf(now time.Duration) {
 	c.outdated, c.judgeAt = false, never
@@ -233,7 +227,7 @@ func (c *checks) judgeAsOf(now time.Duration) {
 	}
 }
 
-// grade returns the grade that judge has returned last.
+// grade returns the last grade that judge has returned.
 func (c *checks) grade() wire.Grade { return c.judged.Grade }
 
 // tell logs a change of the grade.
@@ -250,7 +244,7 @@ func (c *checks) tell(former health.Judgement) {
 	}
 }
 
-// noteProblem keeps up to date what a person should look into.
+// noteProblem updates the problems that people should look into.
 func (c *checks) noteProblem() {
 	if len(c.aimed) > 0 {
 		for _, k := range c.health.Checks(c.now()) {
@@ -268,28 +262,28 @@ func (c *checks) noteProblem() {
 	}
 }
 
-// due is when the grade may change though nothing is reported.
+// due returns when the grade may change though nothing is reported.
 func (c *checks) due() time.Duration {
 	return min(c.judgeAt, c.lostAt())
 }
 
-// lostAt is when the checker counts as lost, unless it is heard until then. If it is lost already, the one that
-// has replaced it is then.
+// lostAt returns when the checker counts as lost, unless it is heard before. If it is lost already, its replacement
+// counts as lost then.
 func (c *checks) lostAt() time.Duration {
-	if !c.awaited || c.order.Idle() {
+	if !c.awaited {
 		return never
 	}
 	return c.heardAt + checkerLostAfter
 }
 
-// expire notices that the checker is lost. What else is due is judged after every event.
+// expire notices that the checker is lost. Everything else that is due is judged after every event.
 func (c *checks) expire(now time.Duration) {
 	lostAt := c.lostAt()
 	if now < lostAt {
 		return
 	}
 	if now > lostAt+checkerRestartPause {
-		c.heardAt = now // this process did not run: what the checker has said meanwhile waits to be read
+		c.heardAt = now // this process didn't run: reports may wait to be read
 		return
 	}
 	c.heardAt = now
@@ -297,12 +291,10 @@ func (c *checks) expire(now time.Duration) {
 		c.lost = true
 		c.lose(now)
 	}
-	if c.process != nil {
-		c.process.Kill()
-	}
+	c.platform.Checker.Kill()
 }
 
-// lose forgets what the checker has said. Without checks to run, its end says nothing of how fit this board is.
+// lose forgets what the checker has reported. If there are no checks, that says nothing about this board's fitness.
 func (c *checks) lose(now time.Duration) {
 	if len(c.order.Checks) > 0 {
 		c.outdated = true
@@ -316,8 +308,8 @@ func (c *checks) lose(now time.Duration) {
 
 // close ends the checker.
 func (c *checks) close() {
-	if c.process != nil {
-		c.reporter.failed("close the checker", c.process.Close())
+	if c.platform.Checker != nil {
+		c.reporter.failed("close the checker", c.platform.Checker.Stop())
 	}
 }
 

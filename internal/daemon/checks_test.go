@@ -26,7 +26,7 @@ func checking(checks ...check.Check) func(*config.Config, *fakeBoard) {
 
 // says has the checker of a board report.
 func (b *fakeBoard) reports(c check.Check, why string) {
-	b.get(func() { b.checker.say(c, why) })
+	b.checker.say(c, why)
 	pass(10 * time.Millisecond)
 }
 
@@ -136,7 +136,7 @@ func TestStartWithoutService(t *testing.T) {
 		change := func(c *config.Config, b *fakeBoard) { checking(webCheck)(c, b); c.Preempt = true }
 		l.board(1, change)
 		pass(3 * time.Second)
-		two := l.board(2, func(c *config.Config, b *fakeBoard) { change(c, b); c.Priority, b.muteCheckers = 200, true })
+		two := l.board(2, func(c *config.Config, b *fakeBoard) { change(c, b); c.Priority, b.checker.mute = 200, true })
 		pass(10 * time.Millisecond)
 		two.reports(webCheck, "there is no such process")
 		pass(2 * time.Second)
@@ -169,11 +169,9 @@ func TestCheckOnTheLeaderOnly(t *testing.T) {
 		two := l.board(2, checking(leadingCheck))
 		pass(2 * time.Second)
 		l.wantHolders(2)
-		two.get(func() {
-			if last := two.checker.orders[len(two.checker.orders)-1]; !last.Leading || last.Interface != "eth0" || len(last.Floating) != 1 {
-				t.Errorf("the checker of the leader is told %+v", last)
-			}
-		})
+		if last := two.checker.last(); !last.Leading || last.Interface != "eth0" || len(last.Floating) != 1 {
+			t.Errorf("the checker of the leader is told %+v", last)
+		}
 		two.reports(leadingCheck, "refused")
 		assert.Is(t, "excused", two.wantGrade(t, "passing", "").Checks[0].State, "its check")
 		l.wantHolders(2)
@@ -197,9 +195,7 @@ func TestLeadersCheckFailsEverywhere(t *testing.T) {
 			for range int(lasts / time.Second) {
 				pass(time.Second)
 				for _, b := range boards {
-					b.get(func() {
-						b.checker.mu.Lock()
-						defer b.checker.mu.Unlock()
+					b.checker.with(func() {
 						if last := b.checker.orders; len(last) > 0 && last[len(last)-1].Leading {
 							b.checker.reports <- check.Report{ID: leadingCheck.ID(), Text: "refused"}
 						}
@@ -225,9 +221,9 @@ func TestCheckerEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, checking(webCheck))
 		pass(2 * time.Second)
-		one.get(func() { one.checker.Kill() })
+		one.checker.Kill()
 		pass(1500 * time.Millisecond)
-		one.get(func() { assert.Is(t, 2, one.checkers, "checkers that were started") })
+		assert.Is(t, 2, one.checker.started(), "checkers that were started")
 		one.wantGrade(t, "passing", "")
 		one.wantLog(t, "the checker (process 1001) has ended; starting another one", 1)
 	})
@@ -239,16 +235,12 @@ func TestCheckerIsSilent(t *testing.T) {
 		one := l.board(1, checking(webCheck))
 		pass(2 * time.Second)
 		one.wantGrade(t, "passing", "")
-		one.get(func() {
-			one.checker.mu.Lock()
-			defer one.checker.mu.Unlock()
-			one.checker.silent = true
-		})
+		one.checker.with(func() { one.checker.silent = true })
 		pass(3500 * time.Millisecond)
 		one.wantGrade(t, "failing", "do not run")
 		pass(1500 * time.Millisecond)
 		one.wantGrade(t, "probation", "")
-		one.get(func() { assert.Is(t, 2, one.checkers, "checkers that were started") })
+		assert.Is(t, 2, one.checker.started(), "checkers that were started")
 	})
 }
 
@@ -256,7 +248,7 @@ func TestCheckerCannotBeStarted(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, func(c *config.Config, b *fakeBoard) {
 			checking(webCheck)(c, b)
-			b.noChecker = errors.New("start the checker: no memory")
+			b.checker.broken = errors.New("start the checker: no memory")
 		})
 		pass(3500 * time.Millisecond)
 		one.wantGrade(t, "failing", "do not run")
@@ -264,7 +256,7 @@ func TestCheckerCannotBeStarted(t *testing.T) {
 			t.Error("nobody is told")
 		}
 		l.wantHolders(1) // somebody has to
-		one.get(func() { one.noChecker = nil })
+		one.checker.with(func() { one.checker.broken = nil })
 		pass(1500 * time.Millisecond)
 		one.wantGrade(t, "passing", "")
 		if one.hasProblem(t, console.ProblemChecker) {
@@ -278,9 +270,7 @@ func TestMisaimedCheckIsAProblem(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, checking(webCheck))
 		pass(time.Second)
-		one.get(func() {
-			one.checker.reports <- check.Report{ID: webCheck.ID(), Text: "a is the floating address", Misaimed: true}
-		})
+		one.checker.reports <- check.Report{ID: webCheck.ID(), Text: "a is the floating address", Misaimed: true}
 		pass(10 * time.Millisecond)
 		if !one.hasProblem(t, console.ProblemCheckAim) {
 			t.Error("nobody is told")
@@ -303,7 +293,7 @@ func TestReloadChecks(t *testing.T) {
 		}
 		configure(webCheck)
 		one.wantGrade(t, "passing", "its checks pass")
-		one.get(func() { assert.Is(t, 1, one.checkers, "checkers that were started") })
+		assert.Is(t, 1, one.checker.started(), "checkers that were started")
 		one.reports(webCheck, "it has ended")
 		one.wantGrade(t, "failing", "")
 		configure()

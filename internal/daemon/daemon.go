@@ -151,7 +151,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.lease.open(d.cfg.Addresses)
 	d.tasks.start(d.light.run)
 	d.tasks.start(d.link.watch)
-	d.tasks.start(d.awaitStarter)
 	if d.cfg.Socket != "" {
 		d.tasks.start(d.serveConsole)
 	}

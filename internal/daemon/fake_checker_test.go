@@ -7,51 +7,91 @@ import (
 	"topdog/internal/check"
 )
 
-// fakeChecker reports that all checks pass, until a test says something else.
+// fakeChecker is one checker after the other. They report that all checks pass, until a test says something else.
 type fakeChecker struct {
-	number  int
 	reports chan check.Report
 
-	end chan struct{}
-
 	mu     sync.Mutex
-	ended  bool
-	orders []check.Order
+	starts int           // checkers that were started
+	end    chan struct{} // of the one that runs; nil for none
+	orders []check.Order // of all of them
 	told   map[string]bool
-	silent bool  // reports nothing of itself
+	silent bool  // it reports nothing
+	mute   bool  // those that are started from now on report nothing
+	broken error // why none can be started
 	stuck  error // of Send
 }
 
-func newFakeChecker(number int) *fakeChecker {
-	f := &fakeChecker{number: number, reports: make(chan check.Report, 1000), end: make(chan struct{}), told: map[string]bool{}}
+func newFakeChecker() *fakeChecker {
+	return &fakeChecker{reports: make(chan check.Report, 1000)}
+}
+
+// with does something that no checker notices half of.
+func (f *fakeChecker) with(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	do()
+}
+
+// runs reports whether a checker runs.
+func (f *fakeChecker) runs() (runs bool) {
+	f.with(func() { runs = f.end != nil })
+	return runs
+}
+
+// started returns how many checkers were started.
+func (f *fakeChecker) started() (n int) {
+	f.with(func() { n = f.starts })
+	return n
+}
+
+// last returns the last order.
+func (f *fakeChecker) last() (o check.Order) {
+	f.with(func() { o = f.orders[len(f.orders)-1] })
+	return o
+}
+
+// start starts one, which says every second that it runs.
+func (f *fakeChecker) start() {
+	f.starts++
+	f.silent, f.told = f.mute, map[string]bool{}
+	end := make(chan struct{})
+	f.end = end
 	go func() {
 		for {
 			select {
-			case <-f.end:
+			case <-end:
 				return
 			case <-time.After(time.Second):
-				f.live()
+				f.with(func() {
+					if f.end == end && !f.silent {
+						f.reports <- check.Report{}
+					}
+				})
 			}
 		}
 	}()
-	return f
-}
-
-// live says that the checker runs, unless it is silent.
-func (f *fakeChecker) live() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.ended && !f.silent {
-		f.reports <- check.Report{}
-	}
 }
 
 func (f *fakeChecker) Send(o check.Order) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.orders = append(f.orders, o)
-	if f.stuck != nil {
+	switch {
+	case f.stuck != nil:
 		return f.stuck
+	case o.Idle():
+		f.stop()
+		return nil
+	case f.broken != nil:
+		f.reports <- check.Report{Ended: &check.Ended{Reason: f.broken.Error()}}
+		return nil
+	case f.end == nil:
+		f.start()
+	}
+	if o.Once {
+		f.try(o)
+		return nil
 	}
 	for _, c := range o.Checks {
 		if runs := c.When == check.Always || o.Leading; !runs {
@@ -66,22 +106,43 @@ func (f *fakeChecker) Send(o check.Order) error {
 	return nil
 }
 
+// try reports what an order to run checks once has come to.
+func (f *fakeChecker) try(o check.Order) {
+	tried := map[string]string{}
+	for _, c := range o.Checks {
+		tried[c.ID()] = ""
+	}
+	if !f.silent {
+		f.reports <- check.Report{Tried: tried}
+	}
+}
+
 // say reports of a check; why is "" if it passes.
 func (f *fakeChecker) say(c check.Check, why string) {
 	f.reports <- check.Report{ID: c.ID(), Passing: why == "", Text: why}
 }
 
 func (f *fakeChecker) Reports() <-chan check.Report { return f.reports }
-func (f *fakeChecker) PID() int                     { return 1000 + f.number }
+
+// stop ends the one that runs, and reports whether one did.
+func (f *fakeChecker) stop() bool {
+	if f.end == nil {
+		return false
+	}
+	close(f.end)
+	f.end = nil
+	return true
+}
 
 func (f *fakeChecker) Kill() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.ended {
-		f.ended = true
-		close(f.end)
-		close(f.reports)
+	if f.stop() {
+		f.reports <- check.Report{Ended: &check.Ended{PID: 1000 + f.starts, Reason: "signal: killed"}}
 	}
 }
 
-func (f *fakeChecker) Close() error { f.Kill(); return nil }
+func (f *fakeChecker) Stop() error {
+	f.with(func() { f.stop() })
+	return nil
+}

@@ -98,15 +98,12 @@ type fakeBoard struct {
 	logged       []string                                 // each with its level in front
 	unicasts     int                                      // how many datagrams it sent to one board
 	onSend       func(datagram []byte, to netip.AddrPort) // told of each; to is zero for a multicast
-	starterEnded chan struct{}                            // nothing can be started any more
 	fence        *fakeFence                               // nil for none
 	deadman      func() Deadman
 	openLED      func() (gpio.LED, error) // nil opens led
-	checker      *fakeChecker             // the last one; nil until one was started
-	checkers     int                      // how many were
-	muteCheckers bool                     // those that are started from now on say nothing
-	noChecker    error                    // why none can be started
-	stateDir     string                   // for what outlives the daemon
+	checker      *fakeChecker
+	trier        *fakeChecker
+	stateDir     string // for what outlives the daemon
 }
 
 func newFakeLAN(t *testing.T) *fakeLAN {
@@ -121,6 +118,7 @@ func (l *fakeLAN) board(number int, change func(*config.Config, *fakeBoard)) *fa
 		snapshots: make(chan netio.Snapshot, 16),
 		led:       gpio.NewRecorder(fmt.Sprint("LED of ", number), 1000),
 		ended:     make(chan error, 1),
+		checker:   newFakeChecker(), trier: newFakeChecker(),
 	}
 	own := netip.PrefixFrom(ownAddress(number), 24)
 	b.state = netio.Snapshot{Present: true, Link: netio.Link{
@@ -292,18 +290,8 @@ func (b *fakeBoard) bareMachine() Platform {
 			return b.led, nil
 		},
 		StartDeadman: b.deadman,
-		StartChecker: func() (Checker, error) {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			if b.noChecker != nil {
-				return nil, b.noChecker
-			}
-			b.checkers++
-			b.checker = newFakeChecker(b.checkers)
-			b.checker.silent = b.muteCheckers
-			return b.checker, nil
-		},
-		StarterEnded: b.starterEnded,
+		Checker:      b.checker,
+		Trier:        b.trier,
 	}
 }
 

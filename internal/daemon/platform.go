@@ -4,16 +4,13 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"topdog/gpio"
-	"topdog/internal/check"
 	"topdog/internal/config"
-	"topdog/internal/starter"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -104,10 +101,10 @@ type Platform struct {
 	OpenFence func(addresses []netip.Addr) (Fence, error)
 	// StartDeadman gives the dead man's switch of the fence's lease; nil means that there is none.
 	StartDeadman func() Deadman
-	// StartChecker starts what runs the checks and the score command; nil means that none run.
-	StartChecker func() (Checker, error)
-	// StarterEnded is closed when nothing can be started any more; nil means that it never is.
-	StarterEnded <-chan struct{}
+	// Checker runs the checks and the score command; nil means that none run.
+	Checker Checker
+	// Trier runs the checks of another configuration once; nil means that nothing does.
+	Trier Checker
 	// Awake returns for how long the machine has been awake since its boot; nil: as long as Now says.
 	Awake func() time.Duration
 }
@@ -116,9 +113,9 @@ type Platform struct {
 type RealOptions struct {
 	// Holder is what has the rights; nil for this process, without a fence and a dead man's switch.
 	Holder *netio.Holder
-	// Starter starts the checker, which needs a Holder; nil for none.
-	Starter *starter.Starter
-	Log     *logrus.Entry // may be nil if no socket is configured
+	// Checker runs the checks, and Trier tries others once; nil for none.
+	Checker, Trier Checker
+	Log            *logrus.Entry // may be nil if no socket is configured
 }
 
 // Real returns the real machine. It must be called before the first socket is
@@ -168,6 +165,8 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 			return f, nil
 		},
 		OpenLED: realLED(cfg, o.Log),
+		Checker: o.Checker,
+		Trier:   o.Trier,
 		Awake:   awakeSinceBoot,
 		NewTimer: func() (Timer, error) {
 			t, err := netio.NewTimer()
@@ -180,22 +179,7 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 	if o.Holder != nil {
 		s.useHolder(cfg, o.Holder)
 	}
-	if o.Starter != nil {
-		s.useChecker(o.Starter, o.Holder.OpenGatewayLane)
-	}
 	return s
-}
-
-// useChecker has the machine run checks in a process of their own, which asks the gateway by what openGateway opens.
-func (p *Platform) useChecker(by *starter.Starter, openGateway func() (*os.File, error)) {
-	p.StarterEnded = by.Ended()
-	p.StartChecker = func() (Checker, error) {
-		c, err := check.Start(by, openGateway)
-		if err != nil {
-			return nil, err
-		}
-		return c, nil
-	}
 }
 
 // HolderOptions are what a holder does for a board with that configuration.

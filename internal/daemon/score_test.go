@@ -37,7 +37,7 @@ func (b *fakeBoard) breaks(failure string) { b.computes(check.Score{Failure: fai
 
 func (b *fakeBoard) computes(s check.Score) {
 	s.Program = "/bin/score"
-	b.get(func() { b.checker.reports <- check.Report{Score: &s} })
+	b.checker.reports <- check.Report{Score: &s}
 	pass(10 * time.Millisecond)
 }
 
@@ -61,13 +61,8 @@ func (b *fakeBoard) loggedWith(part string) (lines []string) {
 }
 
 // ordered is the score command that the checker has.
-func (b *fakeBoard) ordered() (words []string) {
-	b.get(func() {
-		b.checker.mu.Lock()
-		defer b.checker.mu.Unlock()
-		words = b.checker.orders[len(b.checker.orders)-1].Score
-	})
-	return words
+func (b *fakeBoard) ordered() []string {
+	return b.checker.last().Score
 }
 
 // TestScoreCommand: the checker is told the command with its arguments, also if there are no checks, and what it prints is this
@@ -131,21 +126,19 @@ func TestScoreOfLostChecker(t *testing.T) {
 		one := l.board(1, commanded)
 		pass(time.Second)
 		one.prints(7)
-		one.get(func() { one.checker.Kill() })
+		one.checker.Kill()
 		pass(1500 * time.Millisecond)
 		assert.Equal(t, []string{"/bin/score", "-x"}, one.ordered(), "the command of the next checker")
 		assert.Is(t, 7, one.score(t), "after the checker was replaced the score")
-		one.get(func() {
-			one.muteCheckers = true
-			one.checker.Kill()
-		})
+		one.checker.with(func() { one.checker.mute = true })
+		one.checker.Kill()
 		pass(5 * time.Second)
 		const want = "the score command /bin/score does not run: nothing is heard of the process that runs it; the score of this board is 0 until it works"
 		if s := one.mustStatus(t); one.score(t) != 0 || !slices.Contains(texts(s.Problems), want) {
 			t.Errorf("nothing is heard of the checker: the score is %d, and the problems are %q", one.score(t), s.Problems)
 		}
 		one.wantGrade(t, "passing", "")
-		one.get(func() { one.muteCheckers = false })
+		one.checker.with(func() { one.checker.mute = false })
 		pass(5 * time.Second)
 		one.prints(8)
 		if s := one.mustStatus(t); one.score(t) != 8 || len(besidesSpares(s)) > 0 {
@@ -178,7 +171,7 @@ func TestNoScoreCommand(t *testing.T) {
 		pass(time.Minute)
 		one.reload(func(c *config.Config) { c.ScoreCommand = []string{"/bin/another"} })
 		pass(time.Minute)
-		one.get(func() { assert.Is(t, 0, one.checkers, "checkers that were started") })
+		assert.Is(t, 0, one.checker.started(), "checkers that were started")
 	})
 	cfg := config.Defaults()
 	cfg.Addresses, cfg.ScoreSource = []config.Address{{IP: floating}}, election.ScoreFromCommand
@@ -190,13 +183,12 @@ func TestNoScoreCommand(t *testing.T) {
 // TestStarterEnds: people are told at once, also if nothing has to be started.
 func TestStarterEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		ended := make(chan struct{})
-		one := l.board(1, func(_ *config.Config, b *fakeBoard) { b.starterEnded = ended })
+		one := l.board(1, nil)
 		pass(time.Second)
 		if one.hasProblem(t, console.ProblemStarter) {
 			t.Error("a problem, and nothing has happened")
 		}
-		close(ended)
+		close(one.checker.reports)
 		pass(10 * time.Millisecond)
 		if !one.hasProblem(t, console.ProblemStarter) || len(one.loggedWith("systemctl restart topdog")) != 1 {
 			t.Errorf("nobody is told: %q", one.loggedWith(""))

@@ -28,19 +28,16 @@ func TestTry(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, checking(webCheck))
 		pass(3 * time.Second)
-		attends := one.checker
 		tried, err := one.Try(t.Context(), console.TryRequest{File: "/etc/topdog/other.toml", Config: tryFile})
 		assert.NoError(t, err)
 		want := console.Tried{Checks: []console.TriedCheck{{NameText: "tcp 10.77.0.1:1", Passing: true}, {NameText: "command a program", Passing: true}}}
 		assert.Equal(t, want, tried, "what was tried")
-		if one.checker == attends {
-			t.Fatal("the checker of the daemon has tried them")
-		}
-		if o := one.checker.orders[0]; !o.Once || o.Interface != "eth7" || len(o.Floating) != 1 || o.Floating[0].String() != "10.77.0.251" {
+		assert.Is(t, 1, len(one.checker.orders), "orders of the checker of the daemon")
+		if o := one.trier.last(); !o.Once || o.Interface != "eth7" || len(o.Floating) != 1 || o.Floating[0].String() != "10.77.0.251" {
 			t.Errorf("the order is not of the file: %+v", o)
 		}
-		if !one.checker.ended {
-			t.Error("the other checker goes on")
+		if one.trier.runs() || !one.checker.runs() {
+			t.Error("the other checker goes on, or that of the daemon does not")
 		}
 		one.get(func() {
 			if o := one.checks.order; len(o.Checks) != 1 || o.Once {
@@ -64,10 +61,13 @@ func TestTryRefused(t *testing.T) {
 			}
 		}
 		broken := errors.New("no process")
-		one.get(func() { one.noChecker = broken })
+		one.trier.with(func() { one.trier.broken = broken })
 		_, err := one.Try(t.Context(), asked)
-		assert.ErrorIs(t, err, broken, "no checker can be started")
-		one.get(func() { one.noChecker, one.muteCheckers = nil, true })
+		assert.ErrorContains(t, err, broken.Error(), "no checker can be started")
+		one.trier.with(func() { one.trier.broken, one.trier.stuck = nil, broken })
+		_, err = one.Try(t.Context(), asked)
+		assert.ErrorIs(t, err, broken, "it takes no order")
+		one.trier.with(func() { one.trier.stuck, one.trier.mute = nil, true })
 
 		ctx, hangUp := context.WithCancel(t.Context())
 		first := make(chan error)
@@ -81,14 +81,14 @@ func TestTryRefused(t *testing.T) {
 		}
 		hangUp()
 		assert.ErrorIs(t, <-first, context.Canceled, "whoever has asked has hung up")
-		if !one.checker.ended {
+		if one.trier.runs() {
 			t.Error("its checker goes on")
 		}
-		one.get(func() { one.muteCheckers = false })
+		one.trier.with(func() { one.trier.mute = false })
 		if _, err := one.Try(t.Context(), asked); err != nil {
 			t.Errorf("the next one: %v", err)
 		}
-		one.platform.StartChecker = nil
+		one.platform.Trier = nil
 		if _, err := one.Try(t.Context(), asked); err == nil || !strings.Contains(err.Error(), "runs no checks") {
 			t.Errorf("no checker at all: %v", err)
 		}

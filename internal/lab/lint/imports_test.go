@@ -40,7 +40,6 @@ var importRules = []struct {
 	{"topdog/netio", []string{"github.com/vishvananda/", "golang.org/x/", "topdog/wire", "topdog/internal/boottime"}, nil, "the network knows no election"},
 	{"topdog/gpio", []string{"periph.io/x/", "golang.org/x/sys/"}, nil, "the light knows no election"},
 	{"topdog/systemd", []string{"github.com/coreos/go-systemd/", "golang.org/x/sys/"}, []string{"net/http"}, "the glue to systemd knows no election"},
-	{"topdog/internal/starter", []string{"topdog/netio", "golang.org/x/sys/"}, []string{"net/http"}, "what starts a process knows nothing of what it does"},
 	{"topdog/internal/seccomp", []string{"golang.org/x/net/bpf", "golang.org/x/sys/"}, []string{"os/exec"}, "what the kernel refuses has nothing to do with what is done"},
 	{"topdog/internal/health", []string{"topdog/internal/check", "topdog/wire"}, nil, "a grade is made of what is known, in a time that is given"},
 	{"topdog/internal/config", []string{"topdog/election", "topdog/election/", "topdog/gpio", "topdog/netio", "topdog/wire", "topdog/internal/check", "topdog/internal/health", "github.com/pelletier/go-toml/", "github.com/sirupsen/logrus", "golang.org/x/net/dns/dnsmessage", "golang.org/x/sys/"}, nil, "the configuration knows what it configures, and no daemon"},
