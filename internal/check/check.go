@@ -4,15 +4,15 @@
 // a process of their own, the checker. So the process that leads the group reads no answer of a service, and nothing that
 // hangs delays a heartbeat.
 //
-// The daemon executes nothing once it hears packets. So it starts one process before, the starter ([Open]), which has no
-// capabilities and waits. Both ends of a pair of sockets are enough for the rest: the daemon sends an [Order] with all that a checker
-// must know. The starter, which never reads it, starts a checker that inherits its end of the pair. The checker answers
-// with a [Report] whenever a check changes, for each run of the score command, and every second, so that the daemon notices
-// one that is stuck. The starter adds a report when a checker begins and when it ends. A second pair is for checks that
-// are only tried. Starter and checkers end with the daemon, and the checkers with the starter.
+// Once it hears packets, the daemon executes nothing. So before that it starts the starter ([Open]), which has no
+// capabilities and waits. The daemon and the starter each have one end of a pair of sockets. The daemon sends an [Order],
+// which is all that a checker must know. The starter doesn't read it, but starts a checker that inherits the socket and
+// does. The checker sends a [Report] whenever a check changes, for each run of the score command, and every second, so
+// that the daemon notices a checker that is stuck. The starter reports the beginning and the end of each checker. A second
+// pair of sockets is for checks that are only tried. If the daemon ends, so do the starter and the checkers.
 //
-// The checker has no capabilities either. It keeps the rest of the unit's sandbox, and asks the gateway by ARP through a lane to
-// the holder, which comes with its first order.
+// The checker has no capabilities either, and keeps the rest of the unit's sandbox. It asks the gateway by ARP through a
+// lane to the holder, which comes with its first order.
 //
 // Most kinds of checks are polled (worker.go). The runs of a check are evenly spaced from start to start, with a little
 // jitter. A run ends before its timeout, and runs don't overlap. Two kinds are told of changes: a unit by D-Bus signals

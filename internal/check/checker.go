@@ -68,7 +68,8 @@ type received struct {
 }
 
 func newChecker(t *tools, out io.Writer) *checker {
-	c := &checker{tools: t, workers: map[string]*runningWorker{}, reports: make(chan Report), ended: make(chan struct{}), out: out}
+	c := &checker{tools: t, out: out, workers: map[string]*runningWorker{}, reports: make(chan Report)}
+	c.ended = make(chan struct{})
 	c.scorer = scorer{run: runScoreCommand, report: c.reportScore}
 	return c
 }

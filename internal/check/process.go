@@ -30,8 +30,8 @@ type Order struct {
 // Idle reports whether there is nothing to run.
 func (o *Order) Idle() bool { return len(o.Checks) == 0 && len(o.Score) == 0 }
 
-// Report tells that a check has changed, or why it fails now; or it has one of the pointers. An empty report only says that
-// the checker runs.
+// Report tells of one thing: that a check has changed or fails for another reason, or what one of the last four fields
+// says. An empty report only says that the checker runs.
 type Report struct {
 	ID      string `json:"id,omitempty"` // of the check
 	Passing bool   `json:"passing,omitempty"`
@@ -40,8 +40,8 @@ type Report struct {
 	Misaimed bool `json:"misaimed,omitempty"`
 
 	Score *Score            `json:"score,omitempty"`
-	Tried map[string]string `json:"tried,omitempty"` // the result of Order.Once: why each check fails, by its ID; "" if it passes
-	Began int               `json:"began,omitempty"` // the PID of a checker that has been started
+	Tried map[string]string `json:"tried,omitempty"` // of Order.Once, by the check's ID: why it fails, "" if it passes
+	Began int               `json:"began,omitempty"` // the PID of a checker that was started
 	Ended *Ended            `json:"ended,omitempty"`
 }
 
@@ -68,8 +68,8 @@ func encode(message any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Process is the daemon's end of a connection to checkers, of which one runs at a time. The starter starts it when it has an
-// order, see [Open]. Its methods may be called from several goroutines.
+// Process is the daemon's end of a connection to a checker. The starter starts a checker when there is an order and none
+// runs, see [Open]. The methods may be called from several goroutines.
 type Process struct {
 	socket      *net.UnixConn
 	openGateway func() (*os.File, error) // opens the lane by which the checker asks the gateway
@@ -99,13 +99,14 @@ func (p *Process) read() {
 		}
 		var r Report
 		if json.Unmarshal(message[:n], &r) != nil {
-			p.Kill() // somebody has taken it over
+			p.Kill() // somebody has taken the checker over
 			continue
 		}
 		p.note(&r)
-		if r.Began == 0 && (r.Ended == nil || r.Ended.Reason != "") { // others need nothing to be done
-			p.reports <- r
+		if r.Began != 0 || r.Ended != nil && r.Ended.Reason == "" {
+			continue // nobody has to do anything
 		}
+		p.reports <- r
 	}
 }
 
@@ -138,8 +139,8 @@ func (p *Process) alive() *life {
 // has ended.
 func (p *Process) Reports() <-chan Report { return p.reports }
 
-// Send gives an order to the checker, and has one started if none runs. It doesn't block, since the daemon's loop calls it.
-// It fails if the checker doesn't read its orders, or if the starter has ended.
+// Send gives an order to the checker, and starts one if none runs. It doesn't block, since the daemon's loop calls it. It
+// fails if the checker doesn't read its orders, or if the starter has ended.
 func (p *Process) Send(o Order) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,13 +160,14 @@ func (p *Process) Send(o Order) error {
 		err = p.sendNow(message, rights)
 	}
 	if err == nil {
-		l.ordered = !o.Idle() // what comes after an idle order is for the next checker
+		l.ordered = !o.Idle() // an order after an idle one is for the next checker
 	}
 	return err
 }
 
 // errEnded says that the starter has ended, and what to do.
-var errEnded = errors.New("the process that starts checkers has ended, and the daemon itself executes nothing: systemctl restart topdog")
+var errEnded = errors.New("the process that starts checkers has ended, and the daemon itself executes nothing: " +
+	"systemctl restart topdog")
 
 // sendNow sends a message, or fails if there is no room for it.
 func (p *Process) sendNow(message, rights []byte) error {

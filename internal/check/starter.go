@@ -29,9 +29,9 @@ const inheritedSocket = 3
 // checkersMax is how many checkers a starter has at a time: one that runs the checks, and one that tries others.
 const checkersMax = 2
 
-// Open starts a starter, and returns the connection to the checker that runs the checks, and to the one that tries others.
-// No checker runs before it has an order. The arguments make the main function of this program call AttendStarter.
-// openGateway opens the lane by which a checker asks the gateway, see netio.InheritGatewayAsker.
+// Open starts a starter. It returns the connections to the checker that runs the daemon's checks, and to the one that
+// tries other checks. The arguments make the main function of this program call AttendStarter. openGateway opens the lane
+// by which a checker asks the gateway, see netio.InheritGatewayAsker.
 func Open(openGateway func() (*os.File, error), arguments ...string) (checks, tries *Process, err error) {
 	c := exec.Command(ownProgram, arguments...)
 	c.Args[0] = filepath.Base(os.Args[0]) // what ps shows instead of the path
@@ -160,7 +160,8 @@ func beginLife(name string) error {
 	_ = os.WriteFile("/proc/self/comm", []byte(name), 0)
 	// Other processes of the same user, such as a daemon that was taken over, must not read or write this one's memory.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("%s: keep other processes from the memory of this one: %w", name, os.NewSyscallError("prctl(PR_SET_DUMPABLE)", err))
+		err = os.NewSyscallError("prctl(PR_SET_DUMPABLE)", err)
+		return fmt.Errorf("%s: keep other processes from the memory of this one: %w", name, err)
 	}
 	return nil
 }

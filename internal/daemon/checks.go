@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"topdog/election"
 	"topdog/internal/check"
 	"topdog/internal/config"
 	"topdog/internal/console"
@@ -188,7 +189,8 @@ func (c *checks) follow(leading bool) {
 	c.outdated = c.outdated || leading != c.order.Leading
 	c.order.Leading, c.order.Interface = leading, c.link.iface()
 	c.health.Lead(c.now(), leading)
-	if slices.ContainsFunc(c.order.Checks, func(k check.Check) bool { return k.When == check.Leading || k.Kind == check.Gateway }) {
+	concerns := func(k check.Check) bool { return k.When == check.Leading || k.Kind == check.Gateway }
+	if slices.ContainsFunc(c.order.Checks, concerns) {
 		c.send()
 	}
 }
@@ -299,10 +301,12 @@ func (c *checks) lose(now time.Duration) {
 	if len(c.order.Checks) > 0 {
 		c.outdated = true
 		c.health.Uncheck(now, true)
-		c.reporter.alert(console.ProblemChecker, "the checks do not run: nothing is heard of the process that runs them", forever)
+		const text = "the checks do not run: nothing is heard of the process that runs them"
+		c.reporter.alert(console.ProblemChecker, text, forever)
 	}
 	if len(c.order.Score) > 0 {
-		c.score.computed(&check.Score{Program: c.order.Score[0], Failure: "does not run: nothing is heard of the process that runs it"})
+		const failure = "does not run: nothing is heard of the process that runs it"
+		c.score.computed(&check.Score{Program: c.order.Score[0], Failure: failure})
 	}
 }
 
@@ -327,4 +331,83 @@ func (c *checks) status(s *console.Status) {
 			SinceNs: int64(now - k.Since), Text: k.Text, NameText: strings.TrimSpace(k.Check.String()),
 		})
 	}
+}
+
+// score is this board's score, which the checker computes by the score command. Until the command has printed one, and
+// while it fails, the score is 0: a board that doesn't know its score must not push itself forward.
+type score struct {
+	shared
+	changed func(uint32) // called in the loop after each run
+
+	value  uint32
+	told   bool // it was logged that the command fails, and not yet that it works again
+	toldAt time.Duration
+}
+
+func newScore(s shared, changed func(uint32)) *score {
+	return &score{shared: s, changed: changed, toldAt: -time.Hour}
+}
+
+// scoreCommand returns the score command of a configuration, or nil if none is run.
+func scoreCommand(cfg *config.Config) []string {
+	if cfg.ScoreSource != election.ScoreFromCommand {
+		return nil
+	}
+	return cfg.ScoreCommand
+}
+
+// computed takes the result of a run of the score command.
+func (s *score) computed(c *check.Score) {
+	now := s.now()
+	if c.Failure != "" {
+		text := fmt.Sprintf("the score command %s %s; the score of this board is 0 until it works", c.Program, c.Failure)
+		s.reporter.note(console.ProblemScoreCommand, text, forever)
+		// Log it once and not for each run, also if the failures differ or come and go.
+		if now-s.toldAt > tellEvery {
+			s.reporter.log.Warn(text)
+			s.told, s.toldAt = true, now
+		}
+		s.value = 0
+	} else {
+		s.reporter.solved(console.ProblemScoreCommand)
+		if s.told {
+			s.reporter.log.Infof("the score command %s works again", c.Program)
+			s.told = false
+		}
+		s.value = c.Value
+	}
+	s.changed(s.value)
+}
+
+// gradeText tells people how fit a board is to lead. It is empty if the board passes.
+func gradeText(grade wire.Grade) string {
+	switch grade {
+	case wire.GradePassing:
+		return ""
+	case wire.GradeProbation:
+		return "on probation"
+	default:
+		return grade.String()
+	}
+}
+
+// unfitLeaderProblems tells people of a leader that will hand over as soon as it can.
+func (d *Daemon) unfitLeaderProblems(core *election.Status, now time.Duration) []console.Problem {
+	grade := core.Rank.Grade
+	if core.Leader != d.group.self {
+		if !d.hears(core.Leader, now) {
+			return nil
+		}
+		p, _ := d.core.Peer(core.Leader)
+		grade = p.Grade
+	}
+	if core.Leader == wire.Nobody || grade < wire.GradeDrained {
+		return nil
+	}
+	why := "no other board is fitter"
+	if _, _, paused := d.core.Paused(now); paused {
+		why = "the group is paused"
+	}
+	text := fmt.Sprintf("%s leads on although it is %s, since %s", d.called(core.Leader), gradeText(grade), why)
+	return []console.Problem{{Kind: console.ProblemLeaderUnfit, Board: core.Leader.String(), Text: text}}
 }

@@ -18,8 +18,8 @@
 //	address   the floating address: holding, announcing and defending it, and the probe
 //	lease     the right to answer for the address, and the fence in the kernel that enforces it
 //	deadman   the holder, which releases the address when this process cannot
-//	score     what the program says that computes the board's score
-//	checks    the process that runs the checks and the score command, and the grade that they come to
+//	checks    the process that runs the checks and the score command, and the resulting grade; the score is in the
+//	          same file
 //	reporter  the log, systemd, the problems and the history of topdog status
 //	light     the LED
 //	trace     the moments of the last changes of role, for topdog trace

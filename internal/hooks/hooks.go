@@ -224,8 +224,8 @@ type process struct {
 	ended   chan error // receives the command's exit error, or nil
 }
 
-// start starts a command. If this program is killed, the command is killed too. The kernel does that when the thread ends that
-// started it, so the caller must have locked that thread (PR_SET_PDEATHSIG, prctl(2)).
+// start starts a command. If this program is killed, so is the command. The kernel does that when the thread ends that
+// has started it (PR_SET_PDEATHSIG, prctl(2)), so the caller must have locked that thread.
 func start(path string, args, env []string) (*process, error) {
 	c := exec.Command(path, args...)
 	c.Env = env
