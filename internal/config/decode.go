@@ -64,7 +64,8 @@ func parseOn(host, name string, data []byte) (*Config, error) {
 		return nil, r.result()
 	}
 	r.document = parseTOML(data)
-	for _, t := range r.tables {
+	r.top.readAll(r.tables[0].entries)
+	for _, t := range r.tables[1:] {
 		r.readTable(t)
 	}
 	if r.document.bad != nil {
@@ -84,30 +85,28 @@ func parseOn(host, name string, data []byte) (*Config, error) {
 	return r.cfg, nil
 }
 
-// readTable reads the keys of a table, unless it is a check: checks are kept for readChecks. A header
-// that should not exist is one problem, and the keys below it are read as if it were not there.
+// readTable keeps a check for readChecks. Any other header should not exist; it is one problem, and
+// the keys below it are read as if it were not there.
 func (r *reading) readTable(t table) {
 	_, listed := r.top.keys[checkKey]
-	switch near := nearest(normal(t.name), []string{checkKey}); {
-	case t.name == "":
-	case t.name == checkKey && listed:
-		r.top.refuse(checkKey, t.at, "the list of checks is complete already", "write all checks as [["+checkKey+"]]")
-		r.checks = append(r.checks, t)
-		return
-	case t.name == checkKey && t.many:
-		r.checks = append(r.checks, t)
-		return
-	case near != "":
-		r.top.bad[checkKey] = true
-		r.report(t.at, "here begins "+quoted(t.name)+", which is no section", "write [["+checkKey+"]] in front of each check")
-		r.checks = append(r.checks, t)
-		return
-	default:
+	switch {
+	case nearest(normal(t.name), []string{checkKey}) == "":
 		r.report(t.at, "topdog's configuration has no sections but [["+checkKey+"]], and here begins "+quoted(t.name),
 			"delete this line and keep the keys below it")
+		r.top.readAll(t.entries)
+		return
+	case t.name == checkKey && listed:
+		r.top.refuse(checkKey, t.at, "the list of checks is complete already", "write all checks as [["+checkKey+"]]")
+	case t.name != checkKey || !t.many:
+		r.top.bad[checkKey] = true
+		r.report(t.at, "here begins "+quoted(t.name)+", which is no section", "write [["+checkKey+"]] in front of each check")
 	}
-	for _, e := range t.entries {
-		r.top.read(e)
+	r.checks = append(r.checks, t)
+}
+
+func (s *section) readAll(entries []entry) {
+	for _, e := range entries {
+		s.read(e)
 	}
 }
 
@@ -193,9 +192,7 @@ func (s *section) assignParts(k *setting, v value) {
 	parts.unknown = func(e entry) {
 		parts.refuse(e.key, e.at, "there is no such key", "it takes "+strings.Join(names, ", "))
 	}
-	for _, e := range v.entries {
-		parts.read(e)
-	}
+	parts.readAll(v.entries)
 	first := k.parts[0].name
 	if _, set := parts.keys[first]; !set && len(parts.bad) == 0 {
 		s.refuse(k.name, v.at, first+" is missing", "write "+k.name+" = "+k.example)
@@ -266,7 +263,7 @@ func (r *reading) readChecks() {
 
 // report adds a problem at a place of the file.
 func (r *reading) report(at span, message, hint string) {
-	if r.full() {
+	if r.noRoom() {
 		return
 	}
 	line, column := r.position(at.offset)
@@ -281,13 +278,13 @@ func (r *reading) report(at span, message, hint string) {
 	})
 }
 
-// full reports whether there are so many problems that one more is only counted.
-func (r *reading) full() bool {
-	full := len(r.problems) >= maxProblems
-	if full {
-		r.more++
+// noRoom reports whether there are so many problems that one more is only counted, and counts it.
+func (r *reading) noRoom() bool {
+	if len(r.problems) < maxProblems {
+		return false
 	}
-	return full
+	r.more++
+	return true
 }
 
 // result returns the problems in the order of the lines, or nil.

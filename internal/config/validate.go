@@ -12,7 +12,7 @@ import (
 // validate refuses values that are right by themselves but wrong together. It
 // says nothing about keys that already have a problem.
 func (r *reading) validate() {
-	if _, set := r.top.keys["address"]; !set && !r.top.bad["address"] && !r.full() {
+	if _, set := r.top.keys["address"]; !set && !r.top.bad["address"] && !r.noRoom() {
 		// The place of something missing is the top of the file.
 		r.problems = append(r.problems, Problem{
 			File: r.file, Line: 1, Column: 1,
