@@ -68,8 +68,8 @@ func parseOn(host, name string, data []byte) (*Config, error) {
 	for _, t := range r.tables[1:] {
 		r.readTable(t)
 	}
-	if r.document.bad != nil {
-		r.reportSyntax() // what follows it is unknown, so nothing can be missing or contradict
+	if r.syntax != nil {
+		r.reportSyntax() // the rest of the file is unknown, so nothing can be missing or contradictory
 	} else {
 		r.readChecks()
 		r.validate()

@@ -95,11 +95,11 @@ type table struct {
 // document is the syntax of a file: its tables with the place of each key and value.
 type document struct {
 	data   []byte
-	tables []table // the first one has no header
-	bad    *syntaxError
+	tables []table      // the first one has no header
+	syntax *syntaxError // where it stops being TOML; nil if it does not
 }
 
-// syntaxError is where a document stops being TOML, in go-toml's words.
+// syntaxError is a place and what go-toml says is wrong there.
 type syntaxError struct {
 	at      span
 	message string
@@ -122,13 +122,13 @@ func parseTOML(data []byte) *document {
 		}
 	}
 	if err := p.Error(); err != nil {
-		doc.bad = &syntaxError{message: err.Error()}
-		if syntax, ok := errors.AsType[*unstable.ParserError](err); ok {
-			raw := p.Range(syntax.Highlight)
-			doc.bad = &syntaxError{span{int(raw.Offset), int(raw.Length)}, syntax.Message}
+		doc.syntax = &syntaxError{message: err.Error()}
+		if bad, ok := errors.AsType[*unstable.ParserError](err); ok {
+			raw := p.Range(bad.Highlight)
+			doc.syntax = &syntaxError{span{int(raw.Offset), int(raw.Length)}, bad.Message}
 		}
 		// An error at the end of the file is marked on the last character before it.
-		at := &doc.bad.at
+		at := &doc.syntax.at
 		at.offset = max(0, min(at.offset, len(data)-1))
 		at.length = max(0, min(at.length, len(data)-at.offset))
 	}

@@ -165,13 +165,13 @@ func (r *reading) reportSyntax() {
 	if r.reportCommonMistake() {
 		return
 	}
-	message, hint := inPlainWords(r.bad.message)
-	r.report(r.bad.at, message, hint)
+	message, hint := inPlainWords(r.syntax.message)
+	r.report(r.syntax.at, message, hint)
 }
 
 // reportCommonMistake recognizes `key = value` without quotes and `key: value`.
 func (r *reading) reportCommonMistake() (recognized bool) {
-	line, start := r.lineAround(r.bad.at.offset)
+	line, start := r.lineAround(r.syntax.at.offset)
 	i := strings.IndexAny(line, "=:")
 	if i < 0 || strings.HasPrefix(strings.TrimSpace(line), "#") {
 		return false
@@ -200,7 +200,7 @@ func (r *reading) reportCommonMistake() (recognized bool) {
 		r.report(separator, quoted(key)+" has no value", hint)
 	case strings.ContainsAny(text, "“”„‘’«»"):
 		r.report(value, `quotes must be straight ("), not typographic`, rewritten(""))
-	case !isBare(text):
+	case strings.ContainsAny(text[:1], `"'[{`): // it has quotes or brackets
 		return false
 	case k == nil && meansSecret(r.top.settings, key):
 		r.report(span{start + strings.Index(line, key), len(key)}, "unknown key "+quoted(key), keyHasItsOwnFile)
@@ -209,9 +209,6 @@ func (r *reading) reportCommonMistake() (recognized bool) {
 	}
 	return true
 }
-
-// isBare reports whether a value has no quotes or brackets around it.
-func isBare(text string) bool { return !strings.ContainsAny(text[:1], `"'[{`) }
 
 // reportBareValue reports a value that lacks quotes. k is the setting of key, or nil if there is
 // none.
