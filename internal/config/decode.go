@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -57,8 +58,8 @@ func parseOn(host, name string, data []byte) (*Config, error) {
 	r.cfg.file = name
 	r.top = r.newSection("", settings(r.cfg), r.unknownKey)
 	// Windows editors begin a file with a byte order mark. It means nothing.
-	data = []byte(strings.TrimPrefix(string(data), "\ufeff"))
-	if at := firstInvalidUTF8(data); at >= 0 {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if at := firstInvalidUTF8(string(data)); at >= 0 {
 		r.document = &document{data: data}
 		r.report(span{at, 1}, "this is not UTF-8 text", "save the file as UTF-8 without formatting")
 		return nil, r.result()
@@ -183,10 +184,7 @@ func (s *section) assignList(k *setting, v value) {
 
 // assignParts stores the keys of an inline table. The first of a setting's parts is required.
 func (s *section) assignParts(k *setting, v value) {
-	var names []string
-	for i := range k.parts {
-		names = append(names, k.parts[i].name)
-	}
+	names := names(k.parts)
 	sort.Strings(names)
 	parts := s.newSection(s.name+k.name+".", k.parts, nil)
 	parts.unknown = func(e entry) {

@@ -230,14 +230,12 @@ func (doc *document) sourceLine(offset int) string {
 	return withoutSecrets(printable(line))
 }
 
-// firstInvalidUTF8 returns the offset of the first byte that is no text; -1 if there is none.
-func firstInvalidUTF8(data []byte) int {
-	for i := 0; i < len(data); {
-		r, size := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && size <= 1 || r == 0 {
+// firstInvalidUTF8 returns the offset of the first byte that is no text, or -1.
+func firstInvalidUTF8(text string) int {
+	for i, r := range text {
+		if r == 0 || r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)) {
 			return i
 		}
-		i += size
 	}
 	return -1
 }
