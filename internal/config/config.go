@@ -18,7 +18,7 @@
 //   - It never calls UnmarshalText on a named string type, so a check would
 //     silently be skipped.
 //   - It accepts Address for address.
-//   - It adds 190 KB to the program for arm64.
+//   - It adds 197 kB to the program for arm64.
 package config
 
 import (
