@@ -11,32 +11,32 @@ import (
 )
 
 const (
-	maxStreams = 16 // readers of /v1/events at the same time
+	maxReaders = 16 // of /v1/events at the same time
 	// keptTransitions are for readers that are behind. A change of leader has about five.
 	keptTransitions = 64
 	// stall is how long a reader may accept nothing.
 	stall = 10 * time.Second
 )
 
-// events are the daemon's stream, for several readers. Each takes it at its own pace. A stream ends
-// when the daemon's does, as on the socket: what comes after that begins with a snapshot again.
+// events passes the daemon's stream on to several readers, each at its own pace. A reader's stream ends when the daemon's
+// does, as on the socket: the next one begins with a snapshot again.
 type events struct {
-	places chan struct{} // one element per reader
-
-	mu  sync.Mutex
-	now *stream // nil while there is no daemon
-}
-
-// stream is what a daemon has told from its snapshot on.
-type stream struct {
-	transitions *console.Transitions
-	ended       chan struct{}
+	readers chan struct{} // one element for each
 
 	mu    sync.Mutex
+	now   *stream       // nil while there is no daemon
 	alive chan struct{} // closed at the next sign of life
 }
 
-func newEvents() *events { return &events{places: make(chan struct{}, maxStreams)} }
+// stream is what a daemon has told since its snapshot.
+type stream struct {
+	transitions *console.Transitions
+	ended       chan struct{}
+}
+
+func newEvents() *events {
+	return &events{readers: make(chan struct{}, maxReaders), alive: make(chan struct{})}
+}
 
 // heard passes on what has happened.
 func (e *events) heard(t console.Transition) {
@@ -46,15 +46,14 @@ func (e *events) heard(t console.Transition) {
 	case t.Event == console.EventDaemonGone:
 		e.end()
 	case t.Event == console.EventAlive:
-		if e.now != nil {
-			e.now.lives()
-		}
+		close(e.alive)
+		e.alive = make(chan struct{})
 	case t.Event == console.EventSnapshot:
 		e.end()
 		e.begin(t.Number)
 	case e.now == nil:
 	case t.Number != e.now.transitions.Newest()+1:
-		// This process was too slow, and has missed some. Readers learn how the board is by another snapshot.
+		// This process was too slow and has missed some. Another snapshot tells the readers how the board is.
 		e.end()
 		e.begin(t.Number)
 	default:
@@ -62,15 +61,12 @@ func (e *events) heard(t console.Transition) {
 	}
 }
 
-// begin begins a stream after the transition of that number.
+// begin begins a stream after the transition of that number. e.mu is held.
 func (e *events) begin(number uint64) {
-	e.now = &stream{
-		transitions: console.NewTransitions(keptTransitions, number),
-		ended:       make(chan struct{}), alive: make(chan struct{}),
-	}
+	e.now = &stream{transitions: console.NewTransitions(keptTransitions, number), ended: make(chan struct{})}
 }
 
-// end ends the stream.
+// end ends the stream, if there is one. e.mu is held.
 func (e *events) end() {
 	if e.now != nil {
 		close(e.now.ended)
@@ -78,40 +74,32 @@ func (e *events) end() {
 	}
 }
 
-// stream is the one that runs; nil if there is none.
+// stream returns the stream that goes on; nil if there is none.
 func (e *events) stream() *stream {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.now
 }
 
-// enter takes a place for a reader, and returns how to leave it.
+// nextLife returns a channel that is closed at the next sign of life.
+func (e *events) nextLife() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.alive
+}
+
+// enter admits a reader, and returns what it calls when it has finished.
 func (e *events) enter() (leave func(), err error) {
 	select {
-	case e.places <- struct{}{}:
-		return func() { <-e.places }, nil
+	case e.readers <- struct{}{}:
+		return func() { <-e.readers }, nil
 	default:
 		return nil, &web.Error{
 			Code:    http.StatusServiceUnavailable,
-			Message: fmt.Sprintf("this page serves %d streams of events already", maxStreams),
+			Message: fmt.Sprintf("this page serves %d streams of events already", maxReaders),
 			Hint:    "end one, or use GET /v1/status",
 		}
 	}
-}
-
-// lives wakes who waits for a sign of life.
-func (s *stream) lives() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.alive)
-	s.alive = make(chan struct{})
-}
-
-// nextLife is closed at the next sign of life.
-func (s *stream) nextLife() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.alive
 }
 
 // serveEvents sends how the board is, and then every transition.
@@ -129,7 +117,7 @@ func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer leave()
-	s := p.events.stream() // before the status: none of its transitions may be missing then
+	s := p.events.stream() // before the status, so that no transition is missing after it
 	a, err := p.source.shown(r.Context())
 	if err != nil {
 		return err
@@ -144,13 +132,13 @@ func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // there is nothing more to read
 	toReader := console.Stream{To: w, Stall: stall, Transitions: s.transitions, Stopped: s.ended}
 	if alive {
-		toReader.Alive = s.nextLife
+		toReader.Alive = p.events.nextLife
 	}
-	_ = toReader.Send(r.Context(), status, a.text) // its error would be for a reader who has had the beginning
+	_ = toReader.Send(r.Context(), status, a.text) // too late for another answer
 	return nil
 }
 
-// wantsLife reads the query of a request.
+// wantsLife reads the query of a request: whether it asks for signs of life.
 func wantsLife(r *http.Request) (alive bool, err error) {
 	for name := range r.URL.Query() {
 		if name != "alive" {

@@ -150,12 +150,12 @@ func TestGapInTheStream(t *testing.T) {
 	})
 }
 
-func TestSeats(t *testing.T) {
+func TestReadersAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := leading(time.Second)
 		p := newTestPage(t, d)
 		ctx, leave := context.WithCancel(t.Context())
-		for range maxStreams {
+		for range maxReaders {
 			p.follow(ctx, "").wants(t, "0 snapshot 0")
 		}
 		if err := <-p.follow(t.Context(), "").ended; err == nil || err.Error() != "this page serves 16 streams of events already" {

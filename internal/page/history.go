@@ -13,45 +13,44 @@ const (
 	maxChanges = 64
 )
 
-// History is what GET /v1/history returns: what this process has seen since it began.
+// History is what GET /v1/history returns: what this process has seen since it began, or within a day.
 type History struct {
 	Board     string          `json:"board"` // id of this board; "" until it has a network
 	BoardName string          `json:"board_name"`
-	WatchedNs int64           `json:"watched_ns"` // since this process began. What is told is at most a day old
+	WatchedNs int64           `json:"watched_ns"` // since this process began
 	SlotNs    int64           `json:"slot_ns"`    // length of a slot
-	Slots     []HistorySlot   `json:"slots"`      // the oldest first. The last one is not over
+	Slots     []HistorySlot   `json:"slots"`      // the oldest first; the last one goes on
 	Changes   []HistoryChange `json:"changes"`    // of leader, the newest first
 }
 
-// HistorySlot is a part of the time.
+// HistorySlot is a stretch of time.
 type HistorySlot struct {
 	AgoNs      int64  `json:"ago_ns"` // since it began
-	Leader     string `json:"leader"` // who led at its end, or leads now; "" for nobody, or if it is not known
+	Leader     string `json:"leader"` // id of the board that led at its end, or leads now; "" for nobody, or if unknown
 	LeaderName string `json:"leader_name"`
-	Changes    int    `json:"changes"`    // of leader in it, or of its term
-	OutageNs   int64  `json:"outage_ns"`  // how long nobody led before these changes, as far as it is known
-	UnknownNs  int64  `json:"unknown_ns"` // how long in it there was no daemon to ask
+	Changes    int    `json:"changes"`    // of the leader or its term
+	OutageNs   int64  `json:"outage_ns"`  // how long nobody led before these changes, as far as that is known
+	UnknownNs  int64  `json:"unknown_ns"` // how long there was no daemon to ask
 }
 
-// HistoryChange is a change of leader. One that has lost the lead, and leads again in another term, is one too.
+// HistoryChange is a change of leader, or of the term of a leader that lost the lead in between.
 type HistoryChange struct {
 	AgoNs int64 `json:"ago_ns"`
 	console.Lead
-	OutageNs *int64 `json:"outage_ns"` // how long nobody led; null if it is not known
+	OutageNs *int64 `json:"outage_ns"` // how long nobody led; null if unknown
 }
 
-// history remembers who led when. It has no clock: all times are since it began, and are given. They
-// never go back.
+// history remembers who led when. It has no clock: its callers pass the time since it began, which never goes back.
 type history struct {
-	at        time.Duration // it knows all until then
+	at        time.Duration // everything until then is entered
 	known     bool          // there is a daemon
 	board     string
 	boardName string
 	leader    string
 	name      string
 	slots     []HistorySlot // AgoNs is not set
-	first     int           // the number of the first that is kept
-	before    moment        // the last change before this began
+	first     int           // the number of the first slot that is kept
+	before    moment        // the last change before this process began
 	changes   []moment      // the oldest first
 }
 
@@ -90,7 +89,7 @@ func (h *history) advance(now time.Duration) {
 	}
 }
 
-// heard enters what has happened at now.
+// heard enters an event of now.
 func (h *history) heard(now time.Duration, t *console.Transition) {
 	h.advance(now)
 	h.known = t.Event != console.EventDaemonGone
@@ -110,7 +109,7 @@ func (h *history) heard(now time.Duration, t *console.Transition) {
 	}
 }
 
-// told enters the changes of leader that a status of now tells.
+// told enters the changes of leader that a status of now has.
 func (h *history) told(now time.Duration, s *console.Status) {
 	h.advance(now)
 	for _, c := range slices.Backward(s.Changes) {
@@ -124,9 +123,9 @@ func (h *history) told(now time.Duration, s *console.Status) {
 
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// enter enters a change of leader, unless it is known: then at most its outage is new. Two accounts of a change may be
-// some time apart, and a daemon that was started again finds the same leader again. What happened before this began does
-// not count.
+// enter enters a change of leader. If the change is known already, only its outage can be new: two accounts of it may be
+// some time apart, and a daemon that was started again finds the same leader again. A change from before this process
+// began does not count.
 func (h *history) enter(m moment) {
 	if m.lead.Leader == "" {
 		return
@@ -160,7 +159,7 @@ func (h *history) enter(m moment) {
 	}
 }
 
-// outage enters how long nobody led before a change, if that is news.
+// outage enters how long nobody led before a change, if that was unknown.
 func (h *history) outage(c *moment, outage *int64) {
 	if c.outage != nil || outage == nil {
 		return
@@ -171,7 +170,7 @@ func (h *history) outage(c *moment, outage *int64) {
 	}
 }
 
-// slot is that of a moment, or nil if it is kept no more.
+// slot returns the slot of a moment, or nil if it is no longer kept.
 func (h *history) slot(at time.Duration) *HistorySlot {
 	if i := int(at/slotLength) - h.first; i >= 0 && i < len(h.slots) {
 		return &h.slots[i]
@@ -179,7 +178,7 @@ func (h *history) slot(at time.Duration) *HistorySlot {
 	return nil
 }
 
-// since tells all of it at now.
+// since returns the history as of now.
 func (h *history) since(now time.Duration) History {
 	h.advance(now)
 	told := History{

@@ -23,19 +23,23 @@ import (
 // Options are those of `topdog page`.
 type Options struct {
 	Listen string   // "HOST:PORT"; without a host it is all addresses of this machine
-	Hosts  []string // names of this machine that requests may have, beside what its daemon calls it
+	Hosts  []string // names by which requests may call this machine, besides the name that its daemon has
 	Log    *logrus.Entry
 }
 
-// outageAfter is how long after a change of leader the daemon is asked for how long nobody
-// led. The board that took over has other things to do first.
-const outageAfter = time.Second
+const (
+	// outageAfter is how long after a change of leader the page asks how long nobody led. The board that has taken over
+	// has other things to do first.
+	outageAfter = time.Second
+	// listenRetry is how long the page waits before it opens its port again.
+	listenRetry = time.Second
+)
 
-// hostHint is for who asks by a name that is not this machine's.
+// hostHint is for a request that names another machine.
 const hostHint = "use the address, the name of the board, or a name of page_hosts in the configuration"
 
-// Run serves the page until ctx ends, which is no error. It waits for a daemon that is not there, and for a
-// port or an address that is not there.
+// Run serves the page until ctx ends, which is no error. It waits for a daemon that does not run, and for a port or an
+// address that it cannot have yet.
 func Run(ctx context.Context, client *console.Client, o Options) error {
 	p, err := newPage(ctx, client.StatusText, o)
 	if err != nil {
@@ -52,37 +56,36 @@ func Run(ctx context.Context, client *console.Client, o Options) error {
 	return p.listen(ctx)
 }
 
-// page is what is behind the port.
+// page answers what is asked on the port.
 type page struct {
 	Options
 	assets  *web.Assets
 	source  *source
 	events  *events
-	began   boottime.Instant // when this process did
-	changed chan struct{}    // the leader has changed
+	began   boottime.Instant // when this process began
+	changed chan struct{}    // tells lookBack that the leader has changed
 
 	mu      sync.Mutex
 	history *history
-	gone    bool // that there is no daemon was told
-	place   place
+	gone    bool // the log says that there is no daemon
+	links   links
 }
 
 func newPage(ctx context.Context, ask func(context.Context) ([]byte, error), o Options) (*page, error) {
-	assets, err := newAssets()
+	assets, err := web.NewAssets(files, "assets")
 	if err != nil {
 		return nil, err
 	}
-	p := &page{
+	return &page{
 		Options: o, assets: assets, source: newSource(ctx, ask), events: newEvents(), history: newHistory(),
 		began: boottime.Now(), changed: make(chan struct{}, 1),
-	}
-	return p, nil
+	}, nil
 }
 
-// watched is for how long this process has been there, which is what the history counts by.
+// watched returns how long this process has run. The times of the history count from its beginning.
 func (p *page) watched() time.Duration { return boottime.Now().Sub(p.began) }
 
-// server serves the page on whatever port.
+// server returns the server of the page, for any port.
 func (p *page) server() *web.Server {
 	return &web.Server{
 		Routes: p.routes(), Limits: web.DefaultLimits, Names: p.names, HostHint: hostHint,
@@ -90,35 +93,35 @@ func (p *page) server() *web.Server {
 	}
 }
 
-// names are those of this machine.
+// names returns the names of this machine.
 func (p *page) names() []string { return append([]string{p.source.now().BoardName}, p.Hosts...) }
 
-// heard takes in what the daemon's stream tells.
+// heard takes in an event of the daemon's stream.
 func (p *page) heard(t console.Transition) error {
 	if t.Event == console.EventAlive {
 		p.events.heard(t)
 		return nil
 	}
 	before := p.source.now()
-	p.source.heard(t) // first: no stream may begin with a status that is older than it
+	p.source.heard(t) // first: no reader's stream may begin with a status from before it
 	p.events.heard(t)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.history.heard(p.watched(), &t)
-	p.tell(&t)
-	p.place.heard(&t)
-	p.place.tell(p.Log)
+	p.log(&t)
+	p.links.heard(&t)
+	p.links.log(p.Log)
 	if t.Leader != "" && t.Leader != before.Leader && t.Status == nil {
 		select {
 		case p.changed <- struct{}{}:
-		default: // it will be looked at
+		default: // lookBack knows already
 		}
 	}
 	return nil
 }
 
-// tell logs that the daemon is there, or is not. p.mu is held.
-func (p *page) tell(t *console.Transition) {
+// log says that the daemon has gone, or is back. p.mu is held.
+func (p *page) log(t *console.Transition) {
 	switch {
 	case t.Event == console.EventDaemonGone:
 		p.gone = true
@@ -129,7 +132,7 @@ func (p *page) tell(t *console.Transition) {
 	}
 }
 
-// lookBack asks, some time after the leader has changed, for how long nobody led: only the status tells that.
+// lookBack asks how long nobody led, some time after the leader has changed. Only the status tells that.
 func (p *page) lookBack(ctx context.Context) {
 	for {
 		select {
@@ -137,9 +140,7 @@ func (p *page) lookBack(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		select {
-		case <-time.After(outageAfter):
-		case <-ctx.Done():
+		if !pause(ctx, outageAfter) {
 			return
 		}
 		a, err := p.source.shown(ctx)
@@ -149,116 +150,119 @@ func (p *page) lookBack(ctx context.Context) {
 		if status, err := a.status(); err == nil {
 			p.mu.Lock()
 			p.history.told(a.asked.Sub(p.began), status)
-			p.place.own = status.Board.Address
-			p.place.tell(p.Log)
+			p.links.own = status.Board.Address
+			p.links.log(p.Log)
 			p.mu.Unlock()
 		}
 	}
 }
 
-// listenRetry is how long to wait before the port is opened again.
-const listenRetry = time.Second
+// pause waits, and reports false if ctx has ended meanwhile.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
 
 // listen serves the port until ctx ends.
 func (p *page) listen(ctx context.Context) error {
-	for told := false; ; {
+	for logged := false; ; {
 		port, err := web.Listen(ctx, p.Listen)
 		if err == nil {
-			told = false
+			logged = false
 			p.opened(port)
 			err = p.server().Run(ctx, port)
-		} else if !passes(err) && ctx.Err() == nil {
+		} else if !mayPass(err) && ctx.Err() == nil {
 			return err
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
-		if !told {
-			told = true
+		if !logged {
+			logged = true
 			p.Log.Warnf("%v (tries again every %v)", err, listenRetry)
 		}
-		select {
-		case <-time.After(listenRetry):
-		case <-ctx.Done():
+		if !pause(ctx, listenRetry) {
 			return nil
 		}
 	}
 }
 
-// passes reports whether a port that cannot be opened now may be there later: another program
-// may end, and an address may come with the lead or by DHCP.
-func passes(err error) bool {
+// mayPass reports whether a port that cannot be opened now may be opened later: another program may end, and an address may
+// come with the lead or by DHCP.
+func mayPass(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)
 }
 
-// opened notes on which port people find the page.
+// opened notes the port on which people find the page.
 func (p *page) opened(port net.Listener) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Log.Infof("serves HTTP on %s", port.Addr())
 	if at, err := netip.ParseAddrPort(port.Addr().String()); err == nil {
-		p.place.port = at
-		p.place.tell(p.Log)
+		p.links.port = at
+		p.links.log(p.Log)
 	}
 }
 
-// place is where people find the page.
-type place struct {
+// links are the URLs of the page.
+type links struct {
 	port     netip.AddrPort // invalid until there is one
 	own      string         // address of this board
 	floating []string
-	told     []string
+	logged   []string
 }
 
-// heard notes which addresses there are.
-func (p *place) heard(t *console.Transition) {
+// heard notes the addresses that there are.
+func (l *links) heard(t *console.Transition) {
 	if t.Status != nil {
-		p.own = t.Status.Board.Address
+		l.own = t.Status.Board.Address
 	}
 	if len(t.Addresses) > 0 {
-		p.floating = nil
+		l.floating = nil
 		for _, prefix := range t.Addresses {
 			address, _, _ := strings.Cut(prefix, "/")
-			p.floating = append(p.floating, address)
+			l.floating = append(l.floating, address)
 		}
 	}
 }
 
-// tell logs where people find the page, when that is known or has changed.
-func (p *place) tell(log *logrus.Entry) {
-	if !p.port.IsValid() || !p.port.Addr().IsUnspecified() || len(p.floating) == 0 {
+// log says where people find the page, once that is known and whenever it has changed.
+func (l *links) log(log *logrus.Entry) {
+	if !l.port.IsValid() || !l.port.Addr().IsUnspecified() || len(l.floating) == 0 {
 		return
 	}
-	urls := p.urls(p.floating)
-	if p.own != "" {
-		urls = append(urls, p.urls([]string{p.own})...)
-	}
-	if slices.Equal(urls, p.told) {
+	leader, own := l.urls(l.floating...), l.urls(l.own)
+	all := append(slices.Clip(leader), own...)
+	if slices.Equal(all, l.logged) {
 		return
 	}
-	p.told = urls
-	if p.own == "" {
-		log.Infof("the page is at %s on the board that leads", strings.Join(urls, " "))
+	l.logged = all
+	if len(own) == 0 {
+		log.Infof("the page is at %s on the board that leads", strings.Join(leader, " "))
 		return
 	}
-	log.Infof("the page is at %s on the board that leads, and at %s on this one", strings.Join(urls[:len(urls)-1], " "), urls[len(urls)-1])
+	log.Infof("the page is at %s on the board that leads, and at %s on this one", strings.Join(leader, " "), own[0])
 }
 
-// urls are those of the page at some addresses.
-func (p *place) urls(addresses []string) (all []string) {
+// urls returns the URLs of the page at some addresses. It leaves out what is no address.
+func (l *links) urls(addresses ...string) (all []string) {
 	for _, text := range addresses {
 		if address, err := netip.ParseAddr(text); err == nil {
-			all = append(all, "http://"+netip.AddrPortFrom(address, p.port.Port()).String()+"/")
+			all = append(all, "http://"+netip.AddrPortFrom(address, l.port.Port()).String()+"/")
 		}
 	}
 	return all
 }
 
-// versionHeader names the version of the files of the page, in each status: a page that was
-// loaded from another version says that it is outdated.
+// versionHeader is the header of each status that has the version of the page's files. A page that was loaded from another
+// version says that it is outdated.
 const versionHeader = "Topdog-Page"
 
-// routes are what there is.
+// routes returns all paths.
 func (p *page) routes() []web.Route {
 	return append(slices.Clip(p.assets.Routes()), []web.Route{
 		{Path: "/v1/status", Serve: p.serveStatus},
@@ -291,7 +295,7 @@ func (p *page) serveStatus(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// serveMetrics tells Prometheus how this board is. That there is no daemon is one of the metrics.
+// serveMetrics tells Prometheus how this board is. One of the metrics is whether a daemon runs.
 func (p *page) serveMetrics(w http.ResponseWriter, r *http.Request) error {
 	s := p.sample(r.Context())
 	w.Header().Set("Content-Type", metricsType)
@@ -307,9 +311,7 @@ func (p *page) serveHistory(w http.ResponseWriter, _ *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, told)
 }
 
-// files are the page. A browser gets them as they are; there is nothing to build.
+// files are the files of the page. A browser gets them as they are; there is nothing to build.
 //
 //go:embed assets
 var files embed.FS
-
-func newAssets() (*web.Assets, error) { return web.NewAssets(files, "assets") }

@@ -14,6 +14,7 @@ import (
 	"topdog/internal/boottime"
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
+	"topdog/internal/web"
 	"topdog/wire"
 )
 
@@ -119,7 +120,7 @@ func (p *page) hear(t testing.TB, event console.Transition) {
 // A phone on bad Wi-Fi loads the page in a second, and whoever reads its sources is done in an hour.
 func TestAssetsAreSmall(t *testing.T) {
 	const limit = 60_000
-	assets, err := newAssets()
+	assets, err := web.NewAssets(files, "assets")
 	assert.NoError(t, err)
 	total := 0
 	for _, route := range assets.Routes() {

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// fresh is how old a status may be that is shown. Pages ask every 500 ms, so each of them
-	// gets another one each time, and all together they cause two or three requests a second.
+	// fresh is how old a status may be that is shown. A page asks every 500 ms, so it gets another one each time, and all
+	// pages together cause two or three requests a second.
 	fresh = 400 * time.Millisecond
-	// answerWithin is how long the daemon may take. Its loop turns within milliseconds. Pages
-	// give up after 700 ms, and should be told before that why there is nothing to show.
+	// answerWithin is how long the daemon may take. Its loop turns within milliseconds. A page gives up after 700 ms, and
+	// should have learned by then why there is nothing to show.
 	answerWithin = 500 * time.Millisecond
-	// shownWithin is how long whoever wants to see a status waits. What happens while the daemon
-	// answers has it asked once more.
+	// shownWithin is how long a page waits for a status. If something happens while the daemon answers, it is asked once
+	// more.
 	shownWithin = 600 * time.Millisecond
-	// requestGap is the least time between two requests to the daemon, whoever asks for whatever.
+	// requestGap is the least time between two requests to the daemon.
 	requestGap = 50 * time.Millisecond
 )
 
@@ -70,7 +70,7 @@ func (s *source) news() uint64 {
 	return s.events
 }
 
-// heard takes in what has happened.
+// heard takes in an event.
 func (s *source) heard(t console.Transition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *source) heard(t console.Transition) {
 	s.events++
 }
 
-// now is how the board is by the stream. If there is no stream, its event is EventDaemonGone.
+// now returns how the board is by the stream. If there is no stream, its event is EventDaemonGone.
 func (s *source) now() console.Transition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,12 +100,12 @@ func (s *source) until(ctx context.Context, within time.Duration, good func(*ans
 	return s.cache.Get(ctx, func(a *console.Answer[*answer]) bool { return a.News == s.news() && good(a.Value) })
 }
 
-// unavailable refuses a request because there is no daemon to ask.
+// unavailable refuses a request because there is no daemon to answer it.
 func unavailable(message, hint string) error {
 	return &web.Error{Code: http.StatusServiceUnavailable, Message: message, Hint: hint}
 }
 
-// decode reads the text.
+// decode returns the status that the text has.
 func (a *answer) decode() (*console.Status, error) {
 	status := &console.Status{}
 	if err := json.Unmarshal(a.text, status); err != nil {

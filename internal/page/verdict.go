@@ -12,14 +12,13 @@ import (
 )
 
 const (
-	// leaderFresh is how old a status may be by which this board is called the leader.
+	// leaderFresh is how old a status may be that says that this board leads.
 	leaderFresh = 100 * time.Millisecond
-	// leaderWithin is how long whoever asks for the leader waits for another status. Load balancers
-	// give a check a second or two.
+	// leaderWithin is how long a request for /leader waits for another status. Load balancers give a check a second or two.
 	leaderWithin = 250 * time.Millisecond
 )
 
-// verdict answers a question with yes or no, and says why in a line.
+// verdict is the answer to a question: yes or no, and why in a line.
 type verdict struct {
 	yes  bool
 	text string
@@ -28,9 +27,9 @@ type verdict struct {
 func yes(format string, a ...any) verdict { return verdict{true, fmt.Sprintf(format, a...)} }
 func no(format string, a ...any) verdict  { return verdict{false, fmt.Sprintf(format, a...)} }
 
-// leads tells whether this board leads, has the address, and may answer for it at this instant. That
-// is so as long as the lease lasts that the daemon told of, counted from when it looked, on the clock
-// that both have. So a daemon that has been frozen since then leads no longer than its lease.
+// leads tells whether this board leads, has the address, and may answer for it at this instant: as long as the lease lasts
+// of which the daemon has told, counted from when it looked, on the clock that both processes share. So a daemon that has
+// been frozen since then leads no longer than its lease.
 func (s *source) leads(ctx context.Context) verdict {
 	if v, known := s.letGo(); known {
 		return v
@@ -60,7 +59,7 @@ func (s *source) leads(ctx context.Context) verdict {
 	return yes("%s leads and has the address; its lease lasts for another %v", status.Board.Name, left.Round(time.Millisecond))
 }
 
-// letGo reports whether this board does not lead by the stream, which is told before anything else is.
+// letGo reports whether this board does not lead according to the stream, which is ahead of every status.
 func (s *source) letGo() (v verdict, known bool) {
 	t := s.now()
 	if t.Event == console.EventDaemonGone || t.Leads() {
@@ -76,8 +75,8 @@ func doesNotLead(name, role string) string {
 	return name + " does not lead: its role is " + role
 }
 
-// settles reports whether an answer tells who leads at present, if that is asked at a moment. A lease that has ended
-// since the daemon looked may have been extended, so the daemon is asked again.
+// settles reports whether an answer is good enough for a question that was asked at a moment. A lease that has ended since
+// the daemon looked may have been extended, so the daemon is asked again.
 func (a *answer) settles(asked boottime.Instant) bool {
 	now := boottime.Now()
 	if a.lease(now) > 0 {
@@ -87,7 +86,7 @@ func (a *answer) settles(asked boottime.Instant) bool {
 	return a.asked >= asked && (err != nil || !status.Leads() || status.LeaseEndsInNs == 0)
 }
 
-// lease is how long this board may answer for the address from a moment on.
+// lease returns how long this board may still answer for the address at a moment.
 func (a *answer) lease(now boottime.Instant) time.Duration {
 	status, err := a.status()
 	switch {
@@ -143,7 +142,7 @@ func (s *source) fit(ctx context.Context) verdict {
 	return yes("%s is fit to lead", name)
 }
 
-// serves tells that this process does, and whether there is a daemon.
+// serves tells that this process serves, and whether the daemon answers.
 func (s *source) serves(context.Context) verdict {
 	if t := s.now(); t.Event == console.EventDaemonGone {
 		return yes("this page serves; the daemon does not answer")

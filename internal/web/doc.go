@@ -3,7 +3,7 @@
 //
 // What all pages of topdog share is here, since anybody on the LAN may connect:
 //
-//   - limits: connections in all and per address, the time and the bytes of a request (server.go, listener.go);
+//   - limits: connections in all and per address, the time and the bytes of a request (server.go);
 //   - hosts: a request that names a host that is not this machine is refused. Otherwise a page
 //     elsewhere could have its own name resolve to this address, and read what is here (DNS
 //     rebinding; route.go);
