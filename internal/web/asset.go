@@ -10,22 +10,21 @@ import (
 	"path"
 )
 
-// shared are the files that all pages use: how they look, and what their scripts have in common.
+// shared are the files that all pages use: the style, and what the scripts have in common.
 //
 //go:embed shared
 var shared embed.FS
 
-// index is the file that the path "/" shows.
+// index is the file for the path "/".
 const index = "index.html"
 
-// Assets are the files of a page. They are in the program, and never change while it runs.
+// Assets are the files of a page. They are part of the program, so they never change while it runs.
 type Assets struct {
 	routes  []Route
 	version string
 }
 
-// contentTypes are those of the files that a page may consist of. The system's table of types is
-// not asked: a small board may have none.
+// contentTypes are the types of the files that a page may have. A small board may lack the system's table of types.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -62,13 +61,13 @@ func NewAssets(files fs.FS, directory string) (*Assets, error) {
 	return a, nil
 }
 
-// Routes serve the files.
+// Routes returns a route for each file.
 func (a *Assets) Routes() []Route { return a.routes }
 
-// Version changes with the content of any file.
+// Version returns a text that changes with the content of any file.
 func (a *Assets) Version() string { return a.version }
 
-// asset is the route of a file.
+// asset returns the route of a file.
 func asset(name string, content []byte) (Route, error) {
 	kind, known := contentTypes[path.Ext(name)]
 	if !known {
@@ -82,7 +81,7 @@ func asset(name string, content []byte) (Route, error) {
 	}
 	return Route{Path: at, Serve: func(w http.ResponseWriter, r *http.Request) error {
 		h := w.Header()
-		h.Set("Cache-Control", "no-cache") // it is kept, and asked for again: an update shows at once
+		h.Set("Cache-Control", "no-cache") // a browser keeps it, but asks each time, so an update shows at once
 		h.Set("ETag", tag)
 		if r.Header.Get("If-None-Match") == tag {
 			w.WriteHeader(http.StatusNotModified)

@@ -16,16 +16,16 @@ import (
 // Route is what a path is for.
 type Route struct {
 	Path string
-	// Post says that it is asked by POST, and may have a body. Otherwise it is GET and HEAD.
+	// Post means that the method is POST, with a body. Otherwise it is GET or HEAD.
 	Post bool
-	// AnswersOptions says that Serve is asked by OPTIONS too. A load balancer may check by that method, and takes
-	// the 204 that OPTIONS has otherwise for a yes.
+	// AnswersOptions means that Serve answers OPTIONS too. A load balancer may check by that method, and would take the
+	// 204 of other routes for a yes.
 	AnswersOptions bool
-	// Serve answers, or returns why not before it has written anything.
+	// Serve answers, or returns an error before it has written anything.
 	Serve func(http.ResponseWriter, *http.Request) error
 }
 
-// methods are those that a route answers.
+// methods returns the methods that a route answers.
 func (r *Route) methods() []string {
 	if r.Post {
 		return []string{http.MethodPost, http.MethodOptions}
@@ -33,7 +33,7 @@ func (r *Route) methods() []string {
 	return []string{http.MethodGet, http.MethodHead, http.MethodOptions}
 }
 
-// ServeHTTP answers all requests. There is no http.ServeMux because its refusals are no JSON.
+// ServeHTTP answers all requests. It uses no http.ServeMux, whose refusals are no JSON.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.recover(w)
 	protect(w.Header())
@@ -58,7 +58,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 	return s.serve(&s.Routes[i], w, r)
 }
 
-// serve has a route answer, if it is asked as it should be.
+// serve has a route answer, if the method and the body are right.
 func (s *Server) serve(route *Route, w http.ResponseWriter, r *http.Request) error {
 	methods := strings.Join(route.methods(), ", ")
 	if r.Method == http.MethodOptions {
@@ -94,7 +94,7 @@ func (s *Server) paths() (all []string) {
 	return all
 }
 
-// recover keeps a mistake in a route from ending the process. The client gets what it can still get.
+// recover keeps a panic of a route from ending the process. It refuses the request, if that is still possible.
 func (s *Server) recover(w http.ResponseWriter) {
 	p := recover()
 	switch {
@@ -107,13 +107,13 @@ func (s *Server) recover(w http.ResponseWriter) {
 	refuse(w, errors.New("the answer has failed; the log of the program says why"))
 }
 
-// policy allows a page its own files and nothing else: no script or style in the text, no request
-// to anywhere else, no form, and no page around it (Content Security Policy Level 3).
+// policy allows a page its own files and nothing else: no script or style in the text, no request to another host, no form,
+// and no page around it (Content Security Policy Level 3).
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// protect says what a browser may do with an answer. There is no Cross-Origin-Opener-Policy:
-// browsers ignore it without HTTPS, and say so on the console of every page.
+// protect sets the headers that say what a browser may do with an answer. There is no Cross-Origin-Opener-Policy: browsers
+// ignore it without HTTPS, and complain on the console of every page.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -122,9 +122,9 @@ func protect(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// allowed reports whether a request for a host may be answered: if it names none, as HTTP/1.0 may,
-// a number, localhost, one of some names, or one of them with .local, as mDNS has it. All others
-// may be the name of somebody else's page that resolves to this address now.
+// allowed reports whether a request for a host may be answered: for no host, as in HTTP/1.0, an address, localhost, one of
+// the names, or a name with .local, as mDNS has it. Any other may be the name of another site that resolves to this address
+// now.
 func allowed(host string, names []string) bool {
 	if host == "" {
 		return true
@@ -139,7 +139,7 @@ func allowed(host string, names []string) bool {
 	})
 }
 
-// withoutPort is the host of a Host header: "[::1]:80", "[::1]", "pi1:80" or "pi1".
+// withoutPort returns the host of a Host header: of "[::1]:80", "[::1]", "pi1:80" or "pi1".
 func withoutPort(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
@@ -156,13 +156,13 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// failure is what a client is told.
+// failure is the JSON of a refusal.
 type failure struct {
 	Error string `json:"error"`
 	Hint  string `json:"hint,omitempty"`
 }
 
-// WriteJSON answers with a value, as one line.
+// WriteJSON answers with a value, as one line of JSON.
 func WriteJSON(w http.ResponseWriter, code int, v any) error {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)

@@ -8,19 +8,20 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// Server serves routes. Set the fields before [Server.Run].
+// Server serves routes. Set its fields before [Server.Run].
 type Server struct {
 	Routes []Route
 	Limits Limits
-	// Names returns the names of this machine, besides numbers and localhost. It may be nil.
+	// Names returns the names of this machine, besides addresses and localhost. It may be nil.
 	Names func() []string
-	// HostHint says what to do about a request that names another host.
+	// HostHint says what to do if a request names another host.
 	HostHint string
 	// Report is told what nobody else would learn, such as a panic. It may be nil. Several goroutines call it.
 	Report func(error)
@@ -32,7 +33,7 @@ func (s *Server) report(err error) {
 	}
 }
 
-// Listen opens a TCP port. The address is "HOST:PORT"; without a host it is all addresses of this machine.
+// Listen opens a TCP port. The address is "HOST:PORT"; without a host, the port is that of all addresses of this machine.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	var hint string
@@ -50,10 +51,9 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Run serves a port until ctx ends, which is no error. The port is closed when it returns. The
-// contexts of requests end with ctx.
+// Run serves a port until ctx ends, which is no error. It closes the port. The contexts of the requests end with ctx.
 func (s *Server) Run(ctx context.Context, port net.Listener) error {
-	l := newListener(port, s.Limits)
+	l := &listener{Listener: port, limits: s.Limits}
 	server := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: s.Limits.Request,
@@ -64,7 +64,7 @@ func (s *Server) Run(ctx context.Context, port net.Listener) error {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnState:         l.note,
 		ErrorLog:          log.New(reporter{s}, "", 0),
-		// It would answer "OPTIONS *" itself, without a look at the host.
+		// It would answer "OPTIONS *" without a look at the host.
 		DisableGeneralOptionsHandler: true,
 	}
 	served := make(chan error, 1)
@@ -78,13 +78,13 @@ func (s *Server) Run(ctx context.Context, port net.Listener) error {
 	}
 	linger, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Limits.Linger)
 	defer cancel()
-	_ = server.Shutdown(linger) // late requests are no failure, they are ended next
+	_ = server.Shutdown(linger) // late requests are no failure: they are ended next
 	_ = server.Close()
 	<-served
 	return failed
 }
 
-// reporter passes on what net/http would log.
+// reporter reports what net/http would log.
 type reporter struct{ s *Server }
 
 func (r reporter) Write(p []byte) (int, error) {
@@ -92,11 +92,10 @@ func (r reporter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Limits keep clients, broken or hostile ones included, from costing more than a small board can
-// spare.
+// Limits keep clients, broken or hostile ones included, from costing more than a small board can spare.
 type Limits struct {
 	Connections int // at the same time
-	PerAddress  int // of those, from one address
+	PerAddress  int // from one address
 
 	HeaderBytes int   // of a request; net/http adds 4 KiB of its own
 	bodyBytes   int64 // of a request that may have a body
@@ -104,12 +103,12 @@ type Limits struct {
 	Request time.Duration // for a request to arrive
 	Write   time.Duration // for an answer to be accepted by the client
 	Idle    time.Duration // between two requests on a connection
-	Linger  time.Duration // at the end, for requests in progress
+	Linger  time.Duration // for requests that are in progress at the end
 }
 
-// DefaultLimits are those of the product. A browser has up to six connections to a host, and a
-// connection costs about 20 kB. Pages ask twice a second, so a client that says nothing for
-// 5 s has gone: its board or this one may have died without a word.
+// DefaultLimits are the limits of the product. A browser has up to six connections to a host, and a connection costs about
+// 20 kB. A page asks twice a second, so a client that says nothing for 5 s has gone: its machine may have died without a
+// word.
 var DefaultLimits = Limits{
 	Connections: 256,
 	PerAddress:  64,
@@ -121,20 +120,22 @@ var DefaultLimits = Limits{
 	Linger:      500 * time.Millisecond,
 }
 
-// listener accepts a limited number of connections, in all and of each address. One more takes the
-// place of the oldest that is silent, so that nobody keeps others out by saying nothing. If all are
-// busy, the new one is closed.
+// listener accepts a limited number of connections, in all and from each address. One more takes the place of the oldest that
+// is silent, so that nobody keeps others out by saying nothing. If all are busy, the new one is closed.
 type listener struct {
 	net.Listener
 	limits Limits
 
-	mu     sync.Mutex
-	open   []*connection // the oldest first
-	counts map[netip.Addr]int
+	mu   sync.Mutex
+	open []*connection // the oldest first
 }
 
-func newListener(inner net.Listener, limits Limits) *listener {
-	return &listener{Listener: inner, limits: limits, counts: map[netip.Addr]int{}}
+// connection is one that the listener counts.
+type connection struct {
+	net.Conn
+	from     netip.Addr
+	listener *listener
+	busy     bool // a request is in progress; the listener's mu guards it
 }
 
 // Accept waits for a connection that may stay.
@@ -144,7 +145,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &connection{Conn: inner, from: addressOf(inner), listener: l}
+		c := &connection{Conn: inner, from: AddressOf(inner.RemoteAddr().String()), listener: l}
 		if l.admit(c) {
 			return c, nil
 		}
@@ -152,93 +153,51 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit gives a connection a place, if there is one or one can be made.
+// admit reports whether a connection may stay. If there is no room for it, it closes a silent one: of the same address if
+// that has as many as it may have, or else of any.
 func (l *listener) admit(c *connection) bool {
 	l.mu.Lock()
-	var gone *connection
-	switch {
-	case l.counts[c.from] >= l.limits.PerAddress:
-		if gone = l.silent(func(other *connection) bool { return other.from == c.from }); gone == nil {
-			l.mu.Unlock()
-			return false
-		}
-	case len(l.open) >= l.limits.Connections:
-		if gone = l.silent(func(*connection) bool { return true }); gone == nil {
-			l.mu.Unlock()
-			return false
+	defer l.mu.Unlock()
+	count := 0
+	for _, other := range l.open {
+		if other.from == c.from {
+			count++
 		}
 	}
-	if gone != nil {
-		l.remove(gone)
+	greedy := count >= l.limits.PerAddress
+	if greedy || len(l.open) >= l.limits.Connections {
+		i := slices.IndexFunc(l.open, func(other *connection) bool { return !other.busy && (!greedy || other.from == c.from) })
+		if i < 0 {
+			return false
+		}
+		_ = l.open[i].Conn.Close()
+		l.open = slices.Delete(l.open, i, i+1)
 	}
 	l.open = append(l.open, c)
-	l.counts[c.from]++
-	l.mu.Unlock()
-	if gone != nil {
-		_ = gone.Conn.Close()
-	}
 	return true
-}
-
-// silent is the oldest of some connections on which no request is in progress. l.mu is held.
-func (l *listener) silent(among func(*connection) bool) *connection {
-	for _, c := range l.open {
-		if !c.busy && among(c) {
-			return c
-		}
-	}
-	return nil
-}
-
-// remove frees the place of a connection, once. l.mu is held.
-func (l *listener) remove(c *connection) {
-	for i, other := range l.open {
-		if other != c {
-			continue
-		}
-		l.open = append(l.open[:i], l.open[i+1:]...)
-		if l.counts[c.from]--; l.counts[c.from] == 0 {
-			delete(l.counts, c.from)
-		}
-		return
-	}
 }
 
 // note is http.Server.ConnState.
 func (l *listener) note(conn net.Conn, state http.ConnState) {
-	c, ok := conn.(*connection)
-	if !ok {
-		return
+	if c, ok := conn.(*connection); ok {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		c.busy = state == http.StateActive
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c.busy = state == http.StateActive
-}
-
-// connection is one that the listener counts.
-type connection struct {
-	net.Conn
-	from     netip.Addr
-	listener *listener
-	busy     bool // the listener's mu guards it
 }
 
 // Close closes the connection, so that another one may be accepted.
 func (c *connection) Close() error {
-	c.listener.mu.Lock()
-	c.listener.remove(c)
-	c.listener.mu.Unlock()
+	l := c.listener
+	l.mu.Lock()
+	l.open = slices.DeleteFunc(l.open, func(other *connection) bool { return other == c })
+	l.mu.Unlock()
 	return c.Conn.Close()
 }
 
-// addressOf is where a connection comes from.
-func addressOf(c net.Conn) netip.Addr {
-	return AddressOf(c.RemoteAddr().String())
-}
-
-// AddressOf is the address with which a client at HOST:PORT (http.Request.RemoteAddr) counts where there is a limit for each.
-// One that does not say so, as of a pipe, counts with all of its kind. Of IPv6 it is the network: a machine may take any
-// address of it (RFC 4291, section 2.5.1).
+// AddressOf returns the address as which a client at HOST:PORT (http.Request.RemoteAddr) counts, where there is a limit for
+// each. Of IPv6 that is the network, since a machine may take any address of it (RFC 4291, section 2.5.1). Clients without
+// an address, as of a pipe, count as one.
 func AddressOf(remote string) netip.Addr {
 	from, err := netip.ParseAddrPort(remote)
 	if err != nil {

@@ -266,7 +266,7 @@ func TestAddressOf(t *testing.T) {
 		"[fe80::1%eth0]:80":         "fe80::1%eth0",
 		"[::1]:80":                  "::",
 	} {
-		assert.Is(t, want, addressOf(from{address: client}).String(), "%s", client)
+		assert.Is(t, want, AddressOf(client).String(), "%s", client)
 	}
 }
 
