@@ -1,4 +1,4 @@
-// Package boottime reads the clock that all processes of a machine have in common, and is the only one that does.
+// Package boottime reads the clock that all processes of a machine share. No other package reads it.
 package boottime
 
 import (
@@ -9,8 +9,8 @@ import (
 )
 
 // Instant is a moment on the kernel's CLOCK_BOOTTIME, in nanoseconds since the machine was started. One process may
-// tell it to another. It is no time.Duration, so that the compiler refuses to compare it with a time that is counted
-// from anything else, such as the beginning of a process.
+// tell it to another. It is not a time.Duration, so that the compiler refuses to compare it with a time that is counted
+// from another moment, such as the start of a process.
 type Instant int64
 
 // Add returns the moment that is d later.
@@ -23,12 +23,13 @@ func (i Instant) Sub(earlier Instant) time.Duration { return time.Duration(i - e
 // processes of a machine agree on it, and so do the programs that run in its kernel. It never
 // jumps, whatever NTP or an administrator does to the date (a Raspberry Pi has no clock
 // battery and jumps by years when NTP first arrives). It goes on while the machine is
-// suspended, so that a leader that wakes up knows that its lease has ended. It is never
-// ahead of the kernel's, so that what it says to end later has not ended there.
+// suspended, so that a leader that wakes up knows that its lease has ended. The result is never
+// ahead of the kernel's clock, so an end that is computed from it never comes late in the kernel.
 //
-// It costs no system call, which a reading of that clock is for a Go program: Go's own
-// monotonic clock is read from memory, and stands still while the machine is suspended. For
-// how long it was is asked only when the date has moved against it, as it then has.
+// Now costs no system call, although reading that clock is one for a Go program: it uses Go's own
+// monotonic clock, which is read from memory and stands still while the machine is suspended. It
+// asks for the length of the suspension only when the date has moved against that clock, as it
+// does in a suspension.
 //
 // In a testing/synctest bubble it follows the bubble's virtual time.
 func Now() Instant {
@@ -37,21 +38,21 @@ func Now() Instant {
 	date := time.Duration(t.UnixNano()) - awake
 	if moved := date - time.Duration(clock.date.Load()); moved > dateMoves || moved < -dateMoves {
 		clock.notice(suspended())
-		clock.date.Store(int64(date)) // last: who sees no move must know of the suspension
+		clock.date.Store(int64(date)) // last: a thread that sees no move must know of the suspension
 	}
 	return Instant(awake + clock.zero + time.Duration(clock.suspended.Load()))
 }
 
-// dateMoves is by how much the date must move against the monotonic clock to be looked
-// into. NTP slows and speeds the date, by half a millisecond in a second at most.
+// dateMoves is how far the date must move against the monotonic clock before a suspension is
+// looked for. NTP changes the rate of the date, by half a millisecond per second at most.
 const dateMoves = time.Millisecond
 
-// bootClock is what makes CLOCK_BOOTTIME of Go's monotonic clock.
+// bootClock computes CLOCK_BOOTTIME from Go's monotonic clock.
 type bootClock struct {
 	origin    time.Time     // carries a reading of the monotonic clock
 	zero      time.Duration // what CLOCK_BOOTTIME would have shown then, had the machine never been suspended
-	suspended atomic.Int64  // for how long the machine has been suspended, in all
-	date      atomic.Int64  // by how much the date was ahead of the monotonic clock when that was looked into
+	suspended atomic.Int64  // how long the machine has been suspended in all
+	date      atomic.Int64  // how far the date was ahead of the monotonic clock at the last look
 }
 
 // clock is that of this process.
@@ -59,8 +60,8 @@ var clock = newBootClock()
 
 func newBootClock() *bootClock {
 	c := &bootClock{origin: time.Now()}
-	// A comparison that was interrupted takes long, and the shortest of some is used. The
-	// reading before the other one is the earlier one, so the result is never ahead.
+	// An interrupted comparison takes long, so the shortest of several is used. It subtracts the
+	// later reading of Go's clock, so the result is never ahead.
 	shortest := time.Hour
 	for range 8 {
 		before := time.Since(c.origin)
@@ -77,8 +78,8 @@ func newBootClock() *bootClock {
 	return c
 }
 
-// notice enters for how long the machine has been suspended. Nothing less than a millisecond
-// is a suspension: the two clocks are not read at the same moment.
+// notice stores how long the machine has been suspended. A difference below a millisecond is
+// not a suspension: the two clocks are not read at the same moment.
 func (c *bootClock) notice(now time.Duration) {
 	for {
 		before := c.suspended.Load()
@@ -88,7 +89,7 @@ func (c *bootClock) notice(now time.Duration) {
 	}
 }
 
-// suspended is for how long the machine has been suspended since it was started.
+// suspended returns how long the machine has been suspended since it was started.
 func suspended() (total time.Duration) {
 	shortest := time.Hour
 	for range 8 {

@@ -1,6 +1,6 @@
-// Package seccomp has the kernel refuse this process what it never does, so that whoever takes it over by a
-// packet cannot do it either. What is refused fails with EPERM, and ends nothing. It is for good, for all threads, and for
-// all that they start.
+// Package seccomp has the kernel refuse system calls that this process never makes, so that an attacker who takes it over
+// by a packet cannot make them either. A refused call fails with EPERM, and the process goes on. The filter holds for good,
+// for all threads, and for all processes that they start.
 package seccomp
 
 import (
@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refused are the system calls that a daemon does without which has started all that it ever starts. The first two are
-// the point. The others would do the same in another process, or by the kernel itself.
+// refused are the system calls that a daemon does not need once it has started its other processes. The first two execute
+// a program, and are the point. The others would do the same in another process, or by the kernel itself.
 var refused = []uint32{
 	unix.SYS_EXECVE, unix.SYS_EXECVEAT,
 	// Writing to the memory of another process of the same user.
@@ -27,14 +27,14 @@ var refused = []uint32{
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_MOVE_MOUNT, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_SETNS, unix.SYS_UNSHARE,
 }
 
-// architectures are the names of the kernel for what this program is built for. One that is not here has no filter.
+// architectures are the kernel's names for those that this program is built for. For any other one there is no filter.
 var architectures = map[string]uint32{
 	"amd64": unix.AUDIT_ARCH_X86_64,
 	"arm64": unix.AUDIT_ARCH_AARCH64,
 	"arm":   unix.AUDIT_ARCH_ARM, // also under a kernel of 64 bits
 }
 
-// RefuseExec has the kernel refuse this process to execute anything from now on, and what comes near it.
+// RefuseExec has the kernel refuse from now on that this process executes a program, and the calls that come near that.
 func RefuseExec() error {
 	architecture, known := architectures[runtime.GOARCH]
 	if !known {
@@ -51,11 +51,12 @@ func RefuseExec() error {
 	return install(&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
 }
 
-// install gives a filter to all threads. Those that are made later inherit it.
+// install gives a filter to all threads. Threads that start later inherit it.
 func install(program *unix.SockFprog) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// The kernel takes a filter only of who has given up to gain rights by execve. The other threads get that with the filter.
+	// The kernel accepts a filter only from a thread that can gain no rights by execve any more. The filter brings that to
+	// the other threads.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("have the kernel refuse execve: %w", os.NewSyscallError("prctl(PR_SET_NO_NEW_PRIVS)", err))
 	}
@@ -71,16 +72,17 @@ func install(program *unix.SockFprog) error {
 	return nil
 }
 
-// Where a filter finds the call (struct seccomp_data of seccomp(2)).
+// The offsets of the call in struct seccomp_data (seccomp(2)), in bytes.
 const (
 	numberAt       = 0
 	architectureAt = 4
 )
 
-// foreignNumbers are those of x32, which are calls of the same architecture. No other has numbers as high.
+// foreignNumbers is where the numbers of x32 begin, which count as calls of the same architecture. No other numbers are as
+// high.
 const foreignNumbers = 0x40000000
 
-// filter refuses calls, and all of any other architecture, which have other numbers.
+// filter refuses these calls, and all calls of another architecture, whose numbers mean other calls.
 func filter(architecture uint32, calls []uint32) []bpf.Instruction {
 	const refuse = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	program := []bpf.Instruction{

@@ -176,77 +176,71 @@ func writeFile(path string, content []byte, mode os.FileMode, replace bool) erro
 	return writeOwnedFile(path, content, mode, same, same, replace)
 }
 
-func writeOwnedFile(path string, content []byte, mode os.FileMode, uid, gid int, replace bool) (err error) {
+func writeOwnedFile(path string, content []byte, mode os.FileMode, uid, gid int, replace bool) error {
 	dir := filepath.Dir(path)
 	// CreateTemp makes files with mode 0600: the key is never readable by others.
 	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
-	defer func() {
-		if err != nil {
-			temp.Close() // a second Close is harmless
-			os.Remove(temp.Name())
-		}
-	}()
-	if _, err := temp.Write(content); err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
+	if err = fill(temp, content, mode, uid, gid); err == nil {
+		err = rename(temp.Name(), path, replace)
 	}
-	if err := temp.Chown(uid, gid); err != nil {
-		return fmt.Errorf("cannot give %s to its owner: %w", path, err)
+	if err == nil {
+		err = syncDir(dir)
 	}
-	if err := temp.Chmod(mode); err != nil {
-		return fmt.Errorf("cannot set the mode of %s: %w", path, err)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		err = existsError(path)
+	case err != nil:
+		err = fmt.Errorf("cannot write %s: %w", path, err)
+	default:
+		return nil
 	}
-	if err := temp.Sync(); err != nil {
-		return fmt.Errorf("cannot bring %s to the disk: %w", path, err)
-	}
-	if err := temp.Close(); err != nil {
-		return fmt.Errorf("cannot write %s: %w", path, err)
-	}
-	if err := rename(temp.Name(), path, replace); err != nil {
+	os.Remove(temp.Name()) // if it is still there
+	return err
+}
+
+// fill writes a file with everything that belongs to it, brings it to the disk, and closes it.
+func fill(f *os.File, content []byte, mode os.FileMode, uid, gid int) error {
+	defer f.Close() // a second Close is harmless
+	if _, err := f.Write(content); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	if err := f.Chown(uid, gid); err != nil {
+		return err
+	}
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 func rename(from, to string, replace bool) error {
 	if replace {
-		if err := os.Rename(from, to); err != nil {
-			return fmt.Errorf("cannot put %s in place: %w", to, err)
-		}
-		return nil
+		return os.Rename(from, to)
 	}
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
-	switch {
-	case errors.Is(err, unix.EEXIST):
-		return existsError(to)
-	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
-		// Some file systems of networks cannot do this. A hard link replaces nothing either.
-		if err := os.Link(from, to); err != nil {
-			if errors.Is(err, fs.ErrExist) {
-				return existsError(to)
-			}
-			return fmt.Errorf("cannot put %s in place: %w", to, err)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+		// Some network file systems cannot do this. A hard link replaces nothing either.
+		if err = os.Link(from, to); err == nil {
+			err = os.Remove(from)
 		}
-		return os.Remove(from)
-	case err != nil:
-		return fmt.Errorf("cannot put %s in place: %w", to, err)
 	}
-	return nil
+	return err
 }
 
 // syncDir makes renames in a directory survive a loss of power.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
-	if err == nil {
-		defer d.Close()
-		err = d.Sync()
-	}
 	if err != nil {
-		return fmt.Errorf("cannot bring %s to the disk: %w", dir, err)
+		return err
 	}
-	return nil
+	defer d.Close()
+	return d.Sync()
 }
 
 // giveToDaemon makes the daemon's user the owner of the key, if this is root and the package has made that user: then the

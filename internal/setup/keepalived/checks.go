@@ -145,16 +145,16 @@ func (c *conversion) script(block *statement) (*table, error) {
 			}
 			c.runs(made, s, words)
 			if outer, _ := split(s.raw, false); len(outer) > 1 {
-				c.look(s, "without %s, as with keepalived. Write the whole command between double quotes, and convert the file again", printable(strings.Join(outer[1:], " ")))
+				c.look(s, "without %s, as with keepalived. Write the whole command between double quotes, and convert the file again", printable(outer[1:]...))
 			}
 		case "interval":
 			made.every, err = seconds(s)
 		case "timeout":
 			made.timeout, err = seconds(s)
 		case "rise":
-			made.rise, err = count(s)
+			made.rise, err = number(s, maxResults, "such as 2", "number of results")
 		case "fall":
-			made.fall, err = count(s)
+			made.fall, err = number(s, maxResults, "such as 2", "number of results")
 		}
 		if err != nil {
 			return nil, err
@@ -193,6 +193,9 @@ func (c *conversion) numbers(made *table, block *statement) {
 	made.rise, made.fall = min(made.rise, check.MaxCount), min(made.fall, check.MaxCount)
 }
 
+// maxResults bounds a number of results. topdog takes fewer: see numbers.
+const maxResults = 1 << 16
+
 // seconds reads a number of seconds with a fraction.
 func seconds(s *statement) (time.Duration, error) {
 	text := s.text(1)
@@ -202,15 +205,6 @@ func seconds(s *statement) (time.Duration, error) {
 		return 0, mistake(s.at(1), "write a number of seconds, such as 1 or 0.5", "%q is no time", printable(text))
 	}
 	return time.Duration(value * float64(time.Second)).Round(time.Millisecond), nil
-}
-
-// count reads a number of results.
-func count(s *statement) (int, error) {
-	n, err := strconv.Atoi(s.text(1))
-	if err != nil || n < 1 || n > 1<<16 {
-		return 0, mistake(s.at(1), "write a number, such as 2", "%q is no number of results", printable(s.text(1)))
-	}
-	return n, nil
 }
 
 // scriptWords returns the program and the arguments of a script, which are one word in keepalived's file.
@@ -312,43 +306,35 @@ func (c *conversion) stopsKeepalived(script string) bool {
 
 // asksSystemd recognizes `systemctl is-active NAME`, and the like.
 func asksSystemd(words []string) (unit string, ok bool) {
-	if path.Base(words[0]) != "systemctl" {
-		return "", false
-	}
-	for _, w := range words[1:] {
-		switch {
-		case strings.HasPrefix(w, "-"), w == "is-active", w == "status":
-		case unit == "":
-			unit = w
-		default:
-			return "", false
-		}
-	}
-	if unit != "" && path.Ext(unit) == "" {
+	unit, ok = operand(words[1:], "is-active", "status")
+	if path.Ext(unit) == "" {
 		unit += ".service"
 	}
-	return unit, unit != ""
+	return unit, ok && path.Base(words[0]) == "systemctl"
 }
 
 // looksForProcess recognizes commands that only look for a process.
 func looksForProcess(words []string) (name string, ok bool) {
-	program := path.Base(words[0])
-	if !slices.Contains([]string{"killall", "pidof", "pgrep", "pkill"}, program) {
+	name, ok = operand(words[1:])
+	switch path.Base(words[0]) {
+	case "pidof", "pgrep":
+		return name, ok
+	case "killall", "pkill":
+		return name, ok && slices.Contains(words, "-0")
+	}
+	return "", false
+}
+
+// operand returns the only word that is no option, and none of the ignored ones. It reports false if there is another number
+// of such words.
+func operand(words []string, ignored ...string) (string, bool) {
+	found := slices.DeleteFunc(slices.Clone(words), func(w string) bool {
+		return w == "" || strings.HasPrefix(w, "-") || slices.Contains(ignored, w)
+	})
+	if len(found) != 1 {
 		return "", false
 	}
-	signal := program == "pidof" || program == "pgrep"
-	for _, w := range words[1:] {
-		switch {
-		case w == "-0":
-			signal = true
-		case strings.HasPrefix(w, "-"):
-		case name == "":
-			name = w
-		default:
-			return "", false
-		}
-	}
-	return name, signal && name != ""
+	return found[0], true
 }
 
 // service makes a check for a process of that name: for the service of systemd with this name, or for the program.

@@ -133,16 +133,22 @@ func interfaceName(s *statement, i int) error {
 	return nil
 }
 
+// number reads a number from 1 to most. example and what are for the message.
+func number(s *statement, most int, example, what string) (int, error) {
+	n, err := strconv.Atoi(s.text(1))
+	if err != nil || n < 1 || n > most {
+		return 0, mistake(s.at(1), "write a number "+example, "%q is no %s", printable(s.text(1)), what)
+	}
+	return n, nil
+}
+
 // routerID makes the name of the group of the ID, unless another instance has done so.
 func (c *conversion) routerID(s *statement) error {
-	id, err := strconv.ParseUint(s.text(1), 10, 8)
-	if err != nil || id == 0 {
-		return mistake(s.at(1), "write a number from 1 to 255", "%q is no router ID", printable(s.text(1)))
-	}
-	if c.Group == "" {
+	id, err := number(s, 255, "from 1 to 255", "router ID")
+	if err == nil && c.Group == "" {
 		c.Group = fmt.Sprintf("vrrp-%d", id)
 	}
-	return nil
+	return err
 }
 
 // interfaceOf returns the interface of an instance, or "".
@@ -181,7 +187,7 @@ func (c *conversion) addresses(instance, list *statement, iface string) error {
 		if second := secondAddress(rest); second != "" {
 			c.look(s, "without %s: keepalived takes one address for each line. Write it on a line of its own, and convert the file again", printable(second))
 		} else if len(rest) > 0 {
-			c.without(s, "without %s: topdog has a device of its own for the address", printable(strings.Join(rest, " ")))
+			c.without(s, "without %s: topdog has a device of its own for the address", printable(rest...))
 		}
 		if slices.Contains(c.Addresses, text) {
 			continue
@@ -248,11 +254,10 @@ func (c *conversion) oneInterface(chosen selection) error {
 
 // takePriority converts the priority. keepalived's owner of an address has 255, which topdog does not have.
 func (c *conversion) takePriority(s *statement) error {
-	n, err := strconv.Atoi(s.text(1))
-	if err != nil || n < 1 || n > 255 {
-		return mistake(s.at(1), "write a number from 1 to 255", "%q is no priority", printable(s.text(1)))
-	}
+	n, err := number(s, 255, "from 1 to 255", "priority")
 	switch {
+	case err != nil:
+		return err
 	case n > election.MaxPriority:
 		c.look(s, "%d became %d, the greatest. No board owns the address: it is none that a board has by itself", n, election.MaxPriority)
 		n = election.MaxPriority
@@ -276,7 +281,7 @@ func (c *conversion) takePeers(list, own *statement) error {
 			return err
 		}
 		if rest := s.options(); len(rest) > 0 {
-			c.without(s, "without %s: %s", printable(strings.Join(rest, " ")), onlyVRRP)
+			c.without(s, "without %s: %s", printable(rest...), onlyVRRP)
 		}
 	}
 	return nil
@@ -372,7 +377,7 @@ func (c *conversion) call(s *statement) (line string, ok bool) {
 		return "", false
 	}
 	if outer, _ := split(s.raw, false); len(outer) > 1 {
-		c.look(s, "it is not run as %s: hooks run as the user topdog, and systemctl edit topdog-hooks can set User=root", printable(strings.Join(outer[1:], " ")))
+		c.look(s, "it is not run as %s: hooks run as the user topdog, and systemctl edit topdog-hooks can set User=root", printable(outer[1:]...))
 	}
 	if !isShell(words) && slices.ContainsFunc(words, shell.MatchString) {
 		c.look(s, "it looks like a line for a shell; as with keepalived 2, its words are arguments of the program")

@@ -241,7 +241,7 @@ func (c *conversion) rest(block []*statement, known section) {
 		case overruled(block, s):
 			c.look(s, "left out: it stands here once more, and keepalived takes the last one")
 		case e.fate == converted && slices.Contains(values, s.keyword()) && len(s.words) > 2:
-			c.look(s, "without %s: one value belongs here, the first one was taken", printable(strings.Join(s.options()[1:], " ")))
+			c.look(s, "without %s: one value belongs here, the first one was taken", printable(s.options()[1:]...))
 		case e.fate == converted, s.keyword() == "track_interface":
 		case s.keyword() == "quorum" && s.text(1) == "1": // as with topdog
 		case e.fate == refused:

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// word is what white space or quotes separate from the rest of a line.
+// word is a part of a line between white space or quotes.
 type word struct {
 	text   string
 	column int
@@ -53,11 +53,11 @@ type piece struct {
 	column int
 }
 
-// templates begin what no keepalived.conf has, but templates of Ansible, Docker and others, and parameters
-// without a value.
+// templates are the beginnings of what stands in templates of Ansible, Docker and others, and of parameters without a
+// value. No keepalived.conf has them.
 var templates = []string{"{{", "{%", "${"}
 
-// pieces cuts a line at the braces that are not between double quotes. Behind a backslash a quote is none.
+// pieces cuts a line at the braces that are not between double quotes. A quote behind a backslash does not count.
 func pieces(line string) (all []piece) {
 	quoted, start := false, 0
 	add := func(from, to int) {
@@ -115,8 +115,8 @@ func words(p piece) (all []word) {
 }
 
 // split splits a text at white space, as a shell does: single and double quotes hold words together, and
-// a backslash takes the meaning from the next character. With escapes, the letters behind a backslash are
-// those of keepalived (\n, \t, \x41, …), and otherwise the backslash stays. It reports false if a quote is not closed.
+// the character behind a backslash has no special meaning. With escapes, a backslash and its letters become the character
+// that they mean to keepalived (\n, \t, \x41, …); without, they stay. It reports false if a quote is not closed.
 func split(text string, escapes bool) (all []string, ok bool) {
 	for {
 		text = strings.TrimLeft(text, blank)
@@ -154,7 +154,7 @@ func split(text string, escapes bool) (all []string, ok bool) {
 	}
 }
 
-// unescape writes the character that stands behind a backslash, and returns what follows.
+// unescape writes the character that the text behind a backslash means, and returns the rest of the text.
 func unescape(b *strings.Builder, text string) string {
 	number := func(from, most int, base byte) string {
 		value, i := byte(0), from
@@ -181,7 +181,7 @@ func unescape(b *strings.Builder, text string) string {
 	return text[1:]
 }
 
-// digit returns the value of a hexadecimal digit, or a great one.
+// digit returns the value of a hexadecimal digit, or 255 for anything else.
 func digit(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9':

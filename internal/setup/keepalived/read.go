@@ -57,7 +57,7 @@ func (s *statement) at(i int) Place {
 	return p
 }
 
-// note makes a note on a statement.
+// note returns a note on a statement.
 func (s *statement) note(act bool, format string, args ...any) Note {
 	return Note{Place: s.place, Keyword: printable(s.keyword()), Text: fmt.Sprintf(format, args...), Act: act}
 }
@@ -73,25 +73,23 @@ func under(block []*statement, keyword string) (found []*statement) {
 }
 
 // last returns the last statement of a keyword in a block, or nil.
-func last(block []*statement, keyword string) (found *statement) {
-	for _, s := range block {
-		if s.keyword() == keyword {
-			found = s
-		}
+func last(block []*statement, keyword string) *statement {
+	if all := under(block, keyword); len(all) > 0 {
+		return all[len(all)-1]
 	}
-	return found
+	return nil
 }
 
 // reader turns lines into statements.
 type reader struct {
 	machine Machine
 	params  map[string]string // what was defined by $NAME=VALUE
-	long    map[string]bool   // names of definitions of several lines, which are not converted
-	defines bool              // in such a definition
+	long    map[string]bool   // the names of definitions of several lines, which are not converted
+	defines bool              // the next line belongs to such a definition
 	notes   []Note
 
-	top   statement // its block is the whole file
-	open  []*statement
+	top   statement    // its block is the whole file
+	open  []*statement // the blocks around the next statement
 	bytes int
 	files []string // that were read, each once
 	read  int      // how many were read
@@ -114,7 +112,7 @@ func read(path string, m Machine) (*reader, error) {
 	return r, nil
 }
 
-// file takes the lines of one file.
+// file reads the lines of one file.
 func (r *reader) file(path string, data []byte, depth int) error {
 	at := Place{file: path}
 	if !slices.Contains(r.files, path) {
@@ -142,7 +140,7 @@ func (r *reader) file(path string, data []byte, depth int) error {
 	return nil
 }
 
-// line takes a line without its comment.
+// line reads a line from which the comment was removed.
 func (r *reader) line(at Place, text string, depth int) error {
 	if r.defines {
 		r.defines = strings.HasSuffix(text, `\`)
@@ -171,7 +169,7 @@ func (r *reader) line(at Place, text string, depth int) error {
 		case left[0] == '$' && r.define(at, left):
 			return nil
 		case left[0] == '~':
-			r.say(at, firstWord(left), "the line is not repeated: write what it stands for, line by line")
+			r.look(at, firstWord(left), "the line is not repeated: write what it stands for, line by line")
 			return nil
 		}
 		changed, err := r.replace(at, text)
@@ -192,9 +190,9 @@ func (r *reader) line(at Place, text string, depth int) error {
 	return r.statements(at, text, replaced)
 }
 
-// say notes that somebody has to look at a line.
-func (r *reader) say(at Place, keyword, text string) {
-	r.notes = append(r.notes, Note{Place: at, Keyword: printable(keyword), Text: text, Act: true})
+// look notes that somebody has to look at a line.
+func (r *reader) look(at Place, keyword, format string, args ...any) {
+	r.notes = append(r.notes, Note{Place: at, Keyword: printable(keyword), Text: fmt.Sprintf(format, args...), Act: true})
 }
 
 func firstWord(text string) string {
@@ -216,7 +214,7 @@ func (r *reader) condition(at Place, text string) (rest string, applies bool) {
 	if applies {
 		what = "counts"
 	}
-	r.say(at, text[:i], fmt.Sprintf("the line %s, because this board is called %s. If keepalived was started with -i, see whether that is right", what, r.machine.Name))
+	r.look(at, text[:i], "the line %s, because this board is called %s. If keepalived was started with -i, see whether that is right", what, r.machine.Name)
 	return strings.TrimLeft(text[i:], blank), applies
 }
 
@@ -235,7 +233,7 @@ func included(text string) (pattern string, ok bool) {
 	return strings.Trim(rest, blank+`"`), true
 }
 
-// include takes the lines of other files in the place of this one.
+// include reads the files that a line names, as if their lines stood there.
 func (r *reader) include(at Place, pattern string, depth int) error {
 	if depth == maxIncludes {
 		return mistake(at, "", "files are included more than %d deep", maxIncludes)
@@ -246,7 +244,7 @@ func (r *reader) include(at Place, pattern string, depth int) error {
 	}
 	found, err := r.machine.Glob(path)
 	if err != nil || len(found) == 0 || strings.ContainsAny(pattern, "{}") {
-		r.say(at, "include", fmt.Sprintf("no file was read: there is none like %s. (Lists in braces are not understood here)", printable(path)))
+		r.look(at, "include", "no file was read: there is none like %s. (Lists in braces are not understood here)", printable(path))
 		return nil
 	}
 	for _, file := range found {
@@ -260,7 +258,7 @@ func (r *reader) include(at Place, pattern string, depth int) error {
 			if errors.As(err, &onPath) {
 				why = onPath.Err
 			}
-			r.say(at, "include", fmt.Sprintf("%s cannot be read: %v", printable(file), why))
+			r.look(at, "include", "%s cannot be read: %v", printable(file), why)
 			continue
 		}
 		if err := r.file(file, data, depth+1); err != nil {
@@ -270,7 +268,7 @@ func (r *reader) include(at Place, pattern string, depth int) error {
 	return nil
 }
 
-// statements takes the statements of a line apart, and blocks with them.
+// statements splits a line into statements, and opens and closes blocks.
 func (r *reader) statements(at Place, text string, replaced bool) error {
 	for _, p := range pieces(text) {
 		place := at
@@ -310,7 +308,7 @@ func (r *reader) statements(at Place, text string, replaced bool) error {
 	return nil
 }
 
-// define takes the definition of a parameter, $NAME=VALUE. It reports false if the line is something else.
+// define reads the definition of a parameter, $NAME=VALUE. It reports false if the line is something else.
 func (r *reader) define(at Place, text string) bool {
 	name := parameterName(text[1:])
 	value, found := strings.CutPrefix(text[1+len(name):], "=")
@@ -320,7 +318,7 @@ func (r *reader) define(at Place, text string) bool {
 	delete(r.params, name)
 	delete(r.long, name)
 	if strings.HasSuffix(value, `\`) {
-		r.say(at, "$"+name, "a definition of several lines is not converted: write its lines where it is used")
+		r.look(at, "$"+name, "a definition of several lines is not converted: write its lines where it is used")
 		r.long[name], r.defines = true, true
 		return true
 	}
@@ -340,8 +338,8 @@ func parameterName(text string) string {
 	return text
 }
 
-// replace puts values into the places of parameters, $NAME and ${NAME}, and into what comes of it
-// again. A parameter that is not defined stays as it is.
+// replace replaces parameters, $NAME and ${NAME}, by their values, and parameters in these values too. A parameter that is
+// not defined stays as it is.
 func (r *reader) replace(at Place, text string) (string, error) {
 	from, replaced := 0, 0
 	for {
@@ -362,7 +360,7 @@ func (r *reader) replace(at Place, text string) (string, error) {
 	}
 }
 
-// parameter returns the value of the parameter that a text behind a "$" names, and how long its name is.
+// parameter returns the value of the parameter that a text behind a "$" names, and the length of that name.
 func (r *reader) parameter(at Place, text string) (value string, length int, ok bool) {
 	rest, braces := strings.CutPrefix(text, "{")
 	name := parameterName(rest)
@@ -384,15 +382,15 @@ func (r *reader) parameter(at Place, text string) (value string, length int, ok 
 	return value, length, ok
 }
 
-// printable replaces what could confuse a terminal.
-func printable(text string) string {
+// printable joins words for a message, without what could confuse a terminal.
+func printable(words ...string) string {
 	const most = 60
-	text = strings.Map(func(c rune) rune {
+	text := strings.Map(func(c rune) rune {
 		if c < ' ' || c >= 0x7f && c < 0xa0 {
 			return utf8.RuneError
 		}
 		return c
-	}, text)
+	}, strings.Join(words, " "))
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most]) + "…"
 	}
