@@ -181,7 +181,8 @@ func (t *trial) report(ctx context.Context, r *console.Report) {
 	}
 	for i := range t.Checks {
 		if !known[t.Checks[i].String()] {
-			add(console.TopicDaemon, console.StateLook, "it does not have all of these", "systemctl reload topdog, and it reads its own configuration again")
+			add(console.TopicDaemon, console.StateLook, "it does not have all of these",
+				"systemctl reload topdog, and it reads its own configuration again")
 			return
 		}
 	}

@@ -39,8 +39,12 @@ to a pipe, with --import it reads them.
 
 Existing files are not replaced, unless --force is given. On a board that is set up
 already, the command changes nothing and prints the line again.`,
-		Example: "  sudo topdog init\n  sudo topdog init 192.168.1.250 --led GPIO17\n  sudo topdog init 192.168.1.250 --strict\n  sudo topdog init 192.168.1.250 --page\n  topdog init --from /etc/keepalived/keepalived.conf --dry-run",
-		Args:    cobra.MaximumNArgs(1),
+		Example: `  sudo topdog init
+  sudo topdog init 192.168.1.250 --led GPIO17
+  sudo topdog init 192.168.1.250 --strict
+  sudo topdog init 192.168.1.250 --page
+  topdog init --from /etc/keepalived/keepalived.conf --dry-run`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			board.Path = configPath(c)
 			board.AskPage = !c.Flags().Changed("page")
