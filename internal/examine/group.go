@@ -32,13 +32,16 @@ type peer struct {
 
 // foreign says why packets of this group that come from there are dropped, and what to do; "" if none are.
 func (p *peer) foreign() (text, remedy string) {
-	const fetch = "on a board that works: sudo topdog init --export | ssh USER@THIS_BOARD 'sudo topdog init --import --force' (it replaces this board's configuration, too)"
+	const fetch = "on a board that works: sudo topdog init --export | ssh USER@THIS_BOARD 'sudo topdog init --import --force' " +
+		"(it replaces this board's configuration, too)"
+	const give = "on this board, if it is the one that works: sudo topdog init --export | ssh USER@THAT_BOARD 'sudo topdog init --import --force' " +
+		"(it replaces that board's configuration, too)"
 	for _, f := range []struct {
 		reason       wire.DropReason
 		text, remedy string
 	}{
 		{wire.BadTag, "has another key", fetch},
-		{wire.Unauthenticated, "has no key", "on this board, if it is the one that works: sudo topdog init --export | ssh USER@THAT_BOARD 'sudo topdog init --import --force' (it replaces that board's configuration, too)"},
+		{wire.Unauthenticated, "has no key", give},
 		{wire.NotExpectingAuth, "has a key, and this board has none", fetch},
 		{wire.OtherVersion, "has another version of the protocol", "install the same version of topdog on all boards"},
 	} {
@@ -195,43 +198,50 @@ func (b *Board) versions(program string) (text, remedy string) {
 // boards reports which boards were heard.
 func (b *Board) boards(found section, n daemon.Network, peers []*peer, keyed bool) {
 	heard := 0
-	ours := daemon.SettingsOf(b.Config)
 	for _, p := range peers {
-		text, remedy := p.foreign()
-		state := console.StateLook
-		switch {
-		case p.accepted == 0 && (text == "" || !keyed):
+		if dropped, _ := p.foreign(); p.accepted == 0 && (dropped == "" || !keyed) {
 			continue
-		case p.drops[wire.OtherVersion] > 0 && b.leader(peers) == nil:
-			state, text = console.StateWrong, "has another version of the protocol, so this board would stay out"
-		case p.accepted == 0:
-			text += ", so the two do not hear each other"
-		case p.id == b.id(n) && p.from != n.Local.Addr():
-			state, text, remedy = console.StateWrong, fmt.Sprintf("has this board's id %v, and the one that starts later stays out", p.id), "give one of them another id"
-		case p.algorithm != b.Config.Algorithm:
-			state, text, remedy = console.StateWrong, fmt.Sprintf("runs the algorithm %v, and this board %v, so this board would stay out", p.algorithm, b.Config.Algorithm),
-				"set the same algorithm on all boards of the group"
-		case p.settings.Told() && !p.settings.Equal(ours):
-			text, remedy = fmt.Sprintf("has heartbeats every %v and the addresses %v, and this board every %v and %v",
-				p.settings.Heartbeat, p.settings.Addresses, ours.Heartbeat, ours.Addresses), "write the same address and heartbeat into the config of all boards"
-		case b.differs(p.program):
-			text, remedy = b.versions(p.program)
-		case p.accepted > 1 && p.multicast == 0:
-			text, remedy = "is heard, and its multicast does not arrive", "look for IGMP snooping without a querier at the switch or the access point"
-		case p.leads:
-			state, text, remedy = console.StateRight, "leads", ""
-		default:
-			state, text, remedy = console.StateRight, "is heard", ""
 		}
 		heard++
+		state, text, remedy := b.judge(p, n, b.leader(peers) != nil)
 		found.add(console.TopicOtherBoard, state, fmt.Sprintf("%v %s", p, text), remedy)
 	}
 	switch {
 	case heard == 0 && !keyed:
 		found.unknown(console.TopicOtherBoard, "", "without the key nobody is understood")
 	case heard == 0:
-		found.right(console.TopicOtherBoard, "nobody of the group %q speaks on %s at the moment: this board would be the first", b.Config.Group, n.Interface)
+		found.right(console.TopicOtherBoard, "nobody of the group %q speaks on %s at the moment: this board would be the first",
+			b.Config.Group, n.Interface)
 	}
+}
+
+// judge says whether this board and another one go together. led says that a leader is heard.
+func (b *Board) judge(p *peer, n daemon.Network, led bool) (state console.State, text, remedy string) {
+	ours := daemon.SettingsOf(b.Config)
+	dropped, remedy := p.foreign()
+	switch {
+	case p.drops[wire.OtherVersion] > 0 && !led:
+		return console.StateWrong, "has another version of the protocol, so this board would stay out", remedy
+	case p.accepted == 0:
+		return console.StateLook, dropped + ", so the two do not hear each other", remedy
+	case p.id == b.id(n) && p.from != n.Local.Addr():
+		return console.StateWrong, fmt.Sprintf("has this board's id %v, and the one that starts later stays out", p.id), "give one of them another id"
+	case p.algorithm != b.Config.Algorithm:
+		text = fmt.Sprintf("runs the algorithm %v, and this board %v, so this board would stay out", p.algorithm, b.Config.Algorithm)
+		return console.StateWrong, text, "set the same algorithm on all boards of the group"
+	case p.settings.Told() && !p.settings.Equal(ours):
+		text = fmt.Sprintf("has heartbeats every %v and the addresses %v, and this board every %v and %v",
+			p.settings.Heartbeat, p.settings.Addresses, ours.Heartbeat, ours.Addresses)
+		return console.StateLook, text, "write the same address and heartbeat into the config of all boards"
+	case b.differs(p.program):
+		text, remedy = b.versions(p.program)
+		return console.StateLook, text, remedy
+	case p.accepted > 1 && p.multicast == 0:
+		return console.StateLook, "is heard, and its multicast does not arrive", "look for IGMP snooping without a querier at the switch or the access point"
+	case p.leads:
+		return console.StateRight, "leads", ""
+	}
+	return console.StateRight, "is heard", ""
 }
 
 // askSpacing is the time between two questions who has an address, and how long the answer to the last one may take.
