@@ -48,11 +48,11 @@ type bucket struct {
 	due  atomic.Uint64 // on the clock of Now, in nanoseconds
 }
 
-// admissionBoards is how many places there are for boards. A board's place is what the last ten bits of its
+// admissionBoards is how many slots there are for boards. A board's slot is what the last ten bits of its
 // address say, so no two boards of a subnet of 1022 hosts share one. Of two that do, the one that spoke last is known.
 const admissionBoards = 1 << 10
 
-// otherSenders is how many places there are for those who send packets of other groups. A place is what the last six bits of an address
+// otherSenders is how many slots there are for those who send packets of other groups. A slot is what the last six bits of an address
 // say. Of two, the one that spoke last is known.
 const otherSenders = 1 << 6
 
@@ -113,8 +113,8 @@ func (c *Conn) Know(board netip.Addr) { c.admission.know(board) }
 // holder.
 func (c *Conn) Unlimited() string { return c.admission.unlimited }
 
-// place returns the place of a board, and its address as it is in a packet.
-func (m *admissionMemory) place(from netip.Addr) (*bucket, uint32) {
+// slot returns the slot of a board, and its address as it is in a packet.
+func (m *admissionMemory) slot(from netip.Addr) (*bucket, uint32) {
 	as4 := from.As4()
 	return &m.boards[binary.BigEndian.Uint32(as4[:])%admissionBoards], binary.NativeEndian.Uint32(as4[:])
 }
@@ -124,17 +124,17 @@ func (a *admission) know(board netip.Addr) {
 	if !board.Is4() {
 		return
 	}
-	place, from := a.memory.place(board)
-	if place.from.Load() != from {
-		place.due.Store(0)
-		place.from.Store(from)
+	slot, from := a.memory.slot(board)
+	if slot.from.Load() != from {
+		slot.due.Store(0)
+		slot.from.Store(from)
 	}
 }
 
 // knows reports whether a sender has a bucket of its own.
 func (a *admission) knows(sender netip.Addr) bool {
-	place, from := a.memory.place(sender)
-	return place.from.Load() == from
+	slot, from := a.memory.slot(sender)
+	return slot.from.Load() == from
 }
 
 // admit reports whether a reader hands on what has come from a sender. The program in the kernel is on the group's interface only.
@@ -142,12 +142,12 @@ func (a *admission) admit(sender netip.Addr, now time.Duration, anyInterface boo
 	if a.inKernel && !anyInterface {
 		return true
 	}
-	place, from := a.memory.place(sender)
+	slot, from := a.memory.slot(sender)
 	every := boardEvery
-	if place.from.Load() != from {
-		place, every = &a.memory.unknown, unknownEvery
+	if slot.from.Load() != from {
+		slot, every = &a.memory.unknown, unknownEvery
 	}
-	if place.take(uint64(now), uint64(every)) {
+	if slot.take(uint64(now), uint64(every)) {
 		return true
 	}
 	a.memory.dropped[admissionRate].Add(1)

@@ -3,7 +3,9 @@ package netio
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -12,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -39,13 +42,13 @@ type Announcer struct {
 	rate      arpRate // what is read
 	throttled bool    // the kernel drops what this board does not wait for
 
-	mu       sync.Mutex
-	probes   map[*ongoingProbe]struct{}
-	ours     []netip.Addr
-	heard    func(netip.Addr, net.HardwareAddr)
-	asked    map[netip.Addr]time.Duration // when each address was asked last, on the clock of Now
-	answered func(ARPAnswer)
-	holders  map[netip.Addr]hardwareAddr // who has announced each floating address last
+	mu         sync.Mutex
+	probes     map[*ongoingProbe]struct{}
+	ours       []netip.Addr
+	heard      func(netip.Addr, net.HardwareAddr)
+	asked      map[netip.Addr]time.Duration // when each address was asked last, on the clock of Now
+	answered   func(ARPAnswer)
+	announcers map[netip.Addr]hardwareAddr // who has announced each floating address last
 }
 
 // ongoingProbe is a Probe that waits for a conflict.
@@ -70,10 +73,10 @@ func OpenAnnouncer(index int, local netip.Addr, floating ...netip.Addr) (*Announ
 		local:  local.Unmap(),
 		closed: make(chan struct{}),
 		probes: map[*ongoingProbe]struct{}{},
-		asked:  map[netip.Addr]time.Duration{}, holders: map[netip.Addr]hardwareAddr{},
+		asked:  map[netip.Addr]time.Duration{}, announcers: map[netip.Addr]hardwareAddr{},
 	}
 	for _, addr := range floating {
-		a.holders[addr.Unmap()] = hardwareAddr{}
+		a.announcers[addr.Unmap()] = hardwareAddr{}
 	}
 	if err := a.open(); err != nil {
 		return nil, fmt.Errorf("netio: announce on interface %d: %w", index, err)
@@ -98,7 +101,7 @@ func (a *Announcer) open() error {
 	if err != nil {
 		return fmt.Errorf("open a packet socket (needs CAP_NET_RAW): %w", err)
 	}
-	if len(a.holders) > 0 {
+	if len(a.announcers) > 0 {
 		if err := setFilter(fd, a.filter()); err != nil {
 			unix.Close(fd)
 			return err
@@ -315,4 +318,193 @@ func (a *Announcer) Close() error {
 		a.listener.Wait()
 	})
 	return err
+}
+
+// ARPQuestion asks one host whether it is there, and has an address.
+type ARPQuestion struct {
+	Addr netip.Addr
+	// To is the Ethernet address that is asked. If it is nil, everybody is: then a proxy
+	// may answer for another host.
+	To net.HardwareAddr
+}
+
+// ARPAnswer is the answer to an ARPQuestion.
+type ARPAnswer struct {
+	Addr netip.Addr
+	// AskedAt is when Addr was asked last before the answer was read, on the clock of Now,
+	// which was read before the question was sent. The answer may be to an earlier question:
+	// ARP does not tell.
+	AskedAt time.Duration
+}
+
+// Ask sends questions in the name of own, this host's address. What was received before is read
+// before. The answers go to whom Answers has set. It returns when the questions were sent; the
+// error matches ErrLinkDown when the link is away.
+func (a *Announcer) Ask(own netip.Addr, questions []ARPQuestion) error {
+	a.begin(questions)
+	var failed []error
+	for _, q := range questions {
+		to := broadcast
+		if len(q.To) == len(to) {
+			to = hardwareAddr(q.To)
+		}
+		if err := a.send(to, request(own.Unmap(), q.Addr.Unmap())); err != nil {
+			failed = append(failed, fmt.Errorf("netio: ask %s on interface %d: %w", q.Addr, a.index, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// Resolve asks for the Ethernet address of a host in the name of own, this host's address, and
+// expects no answer: it is for the kernels of both. One that has asked in vain asks again every second
+// (net.ipv4.neigh.default.retrans_time_ms) and holds back what it is to send meanwhile; now the
+// answer, and on the other side the question, tells it. The error matches ErrLinkDown when the
+// link is away.
+func (a *Announcer) Resolve(own, addr netip.Addr) error {
+	if err := a.send(broadcast, request(own.Unmap(), addr.Unmap())); err != nil {
+		return fmt.Errorf("netio: ask for the Ethernet address of %s on interface %d: %w", addr, a.index, err)
+	}
+	return nil
+}
+
+// begin reads what has arrived, and then notes the time of new questions. An answer that has
+// waited in the socket while this process stood still is not to be taken for one to them.
+func (a *Announcer) begin(questions []ARPQuestion) {
+	a.reading.Lock()
+	defer a.reading.Unlock()
+	_ = a.socket.Control(func(fd uintptr) {
+		for range drainMax {
+			if a.readLocked(fd) != nil {
+				return
+			}
+		}
+	})
+	a.note(questions)
+	a.renewAwaited()
+}
+
+// note notes what is asked, and when.
+func (a *Announcer) note(questions []ARPQuestion) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.asked)
+	now := Now()
+	for _, q := range questions {
+		a.asked[q.Addr.Unmap()] = now
+	}
+}
+
+// Answers sets who is told of answers. It replaces what was set before. heard is called by the
+// goroutine that listens or asks, which stands still until it returns, so it must call nothing
+// of the Announcer.
+func (a *Announcer) Answers(heard func(ARPAnswer)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answered = heard
+}
+
+// LastAnnouncer returns the Ethernet address of the host that has announced a floating address last,
+// if one has since the Announcer was opened.
+func (a *Announcer) LastAnnouncer(addr netip.Addr) (mac net.HardwareAddr, known bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	holder := a.announcers[addr.Unmap()]
+	return holder[:], holder != hardwareAddr{}
+}
+
+// answer returns the answer to own that another host's packet is, and who is to be told. It notes who
+// announces a floating address.
+func (a *Announcer) answer(packet arpPacket, own hardwareAddr) (answer ARPAnswer, answered func(ARPAnswer)) {
+	if _, floating := a.announcers[packet.senderIP]; floating && packet.senderIP == packet.targetIP {
+		a.announcers[packet.senderIP] = packet.senderMAC
+	}
+	at, asked := a.asked[packet.senderIP]
+	if !asked || packet.operation != arpReply || packet.targetMAC != own {
+		return answer, nil
+	}
+	delete(a.asked, packet.senderIP) // the same again says nothing more
+	return ARPAnswer{Addr: packet.senderIP, AskedAt: at}, a.answered
+}
+
+// A flood of ARP that concerns this board would cost it a core: somebody who speaks as a
+// floating address thirty thousand times a second, or replies to what nobody has asked. So
+// packets have a rate. Beyond it the kernel drops all but the replies that this board waits
+// for, and lets the rest in again a moment later. A rival is then heard some times a second,
+// which is more often than this board answers one.
+const (
+	// arpBurst is how many packets may come at once: two for each floating address when a
+	// leader announces them, and the answers of some neighbours.
+	arpBurst = 128
+	// arpInterval is the time of one packet in the long run: 50 packets a second, of which
+	// each wakes the program.
+	arpInterval = 20 * time.Millisecond
+	// arpPause is for how long the rest is dropped.
+	arpPause = 100 * time.Millisecond
+)
+
+// arpRate is the rate of packets, as the generic cell rate algorithm of ITU-T I.371 keeps it.
+type arpRate struct {
+	due time.Duration // when the next packet would come at the rate
+}
+
+// exceeded counts a packet, and reports whether there were too many.
+func (r *arpRate) exceeded(now time.Duration) bool {
+	r.due = max(r.due, now) + arpInterval
+	return r.due-now > arpBurst*arpInterval
+}
+
+// throttle counts a packet that was read. It is called with reading locked.
+func (a *Announcer) throttle(fd uintptr) {
+	if len(a.announcers) == 0 || a.throttled || !a.rate.exceeded(Now()) {
+		return // what was in the queue before does not count
+	}
+	a.throttled = true
+	a.passAwaited(fd)
+	time.AfterFunc(arpPause, a.passAll)
+}
+
+// passAwaited has the kernel drop all but the replies that this board waits for. Without that
+// filter, which the kernel may have no memory for, the flood goes on.
+func (a *Announcer) passAwaited(fd uintptr) {
+	_ = setFilter(int(fd), awaitedFilter(a.awaited()))
+}
+
+// awaited are the addresses that this board has asked and that have not answered.
+func (a *Announcer) awaited() []netip.Addr {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	awaited := slices.Collect(maps.Keys(a.asked))
+	for p := range a.probes {
+		awaited = append(awaited, p.addr)
+	}
+	return awaited
+}
+
+// passAll ends the dropping. It is tried again if the kernel refuses it.
+func (a *Announcer) passAll() {
+	a.reading.Lock()
+	defer a.reading.Unlock()
+	_ = a.socket.Control(func(fd uintptr) { // else it is closed
+		if setFilter(int(fd), a.filter()) != nil {
+			time.AfterFunc(arpPause, a.passAll)
+			return
+		}
+		a.throttled = false
+	})
+}
+
+// filter is the filter of all times without a flood.
+func (a *Announcer) filter() []bpf.Instruction {
+	addresses := slices.Collect(maps.Keys(a.announcers))
+	if a.local.IsValid() {
+		addresses = append(addresses, a.local)
+	}
+	return arpFilter(addresses)
+}
+
+// renewAwaited tells the kernel of new questions. It is called with reading locked.
+func (a *Announcer) renewAwaited() {
+	if a.throttled {
+		_ = a.socket.Control(a.passAwaited) // else it is closed
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/judge"
 )
 
 func openTestAnnouncer(t testing.TB, b *board) *Announcer {
@@ -198,4 +201,199 @@ func neighbour(t testing.TB, b *board, addr netip.Addr) string {
 		}
 	}
 	return ""
+}
+
+// A host that has an address on any device answers who asks its Ethernet address, a host that
+// has it not does not, and each answer is to a question that was asked before.
+func TestAsk(t *testing.T) {
+	eachMethod(t, func(t *judge.T, method HoldMethod) {
+		l := newLAN(t, 3)
+		us, holder, other := l.boards[0], l.boards[1], l.boards[2]
+		a := openTestAnnouncer(t, us)
+		answers := make(chan ARPAnswer, 100)
+		a.Answers(func(answer ARPAnswer) { answers <- answer })
+		f := openFloating(t, holder, FloatingOptions{Method: method})
+		must(t, f.Acquire())
+		question := func(of *board, addr netip.Addr) ARPQuestion {
+			return ARPQuestion{Addr: addr, To: of.link(t, "eth0").HardwareAddr}
+		}
+		eventually(t, "the bridge forwards", func() bool {
+			must(t, a.Ask(us.addr, []ARPQuestion{question(other, other.addr)}))
+			select {
+			case <-answers:
+				return true
+			case <-time.After(10 * time.Millisecond):
+				return false
+			}
+		})
+		for len(answers) > 0 {
+			<-answers
+		}
+		before := Now()
+		// The other board does not have the floating address, and is asked for it in vain.
+		must(t, a.Ask(us.addr, []ARPQuestion{question(other, testVIP)}))
+		must(t, a.Ask(us.addr, []ARPQuestion{question(holder, testVIP), {Addr: other.addr}}))
+		after := Now()
+		got := map[netip.Addr]ARPAnswer{}
+		for range 2 {
+			answer := receive(t, "an answer", answers)
+			got[answer.Addr] = answer
+		}
+		for _, addr := range []netip.Addr{testVIP, other.addr} {
+			if at := got[addr].AskedAt; at < before || at > after {
+				t.Errorf("%v has answered what was asked at %v, want between %v and %v", addr, at, before, after)
+			}
+		}
+		must(t, f.Release())
+		must(t, a.Ask(us.addr, []ARPQuestion{question(holder, testVIP), question(other, other.addr)}))
+		assert.Is(t, other.addr, receive(t, "an answer", answers).Addr, "who answers after the release")
+		if len(answers) > 0 {
+			t.Errorf("one answer more: %v", <-answers)
+		}
+	})
+}
+
+// Who has announced the floating address last is known without asking.
+func TestHolder(t *testing.T) {
+	l := newLAN(t, 3)
+	us := openTestAnnouncer(t, l.boards[0])
+	if mac, known := us.LastAnnouncer(testVIP); known {
+		t.Errorf("before anybody has announced the address, %v has", mac)
+	}
+	for _, b := range l.boards[1:] {
+		theirs := openTestAnnouncer(t, b)
+		eventually(t, "the announcement is heard", func() bool {
+			must(t, theirs.Announce(testVIP))
+			mac, known := us.LastAnnouncer(testVIP)
+			return known && mac.String() == b.mac(t)
+		})
+	}
+	must(t, us.Announce(testVIP))
+	must(t, us.send(broadcast, probe(testVIP)))
+	if mac, _ := us.LastAnnouncer(testVIP); mac.String() != l.boards[2].mac(t) {
+		t.Errorf("the holder is %v, want the other board that has announced last", mac)
+	}
+}
+
+// The neighbours and the gateway are those of the interface.
+func TestNeighbours(t *testing.T) {
+	l := newLAN(t, 3)
+	us, them, third := l.boards[0], l.boards[1], l.boards[2]
+	table, err := on(us, func() (*NeighbourTable, error) { return OpenNeighbours(us.link(t, "eth0").Index) })
+	must(t, err)
+	defer table.Close()
+	if _, found, err := table.Gateway(); found || err != nil {
+		t.Errorf("a board without a route has a gateway (error %v)", err)
+	}
+	ask(t, us, netip.MustParseAddr("10.77.0.99")) // nobody
+	eventually(t, "the neighbour is known", func() bool {
+		ask(t, us, them.addr)
+		all, err := table.List()
+		must(t, err)
+		return len(all) == 1 && all[0].Addr == them.addr && all[0].MAC.String() == them.mac(t)
+	})
+	gateways := []*netlink.Route{
+		{LinkIndex: us.link(t, "eth0").Index, Gw: them.addr.AsSlice(), Priority: 200},
+		{LinkIndex: us.link(t, "eth0").Index, Gw: third.addr.AsSlice(), Priority: 100},
+	}
+	for _, route := range gateways {
+		must(t, us.handle.RouteAdd(route))
+		gateway, found, err := table.Gateway()
+		must(t, err)
+		if want := netip.AddrFrom4([4]byte(route.Gw.To4())); !found || gateway != want {
+			t.Errorf("the gateway is %v (%t), want %v", gateway, found, want)
+		}
+	}
+}
+
+// A datagram for a host whose Ethernet address the kernel has asked for in vain is sent as soon as
+// it is resolved, and not when the kernel asks again.
+func TestResolve(t *testing.T) {
+	l := newLAN(t, 2)
+	us, other := l.boards[0], l.boards[1]
+	a := openTestAnnouncer(t, us)
+	us.do(t, func() error {
+		return os.WriteFile("/proc/sys/net/ipv4/neigh/eth0/retrans_time_ms", []byte("60000"), 0)
+	})
+	const port = 7950
+	ear, mouth := other.listen(t, netip.AddrPortFrom(other.addr, port)), us.listen(t, netip.AddrPortFrom(us.addr, port))
+
+	must(t, l.bridge.LinkSetDown(l.link(l.bridge, "br0")))
+	_, err := mouth.WriteToUDPAddrPort([]byte("vote"), netip.AddrPortFrom(other.addr, port))
+	must(t, err)
+	must(t, l.bridge.LinkSetUp(l.link(l.bridge, "br0")))
+	heard := make(chan string, 1)
+	go func() {
+		var buffer [8]byte
+		n, _, _ := ear.ReadFrom(buffer[:])
+		heard <- string(buffer[:n])
+	}()
+	eventually(t, "the datagram arrives", func() bool {
+		must(t, a.Resolve(us.addr, other.addr)) // more than once: the first may come before the bridge forwards
+		select {
+		case text := <-heard:
+			return text == "vote"
+		case <-time.After(10 * time.Millisecond):
+			return false
+		}
+	})
+}
+
+// Of a flood of ARP some packets are heard, a question is answered all the same, and afterwards
+// every rival is heard again.
+func TestFloodOfARP(t *testing.T) {
+	ownIP := netip.MustParseAddr("10.77.0.1")
+	for name, flood := range map[string]func(own, their hardwareAddr) (arpPacket, hardwareAddr){
+		"claims": func(_, their hardwareAddr) (arpPacket, hardwareAddr) {
+			return announcements(testVIP)[0].from(their), broadcast
+		},
+		"replies": func(own, their hardwareAddr) (arpPacket, hardwareAddr) {
+			return arpPacket{arpReply, their, testVIP, own, ownIP}, own
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLAN(t, 3)
+			us, them, third := l.boards[0], l.boards[1], l.boards[2]
+			ours, theirs := openTestAnnouncer(t, us), openTestAnnouncer(t, them)
+			var heard atomic.Int64
+			ours.Rivals([]netip.Addr{testVIP}, func(netip.Addr, net.HardwareAddr) { heard.Add(1) })
+			answered := make(chan ARPAnswer, 100)
+			ours.Answers(func(a ARPAnswer) { answered <- a })
+			eventually(t, "the bridge forwards", func() bool {
+				must(t, theirs.Announce(testVIP))
+				return heard.Load() > 0
+			})
+			heard.Store(0)
+			packet, to := flood(hardwareAddr(us.link(t, "eth0").HardwareAddr), hardwareAddr(them.link(t, "eth0").HardwareAddr))
+			began := time.Now()
+			for n := range 20_000 {
+				theirs.sendAs(t, to, packet)
+				if n%1000 == 999 {
+					eventually(t, "a question is answered in the flood", func() bool {
+						must(t, ours.Ask(us.addr, []ARPQuestion{{Addr: third.addr}}))
+						select {
+						case <-answered:
+							return true
+						case <-time.After(10 * time.Millisecond):
+							return false
+						}
+					})
+				}
+			}
+			// The burst, one for each interval, and what has waited each time the flood was noticed: a socket has room for
+			// some 280 packets of ARP by the kernel's default, net.core.rmem_default.
+			const room = 280
+			took := time.Since(began)
+			most := int64(arpBurst + took/arpInterval + (1+took/arpPause)*room)
+			if got := heard.Load(); got > most || got == 0 {
+				t.Errorf("%d of 20000 packets were heard in %v, want at most %d", got, took, most)
+			}
+			eventually(t, "a rival is heard after the flood", func() bool {
+				before := heard.Load()
+				must(t, theirs.Announce(testVIP))
+				time.Sleep(time.Millisecond)
+				return heard.Load() > before
+			})
+		})
+	}
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -114,4 +116,103 @@ func parseARP(b []byte) (arpPacket, error) {
 		targetMAC: hardwareAddr(b[18:24]),
 		targetIP:  netip.AddrFrom4([4]byte(b[24:28])),
 	}, nil
+}
+
+// arpFilter passes ARP packets that concern this host: replies to it, whoever speaks as one of the addresses, and whoever
+// probes for one. The offsets are those of arp.go.
+func arpFilter(addresses []netip.Addr) []bpf.Instruction {
+	program := reply(bpf.RetConstant{Val: pass}, bpf.LoadAbsolute{Off: 14, Size: 4})
+	program = append(program, passEach(addresses)...)
+	program = append(program,
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
+		bpf.RetConstant{Val: 0},
+		bpf.LoadAbsolute{Off: 24, Size: 4})
+	program = append(program, passEach(addresses)...)
+	return append(program, bpf.RetConstant{Val: 0})
+}
+
+// awaitedFilter passes replies to this host that come from one of the addresses.
+func awaitedFilter(awaited []netip.Addr) []bpf.Instruction {
+	program := reply(bpf.Jump{Skip: 1}, bpf.RetConstant{Val: 0})
+	program = append(program, bpf.LoadAbsolute{Off: 14, Size: 4})
+	program = append(program, passEach(awaited)...)
+	return append(program, bpf.RetConstant{Val: 0})
+}
+
+// reply begins a filter: a reply that was sent to this host alone goes on with one instruction, and
+// any other packet with the next.
+func reply(isOne, isNone bpf.Instruction) []bpf.Instruction {
+	return []bpf.Instruction{
+		bpf.LoadAbsolute{Off: 6, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arpReply, SkipFalse: 3},
+		bpf.LoadExtension{Num: bpf.ExtType},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PACKET_HOST, SkipFalse: 1},
+		isOne,
+		isNone,
+	}
+}
+
+// passEach passes a packet if the address that was loaded is one of these.
+func passEach(addresses []netip.Addr) []bpf.Instruction {
+	program := make([]bpf.Instruction, 0, 2*len(addresses))
+	for _, addr := range addresses {
+		as4 := addr.As4()
+		program = append(program,
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(as4[:]), SkipFalse: 1},
+			bpf.RetConstant{Val: pass})
+	}
+	return program
+}
+
+// Constants of RFC 5227, section 1.1.
+const (
+	// ProbeCount is PROBE_NUM: a lost probe must not make an address look free. In a
+	// take-over nobody probes: the address is known to be free, or soon will be, and
+	// every second of doubt is a second of outage.
+	ProbeCount = 3
+	// defendEvery and defendBurst say how often a claim of a rival is answered: five at once, and
+	// then two a second. RFC 5227, section 2.4 (c), allows one answer in ten seconds
+	// (DEFEND_INTERVAL), so that two hosts do not flood the link, and is deliberately not
+	// followed: one forged announcement a second would leave the clients without the
+	// address for most of the time. Four packets a second flood nobody.
+	defendEvery = 500 * time.Millisecond
+	defendBurst = 5
+)
+
+// Defence says which claims of a rival to our address are answered. Answering means to start the
+// announcements over (see AnnouncementDelay). The zero Defence answers the first claims.
+type Defence struct{ restedAt time.Duration } // when as many as defendBurst may be answered again
+
+// Answer reports whether a claim that is heard now is answered. now must not go backwards.
+func (d *Defence) Answer(now time.Duration) bool {
+	rested := max(d.restedAt, now)
+	if rested-now > (defendBurst-1)*defendEvery {
+		return false
+	}
+	d.restedAt = rested + defendEvery
+	return true
+}
+
+// AnnouncementDelay says how long to wait before the next announcement, given
+// how many have been sent since the address was acquired. The announcements
+// go out at 0, 1.1, 2.2, 4.4 and 10 seconds, and then once a minute.
+//
+// The first tells almost everybody. The second comes 1.1 s later because a Linux
+// neighbour ignores some changes to an entry that is less than a second old
+// (locktime); shorter spacing has been seen to fail (metallb issue 172). The next
+// ones are for switches whose ports were still learning and for packets that got
+// lost, and the slow ones for devices that slept: about 60 bytes a minute.
+func AnnouncementDelay(sent int) time.Duration {
+	switch {
+	case sent <= 0:
+		return 0
+	case sent <= 2:
+		return 1100 * time.Millisecond
+	case sent == 3:
+		return 2200 * time.Millisecond
+	case sent == 4:
+		return 5600 * time.Millisecond
+	default:
+		return time.Minute
+	}
 }

@@ -1,7 +1,11 @@
 package netio
 
 import (
+	"fmt"
+	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"topdog/internal/boottime"
 )
@@ -9,3 +13,118 @@ import (
 // Now is the clock of the leases: the kernel's, on which all processes of a machine agree, and the programs that run in
 // its kernel; see [boottime.Now].
 func Now() time.Duration { return time.Duration(boottime.Now()) }
+
+// RateMeter measures at which rate the clock of Now runs, by CLOCK_MONOTONIC_RAW: the same
+// oscillator, which nothing adjusts. The kernel also tells what it was asked to adjust
+// (adjtimex(2)); but a service manager or a container that lets nobody set the clock refuses to
+// tell, and what counts is the rate that comes of it.
+type RateMeter struct {
+	adjusted, raw time.Duration // what both clocks showed last; 0 before they were read
+}
+
+const (
+	// readTogether is how far apart two readings may be to be of one moment. Of the shortest
+	// window it is 0.02 %.
+	readTogether = 50 * time.Microsecond
+	// rateWindow is the shortest time over which a rate is measured.
+	rateWindow = 200 * time.Millisecond
+)
+
+// NewRateMeter begins to measure.
+func NewRateMeter() *RateMeter {
+	m := &RateMeter{}
+	m.Measure()
+	return m
+}
+
+// Measure returns by how much the clock has run faster than it should since the last
+// measurement, as a share. It has not measured if that is too short a time, or if this process was
+// interrupted; then ask again later.
+func (m *RateMeter) Measure() (off float64, measured bool) {
+	adjusted, raw, together := readBoth()
+	window := raw - m.raw
+	switch {
+	case !together:
+		return 0, false
+	case m.raw == 0: // the first reading
+		m.adjusted, m.raw = adjusted, raw
+		return 0, false
+	case window < rateWindow:
+		return 0, false
+	}
+	off = float64(adjusted-m.adjusted)/float64(window) - 1
+	m.adjusted, m.raw = adjusted, raw
+	return off, true
+}
+
+// readBoth reads both clocks, and reports whether it was at one moment.
+func readBoth() (adjusted, raw time.Duration, together bool) {
+	before := boottime.Read(unix.CLOCK_MONOTONIC)
+	raw = boottime.Read(unix.CLOCK_MONOTONIC_RAW)
+	after := boottime.Read(unix.CLOCK_MONOTONIC)
+	return before + (after-before)/2, raw, after-before <= readTogether
+}
+
+// Timer expires once, at a time that can be moved. It is a timerfd on the clock of Now, so
+// that it has expired when a machine wakes up that slept over it, and exact to some
+// ten microseconds.
+//
+// A timer of the Go runtime is late by up to a millisecond, since the runtime waits in
+// whole ones. And when it is moved to a later time, the process is woken at the former
+// one nevertheless. The deadline of a follower moves with every heartbeat, so that
+// doubled the number of wake-ups, which is what an idle daemon costs.
+type Timer struct {
+	file    *os.File
+	fd      int
+	expired chan struct{}
+	done    chan struct{}
+}
+
+// NewTimer returns a timer that is not set.
+func NewTimer() (*Timer, error) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("netio: make a timer: %w", os.NewSyscallError("timerfd_create", err))
+	}
+	t := &Timer{
+		file:    os.NewFile(uintptr(fd), "timer"), // does not block, so the runtime's poller waits for it
+		fd:      fd,
+		expired: make(chan struct{}, 1),
+		done:    make(chan struct{}),
+	}
+	go t.wait()
+	return t, nil
+}
+
+// Set has it expire that long from now, after an hour at the latest, and not at the time
+// that was set before. It may expire for the former time if that has just come.
+func (t *Timer) Set(after time.Duration) {
+	// A time of 0 would switch it off, and on a 32-bit board seconds end in 68 years.
+	after = min(max(after, 1), time.Hour)
+	// It fails only for a descriptor or a time that is none.
+	_ = unix.TimerfdSettime(t.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(after))}, nil)
+}
+
+// Expired delivers a value when it expires.
+func (t *Timer) Expired() <-chan struct{} { return t.expired }
+
+func (t *Timer) wait() {
+	defer close(t.done)
+	var expirations [8]byte
+	for {
+		if _, err := t.file.Read(expirations[:]); err != nil {
+			return // closed
+		}
+		select {
+		case t.expired <- struct{}{}:
+		default: // that it has expired is known already
+		}
+	}
+}
+
+// Close ends the timer. Set must not be called afterwards.
+func (t *Timer) Close() error {
+	err := t.file.Close()
+	<-t.done
+	return err
+}

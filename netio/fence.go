@@ -1,6 +1,7 @@
 package netio
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -20,14 +21,14 @@ import (
 // To extend the lease is a store to memory, which the programs read. They are there whether
 // or not this board leads, so that a takeover has nothing to set up. They go when the last
 // process that has the fence open goes: the daemon, or the holder, which sees to it that the
-// addresses are gone first. If both are killed, a TUN device goes before them, see bundle.
+// addresses are gone first. If both are killed, a TUN device goes before them, see fdStore.
 //
 // Where the kernel has no such programs, the fence is a lease and nothing more: the holder ends it.
 //
 // Cover, CoverAgain and State may be called from any goroutine, all else from one. Only Cover, CoverAgain
 // and Close wait for a lock of the kernel that whoever configures interfaces holds.
 type kernelFence struct {
-	lease
+	sharedLease
 	kind     FenceKind
 	reason   string // why there is none
 	inbound  int    // a program
@@ -36,11 +37,11 @@ type kernelFence struct {
 	covering sync.Mutex // held by who attaches and detaches, for as long as the kernel takes
 
 	mu       sync.Mutex    // of what follows; held for a moment only
-	attached map[int][]int // what holds the programs on an interface, by its index, if it is not in the bundle
+	attached map[int][]int // what holds the programs on an interface, by its index, if it is not in the store
 	failed   map[int]error // why they are not there, likewise
 	wanted   []int         // what shall be covered
 	first    int           // index of the most important interface
-	bundled  bundled
+	store    fdStore
 }
 
 // FenceKind is how the kernel enforces the lease.
@@ -67,10 +68,10 @@ func bestFence(addresses []netip.Addr) (*kernelFence, error) {
 }
 
 func newFence(addresses []netip.Addr, kinds ...FenceKind) (*kernelFence, error) {
-	f := &kernelFence{inbound: -1, outbound: -1, attached: map[int][]int{}, failed: map[int]error{}, bundled: bundled{socket: -1}}
+	f := &kernelFence{inbound: -1, outbound: -1, attached: map[int][]int{}, failed: map[int]error{}, store: fdStore{socket: -1}}
 	array, err := newArray("topdog_lease", fenceMemory)
 	if err == nil {
-		f.lease, err = newLease(array)
+		f.sharedLease, err = newLease(array)
 	}
 	if err == nil {
 		err = f.load(addresses, kinds)
@@ -80,8 +81,8 @@ func newFence(addresses []netip.Addr, kinds ...FenceKind) (*kernelFence, error) 
 	}
 	f.Close()
 	f.kind, f.reason = FenceNone, err.Error()
-	if f.lease, err = newLease(nil); err != nil {
-		f.lease.close()
+	if f.sharedLease, err = newLease(nil); err != nil {
+		f.sharedLease.close()
 		return nil, fmt.Errorf("netio: make a lease: %w", err)
 	}
 	return f, nil
@@ -168,7 +169,7 @@ func explainAttach(err error) error {
 }
 
 // Cover puts the fence on interfaces, given by their indexes, and forgets those that are gone. The
-// first one is that which is in the bundle in any case. The error says where the fence
+// first one is that which is in the store in any case. The error says where the fence
 // is not, and why; what can be covered is.
 func (f *kernelFence) Cover(interfaces []int, first int) error {
 	f.covering.Lock()
@@ -286,13 +287,13 @@ func (f *kernelFence) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	detachAll(f.uncover(func(int) bool { return true }))
-	if f.bundled.socket >= 0 {
-		unix.Close(f.bundled.socket)
+	if f.store.socket >= 0 {
+		unix.Close(f.store.socket)
 	}
-	f.bundled = bundled{socket: -1}
+	f.store = fdStore{socket: -1}
 	f.unload()
-	f.lease.close()
-	f.lease = lease{timer: -1}
+	f.sharedLease.close()
+	f.sharedLease = sharedLease{timer: -1}
 	f.kind = FenceNone
 	return nil
 }
@@ -304,4 +305,150 @@ func (f *kernelFence) unload() {
 		}
 		*program = -1
 	}
+}
+
+// fenceMemory is how many bytes the fence's programs share with the daemon and the holder:
+// the word of the lease.
+const fenceMemory = 8
+
+// Helpers that programs may call (linux/bpf.h).
+const (
+	helperSocketUID         = 47  // get_socket_uid
+	helperLoadBytesRelative = 68  // skb_load_bytes_relative
+	helperBootTime          = 125 // ktime_get_boot_ns
+
+	fromNetworkHeader = 1 // BPF_HDR_START_NET
+)
+
+// Where things are in what a program is given, and in packets.
+const (
+	skbProtocol = 16 // in struct __sk_buff
+	xdpData     = 0  // in struct xdp_md
+	xdpDataEnd  = 4
+
+	etherType  = 12
+	etherBytes = 14
+
+	arpSender = 14 // the protocol addresses, of an ARP packet for Ethernet and IPv4
+	arpTarget = 24
+	arpBytes  = 28
+	ipSource  = 12
+	ipTarget  = 16
+	ipBytes   = 20 // at least
+)
+
+// Verdicts.
+const (
+	tcxNext, tcxDrop = -1, 2
+	xdpPass, xdpDrop = 2, 1
+)
+
+// direction is which packets of a floating address a program drops while the fence is closed: those
+// for it, as they come in, or those from it, as they leave.
+type direction struct{ arp, ip int32 }
+
+var (
+	inbound  = direction{arpTarget, ipTarget}
+	outbound = direction{arpSender, ipSource}
+)
+
+// fenceProgram makes the programs of a fence: which addresses they drop, and the array that
+// has the lease.
+type fenceProgram struct {
+	addresses []netip.Addr
+	array     int
+}
+
+// tcx is the program for traffic control, on any kind of interface. It reads packets from the
+// network header on, which is where it is whether or not there is an Ethernet header before it.
+func (f fenceProgram) tcx(d direction) []instruction {
+	a := newAssembler()
+	a.copy(r6, r1)
+	a.mapValue(r7, f.array)
+	a.load(unix.BPF_W, r8, r6, skbProtocol)
+	a.jumpOpen("pass")
+	a.jump(unix.BPF_JEQ, r8, networkOrder(unix.ETH_P_ARP), "arp")
+	a.jump(unix.BPF_JNE, r8, networkOrder(unix.ETH_P_IP), "pass")
+	a.loadBytesRelative(d.ip, 4)
+	a.always("compare")
+	a.label("arp")
+	a.loadBytesRelative(d.arp, 4)
+	a.label("compare")
+	a.jump(unix.BPF_JNE, r0, 0, "pass") // shorter than that
+	a.load(unix.BPF_W, r1, r10, -8)
+	f.compare(a, r1)
+	a.label("pass")
+	a.leave(tcxNext)
+	a.label("drop")
+	a.leave(tcxDrop)
+	return a.program()
+}
+
+// xdp is the program for an Ethernet interface where there is no tcx. It sees only what comes in.
+func (f fenceProgram) xdp() []instruction {
+	a := newAssembler()
+	a.load(unix.BPF_W, r6, r1, xdpData)
+	a.load(unix.BPF_W, r9, r1, xdpDataEnd)
+	a.mapValue(r7, f.array)
+	a.jumpShort(r6, r9, etherBytes, "pass")
+	a.load(unix.BPF_H, r8, r6, etherType)
+	a.jumpOpen("pass")
+	a.jump(unix.BPF_JEQ, r8, networkOrder(unix.ETH_P_ARP), "arp")
+	a.jump(unix.BPF_JNE, r8, networkOrder(unix.ETH_P_IP), "pass")
+	a.jumpShort(r6, r9, etherBytes+ipBytes, "pass")
+	a.load(unix.BPF_W, r1, r6, etherBytes+ipTarget)
+	a.always("compare")
+	a.label("arp")
+	a.jumpShort(r6, r9, etherBytes+arpBytes, "pass")
+	a.load(unix.BPF_W, r1, r6, etherBytes+arpTarget)
+	a.label("compare")
+	f.compare(a, r1)
+	a.label("pass")
+	a.leave(xdpPass)
+	a.label("drop")
+	a.leave(xdpDrop)
+	return a.program()
+}
+
+// compare goes to "drop" if the register has one of the addresses, and on if not.
+func (f fenceProgram) compare(a *assembler, r register) {
+	for _, address := range f.addresses {
+		b := address.As4()
+		a.jump(unix.BPF_JEQ, r, int32(binary.NativeEndian.Uint32(b[:])), "drop")
+	}
+}
+
+// jumpOpen jumps while the fence is open: while there is no lease, or it has no end, which are
+// both less than 0, or while its end is still to come. A machine of 32 bits reads the word in
+// two halves. What it reads of one that changes meanwhile can only be wrong for one packet.
+func (a *assembler) jumpOpen(label string) {
+	a.load(unix.BPF_DW, r1, r7, 0)
+	a.jumpNegative(r1, label)
+	a.call(helperBootTime)
+	a.load(unix.BPF_DW, r1, r7, 0)
+	a.jumpWith(unix.BPF_JLT, r0, r1, label)
+}
+
+// loadBytesRelative copies bytes of the packet, counted from the network header, to the end of the
+// stack less 8, and leaves in r0 whether it failed.
+func (a *assembler) loadBytesRelative(offset, length int32) {
+	a.copy(r1, r6)
+	a.move(r2, offset)
+	a.copy(r3, r10)
+	a.add(r3, -8)
+	a.move(r4, length)
+	a.move(r5, fromNetworkHeader)
+	a.call(helperLoadBytesRelative)
+}
+
+// jumpShort jumps if the packet between two registers has less than so many bytes.
+func (a *assembler) jumpShort(from, end register, length int32, label string) {
+	a.copy(r1, from)
+	a.add(r1, length)
+	a.jumpWith(unix.BPF_JGT, r1, end, label)
+}
+
+// networkOrder is a number of 16 bits as a program reads it from a packet.
+func networkOrder(n uint16) int32 {
+	return int32(binary.NativeEndian.Uint16([]byte{byte(n >> 8), byte(n)}))
 }

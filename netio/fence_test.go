@@ -254,8 +254,8 @@ func TestFenceDuringCover(t *testing.T) {
 	go func() {
 		_, problem := b.fence.State()
 		good := b.fence.Closes() && problem == ""
-		_ = b.fence.share(nil, func(bundle int) error {
-			answered <- good && bundle >= 0
+		_ = b.fence.share(nil, func(store int) error {
+			answered <- good && store >= 0
 			return nil
 		})
 	}()

@@ -47,33 +47,33 @@ type FloatingIP struct {
 	former   *os.File      // of a TUN device that somebody has deleted, or is not used any more, or nil
 	askARPAt time.Duration // when the kernel is asked again whether an address on a TUN device is of any use
 
-	place guardedPlace
+	device guardedDevice
 }
 
-// place is where the addresses are, or will be.
-type place struct {
+// holdDevice is where the addresses are, or will be.
+type holdDevice struct {
 	HoldState
 	tun  *os.File // nil without TUN
 	link int      // the index of the device
 }
 
-// guardedPlace is for those who do not wait for the kernel.
-type guardedPlace struct {
-	mu    sync.Mutex
-	place place
+// guardedDevice is for those who do not wait for the kernel.
+type guardedDevice struct {
+	mu     sync.Mutex
+	device holdDevice
 }
 
 // get returns a consistent copy of all fields.
-func (g *guardedPlace) get() place {
+func (g *guardedDevice) get() holdDevice {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.place
+	return g.device
 }
 
-func (g *guardedPlace) set(p place) {
+func (g *guardedDevice) set(p holdDevice) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.place = p
+	g.device = p
 }
 
 // NewFloatingIP prepares to hold the addresses: it opens what Acquire will need,
@@ -88,7 +88,7 @@ func NewFloatingIP(o FloatingOptions) (*FloatingIP, error) {
 		return nil, err
 	}
 	f := &FloatingIP{options: o, handle: handle}
-	f.place.set(place{HoldState: HoldState{Device: o.Interface}}) // unless there is a TUN device
+	f.device.set(holdDevice{HoldState: HoldState{Device: o.Interface}}) // unless there is a TUN device
 	if err := f.chooseMethod(); err != nil {
 		handle.Close()
 		return nil, fmt.Errorf("netio: floating IP on %s: %w", o.Interface, err)
@@ -120,14 +120,14 @@ func (f *FloatingIP) chooseMethod() error {
 // holdByLifetime chooses the lifetime alone. The device is known from the start;
 // Acquire finds one that is not there yet.
 func (f *FloatingIP) holdByLifetime(reason string) {
-	f.place.set(place{HoldState: HoldState{Method: HoldLifetime, Reason: reason, Device: f.options.Interface}})
+	f.device.set(holdDevice{HoldState: HoldState{Method: HoldLifetime, Reason: reason, Device: f.options.Interface}})
 	_ = f.findDevice()
 }
 
 func (f *FloatingIP) setMethod(m HoldMethod, reason string) {
-	at := f.place.get()
+	at := f.device.get()
 	at.Method, at.Reason = m, reason
-	f.place.set(at)
+	f.device.set(at)
 }
 
 // tryTUN opens the TUN device, or says why an address on one would be of no use.
@@ -160,7 +160,7 @@ func (f *FloatingIP) checkARP() error {
 // leaveTUN has the addresses on the interface itself from now on if nobody would be told any more where they are on a TUN
 // device. It reports whether that is so.
 func (f *FloatingIP) leaveTUN() (left bool, err error) {
-	if f.place.get().Method != HoldTUN || Now() < f.askARPAt {
+	if f.device.get().Method != HoldTUN || Now() < f.askARPAt {
 		return false, nil
 	}
 	problem := f.checkARP()
@@ -170,7 +170,7 @@ func (f *FloatingIP) leaveTUN() (left bool, err error) {
 	case f.options.Method == HoldTUN:
 		return false, fmt.Errorf("hold it by %s: %w", HoldTUN, problem)
 	}
-	was := f.place.get()
+	was := f.device.get()
 	if err := f.remove(); err != nil {
 		return false, err
 	}
@@ -184,7 +184,7 @@ func (f *FloatingIP) leaveTUN() (left bool, err error) {
 
 // openDevice makes the TUN device, anew if somebody has deleted the one we had. The file of that
 // one stays open until the next time: another goroutine may be about to keep it together with the
-// fence, see holding.keepTogether.
+// fence, see session.keepTogether.
 func (f *FloatingIP) openDevice() error {
 	tun, name, err := openTUN(f.options.device)
 	if err != nil {
@@ -198,13 +198,13 @@ func (f *FloatingIP) openDevice() error {
 	if f.former != nil {
 		f.former.Close()
 	}
-	f.former = f.place.get().tun
+	f.former = f.device.get().tun
 	f.move(tun, name, link)
 	return nil
 }
 
 // State says how the addresses are held.
-func (f *FloatingIP) State() HoldState { return f.place.get().HoldState }
+func (f *FloatingIP) State() HoldState { return f.device.get().HoldState }
 
 // Acquire adds the addresses. Those that are there already are kept and renewed.
 // After an error some may be there: call Acquire again, or Release.
@@ -214,7 +214,7 @@ func (f *FloatingIP) Acquire() error {
 	f.ending.Store(false)
 	f.held = true // from here on something may have to be released
 	_, err := f.leaveTUN()
-	if err == nil && f.place.get().Method != HoldTUN {
+	if err == nil && f.device.get().Method != HoldTUN {
 		// The interface may have been made anew since the last time.
 		err = f.findDevice()
 	}
@@ -307,7 +307,7 @@ func (f *FloatingIP) ensure() (added bool, err error) {
 // becomes permanent, also if it had a lifetime before.
 func (f *FloatingIP) address(p netip.Prefix) *netlink.Addr {
 	seconds := int(f.options.lifetime / time.Second)
-	at := f.place.get()
+	at := f.device.get()
 	return &netlink.Addr{
 		LinkIndex: at.link, IPNet: hostNet(p.Addr()), ValidLft: seconds, PreferedLft: seconds,
 	}
@@ -315,9 +315,9 @@ func (f *FloatingIP) address(p netip.Prefix) *netlink.Addr {
 
 // move sets where the addresses are from now on.
 func (f *FloatingIP) move(tun *os.File, device string, link int) {
-	at := f.place.get()
+	at := f.device.get()
 	at.tun, at.Device, at.link = tun, device, link
-	f.place.set(at)
+	f.device.set(at)
 }
 
 // Release removes the addresses. It is no error if they are not there.
@@ -347,7 +347,7 @@ func (f *FloatingIP) release() error {
 // remove removes the addresses from where they are.
 func (f *FloatingIP) remove() error {
 	var failed []error
-	link := f.place.get().link
+	link := f.device.get().link
 	for _, p := range f.options.Addresses {
 		// The kernel removes a route whose source address goes away, so the
 		// routes need no attention.
@@ -364,10 +364,10 @@ func (f *FloatingIP) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err := f.release()
-	at := f.place.get()
+	at := f.device.get()
 	for _, file := range []*os.File{at.tun, f.former} {
 		if file != nil {
-			if failed := file.Close(); !errors.Is(failed, os.ErrClosed) { // it may be in a bundle
+			if failed := file.Close(); !errors.Is(failed, os.ErrClosed) { // it may be in a store
 				err = errors.Join(err, failed)
 			}
 		}
@@ -381,7 +381,7 @@ func (f *FloatingIP) Close() error {
 // findDevice finds the device for the addresses: the interface as it is now, or
 // a fresh TUN device of our own.
 func (f *FloatingIP) findDevice() (err error) {
-	if f.place.get().Method == HoldTUN {
+	if f.device.get().Method == HoldTUN {
 		return f.openDevice()
 	}
 	index, err := f.interfaceIndex()
@@ -404,5 +404,5 @@ func (f *FloatingIP) explain(verb string, p netip.Prefix, err error) error {
 	if errors.Is(err, unix.EPERM) {
 		advice = " (needs CAP_NET_ADMIN)"
 	}
-	return fmt.Errorf("%s %s on %s: %w%s", verb, p.Addr(), f.place.get().Device, err, advice)
+	return fmt.Errorf("%s %s on %s: %w%s", verb, p.Addr(), f.device.get().Device, err, advice)
 }

@@ -30,33 +30,33 @@ import (
 type holderRequest byte
 
 const (
-	askFence       holderRequest = 1 + iota // make the fence and its lease: the memory and the timer of the lease come with the answer
-	askCover                                // coverRequest: put the fence on interfaces
-	askSockets                              // socketsRequest: the sockets of the group come with the answer, and after them the memory of admission if a program in the kernel keeps it; else the answer says why none does
-	askFloating                             // floatingRequest: prepare to hold the addresses
-	askAcquire                              // acquire them, and announce them; the answer has 1 if it did, and the device
-	askRelease                              // release them
-	askRenew                                // start their lifetimes over
-	askResign                               // PreparedResign: what is sent when the daemon no longer can
-	askAnnouncer                            // 4 bytes, the index of the interface: open what reaches the neighbours
-	askAnnounce                             // 4 bytes, a floating address: tell the neighbours where it is
-	askProbe                                // probeRequest: who has a floating address
-	askRivals                               // 4 bytes each: the addresses whose rivals are told of from now on
-	askQuestions                            // 4 bytes, this host's address, and 10 for each question: an address, and the Ethernet address that is asked
-	askResolve                              // 4 and 4 bytes: this host's address, and that of a board
-	askAnnounced                            // 4 bytes, a floating address: who has announced it last
-	askSilence                              // close what reaches the neighbours
-	askFrames                               // 4 bytes, the index of the interface: begin to count frames
-	askIgnored                              // 4 bytes each: the hosts whose frames are not counted
-	askCount                                // how many frames were counted
-	askSenders                              // who has sent some of them
-	askNoFrames                             // end the counting
-	askLane                                 // a lane comes with it, on which requests are made as well
-	askEvents                               // a lane comes with it, on which the holder tells of events
-	askGatewayLane                          // a lane comes with it, on which nothing is asked but for the gateway
-	askGateway                              // 4 bytes, milliseconds, and the name of the interface: whether the default gateway answers within them
-	askPing                                 // nothing
-	askEnd                                  // end, and release nothing
+	askFence             holderRequest = 1 + iota // make the fence and its lease: the memory and the timer of the lease come with the answer
+	askCover                                      // coverRequest: put the fence on interfaces
+	askSockets                                    // socketsRequest: the sockets of the group come with the answer, and after them the memory of admission if a program in the kernel keeps it; else the answer says why none does
+	askFloating                                   // floatingRequest: prepare to hold the addresses
+	askAcquire                                    // acquire them, and announce them; the answer has 1 if it did, and the device
+	askRelease                                    // release them
+	askRenew                                      // start their lifetimes over
+	askResign                                     // PreparedResign: what is sent when the daemon no longer can
+	askAnnouncer                                  // 4 bytes, the index of the interface: open what reaches the neighbours
+	askAnnounce                                   // 4 bytes, a floating address: tell the neighbours where it is
+	askProbe                                      // probeRequest: who has a floating address
+	askRivals                                     // 4 bytes each: the addresses whose rivals are told of from now on
+	askQuestions                                  // 4 bytes, this host's address, and 10 for each question: an address, and the Ethernet address that is asked
+	askResolve                                    // 4 and 4 bytes: this host's address, and that of a board
+	askAnnounced                                  // 4 bytes, a floating address: who has announced it last
+	askSilence                                    // close what reaches the neighbours
+	askFrames                                     // 4 bytes, the index of the interface: begin to count frames
+	askIgnored                                    // 4 bytes each: the hosts whose frames are not counted
+	askCount                                      // how many frames were counted
+	askSenders                                    // who has sent some of them
+	askNoFrames                                   // end the counting
+	askConnection                                 // a connection comes with it, on which requests are made as well
+	askEvents                                     // a connection comes with it, on which the holder tells of events
+	askGatewayConnection                          // a connection comes with it, on which nothing is asked but for the gateway
+	askGateway                                    // 4 bytes, milliseconds, and the name of the interface: whether the default gateway answers within them
+	askPing                                       // nothing
+	askEnd                                        // end, and release nothing
 )
 
 // event is what a holder tells of by itself.
@@ -65,7 +65,7 @@ type event byte
 const (
 	eventRival    event = 1 + iota // 4 and 6 bytes: a host that speaks as a floating address
 	eventAnswer                    // 4 and 8 bytes: an ARPAnswer
-	eventPrograms                  // the bundle that keeps the fence comes with it
+	eventPrograms                  // the store that keeps the fence comes with it
 )
 
 type (
@@ -119,18 +119,18 @@ type HolderOptions struct {
 // Holder is a board's holder as the daemon sees it. Its methods may be called from any goroutine.
 // When it is lost, everything that was opened by it is of no use any more.
 type Holder struct {
-	main   *lane    // of the loop
-	events *os.File // where the holder tells of events; nil before
+	main   *connection // of the loop
+	events *os.File    // where the holder tells of events; nil before
 	pid    int
 
-	mu       sync.Mutex // of what follows
-	ping     *lane      // on which it is asked whether it is alive; nil before
-	idle     []*lane    // for what may take long
-	lanes    []*lane    // all of them but main
-	has      bool       // the addresses, or may have
-	programs int        // the bundle that keeps the fence; -1 for none
-	rival    func(netip.Addr, net.HardwareAddr)
-	answered func(ARPAnswer)
+	mu          sync.Mutex    // of what follows
+	ping        *connection   // on which it is asked whether it is alive; nil before
+	idle        []*connection // for what may take long
+	connections []*connection // all of them but main
+	has         bool          // the addresses, or may have
+	programs    int           // the store that keeps the fence; -1 for none
+	rival       func(netip.Addr, net.HardwareAddr)
+	answered    func(ARPAnswer)
 	// announced are the addresses that the holder announced when it acquired them, until the daemon asks it to.
 	announced []netip.Addr
 
@@ -169,7 +169,7 @@ const (
 // StartHolder starts a holder as a child: command is a program of which the main function calls
 // AttendHolder at once. It ends with this process.
 func StartHolder(command []string, o HolderOptions) (*Holder, error) {
-	ours, theirs, err := newLanePair()
+	ours, theirs, err := newConnectionPair()
 	if err != nil {
 		return nil, fmt.Errorf("netio: start the holder: %w", err)
 	}
@@ -230,8 +230,8 @@ func DialHolder(path string) (*Holder, error) {
 
 // open makes use of the socket.
 func (h *Holder) open(socket int) error {
-	h.main, h.programs, h.lost = &lane{fd: socket}, -1, make(chan struct{})
-	ours, theirs, err := newLanePair()
+	h.main, h.programs, h.lost = &connection{fd: socket}, -1, make(chan struct{})
+	ours, theirs, err := newConnectionPair()
 	if err == nil {
 		// The process has to start, or the holder has to end what the daemon before has left.
 		_, err = h.ask(h.main, askEvents, nil, prepareWithin, theirs)
@@ -246,7 +246,7 @@ func (h *Holder) open(socket int) error {
 	}
 	h.events = os.NewFile(uintptr(ours), "events")
 	h.reader.Go(h.listen)
-	l, err := h.takeLane()
+	l, err := h.takeConnection()
 	if err != nil {
 		h.Close()
 		return fmt.Errorf("netio: begin with the holder: %w", err)
@@ -274,20 +274,20 @@ func (h *Holder) abandon(why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.main.shut()
-	for _, l := range h.lanes {
+	for _, l := range h.connections {
 		l.shut()
 	}
 }
 
-// ask makes a request on a lane, and returns the answer.
-func (h *Holder) ask(l *lane, asked holderRequest, payload []byte, within time.Duration, files ...int) (answer []byte, err error) {
+// ask makes a request on a connection, and returns the answer.
+func (h *Holder) ask(l *connection, asked holderRequest, payload []byte, within time.Duration, files ...int) (answer []byte, err error) {
 	answer, received, err := h.askFiles(l, asked, payload, within, files...)
 	closeAll(received)
 	return answer, err
 }
 
 // askFiles is ask for requests that are answered with files.
-func (h *Holder) askFiles(l *lane, asked holderRequest, payload []byte, within time.Duration, files ...int) (answer []byte, received []int, err error) {
+func (h *Holder) askFiles(l *connection, asked holderRequest, payload []byte, within time.Duration, files ...int) (answer []byte, received []int, err error) {
 	answer, received, err = l.call(asked, payload, files, within, h.alive)
 	if errors.Is(err, errHolderLost) {
 		h.abandon(err)
@@ -330,17 +330,17 @@ func (h *Holder) alive(left time.Duration) (took time.Duration, ok bool) {
 
 // doLong makes a request for which the holder may need long, beside the loop.
 func (h *Holder) doLong(asked holderRequest, payload []byte, within time.Duration) (answer []byte, err error) {
-	l, err := h.takeLane()
+	l, err := h.takeConnection()
 	if err != nil {
 		return nil, err
 	}
 	answer, err = h.ask(l, asked, payload, within)
-	h.giveLane(l)
+	h.returnConnection(l)
 	return answer, err
 }
 
-// takeLane returns a lane that nobody uses.
-func (h *Holder) takeLane() (*lane, error) {
+// takeConnection returns a connection that nobody uses.
+func (h *Holder) takeConnection() (*connection, error) {
 	h.mu.Lock()
 	if n := len(h.idle); n > 0 {
 		l := h.idle[n-1]
@@ -349,24 +349,24 @@ func (h *Holder) takeLane() (*lane, error) {
 		return l, nil
 	}
 	h.mu.Unlock()
-	ours, theirs, err := newLanePair()
+	ours, theirs, err := newConnectionPair()
 	if err != nil {
 		return nil, err
 	}
-	_, err = h.ask(h.main, askLane, nil, answerWithin, theirs)
+	_, err = h.ask(h.main, askConnection, nil, answerWithin, theirs)
 	unix.Close(theirs)
 	if err != nil {
 		unix.Close(ours)
 		return nil, err
 	}
-	l := &lane{fd: ours}
+	l := &connection{fd: ours}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lanes = append(h.lanes, l)
+	h.connections = append(h.connections, l)
 	return l, nil
 }
 
-func (h *Holder) giveLane(l *lane) {
+func (h *Holder) returnConnection(l *connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.idle = append(h.idle, l)
@@ -473,10 +473,10 @@ func (h *Holder) leave(known bool) error {
 	h.abandon(nil)
 	h.main.close()
 	h.mu.Lock()
-	lanes := h.lanes
-	h.lanes, h.idle = nil, nil
+	connections := h.connections
+	h.connections, h.idle = nil, nil
 	h.mu.Unlock()
-	for _, l := range lanes {
+	for _, l := range connections {
 		l.close()
 	}
 	if h.events != nil {

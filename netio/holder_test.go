@@ -221,10 +221,10 @@ func TestCloseTellsNobody(t *testing.T) {
 	})
 }
 
-// TestMainLaneNeverWaits: what takes long is refused where the dead man's switch would have to wait for it.
-func TestMainLaneNeverWaits(t *testing.T) { judge.RunTogether(t, testMainLaneNeverWaits) }
+// TestMainConnectionNeverWaits: what takes long is refused where the dead man's switch would have to wait for it.
+func TestMainConnectionNeverWaits(t *testing.T) { judge.RunTogether(t, testMainConnectionNeverWaits) }
 
-func testMainLaneNeverWaits(t *judge.T) {
+func testMainConnectionNeverWaits(t *judge.T) {
 	b := newGuardedBoard(t, HoldLifetime)
 	probe, err := json.Marshal(probeRequest{testVIP, maxProbes, answerWithin})
 	must(t, err)
@@ -232,7 +232,7 @@ func testMainLaneNeverWaits(t *judge.T) {
 		askProbe: probe, askGateway: []byte("\x00\x00\xff\xffeth0"), askCover: []byte(`{"again":true}`), askRenew: nil, askPing: nil,
 	} {
 		_, err := b.ask(b.main, asked, payload, answerWithin)
-		assert.ErrorContains(t, err, "another lane", "request %d on the lane of the loop", asked)
+		assert.ErrorContains(t, err, "another connection", "request %d on the connection of the loop", asked)
 	}
 	must(t, b.floating.Release()) // it goes on
 }
@@ -474,15 +474,15 @@ func testNoAnnouncementAfterTheLease(t *judge.T) {
 	must(t, a.Announce(testVIP))
 }
 
-// ownHolding is what a holder has, in this process, with these prefixes in its configuration.
-func ownHolding(prefixes ...netip.Prefix) *holding {
-	return newHolding(HolderOptions{
+// ownSession is what a holder has, in this process, with these prefixes in its configuration.
+func ownSession(prefixes ...netip.Prefix) *session {
+	return newSession(HolderOptions{
 		Interface: "eth0", Floating: []netip.Addr{testVIP}, Prefixes: prefixes, Group: testGroup, Method: HoldLifetime,
 	}, -1, &heldSockets{})
 }
 
 // prepares has it prepare an address as for a daemon that asks for that.
-func (h *holding) prepares(address netip.Prefix) error {
+func (h *session) prepares(address netip.Prefix) error {
 	request, err := json.Marshal(floatingRequest{"eth0", []netip.Prefix{address}})
 	if err != nil {
 		return err
@@ -495,7 +495,7 @@ func (h *holding) prepares(address netip.Prefix) error {
 func TestRemovalOfAFormerLease(t *testing.T) {
 	b := newLAN(t, 1).boards[0]
 	b.do(t, func() error {
-		h := ownHolding()
+		h := ownSession()
 		defer h.close()
 		if _, _, err := h.makeFence(); err != nil {
 			return err
@@ -523,14 +523,14 @@ func TestEndWaitsForTheKernel(t *testing.T) {
 	const tries = 200 * time.Millisecond
 	b := newLAN(t, 1).boards[0]
 	b.do(t, func() error { // on a thread of its own
-		h := ownHolding()
+		h := ownSession()
 		if _, _, err := h.makeFence(); err != nil {
 			return err
 		}
 		h.fence.wakeAt(Now())
 		h.ended, h.remove = daemonEnded, retry{at: Now() + tries, until: Now() + tries}
 		var before, after unix.Rusage
-		err := errors.Join(unix.Getrusage(unix.RUSAGE_THREAD, &before), h.attend(meanwhile{listener: -1, stop: -1}), unix.Getrusage(unix.RUSAGE_THREAD, &after))
+		err := errors.Join(unix.Getrusage(unix.RUSAGE_THREAD, &before), h.attend(interrupts{listener: -1, stop: -1}), unix.Getrusage(unix.RUSAGE_THREAD, &after))
 		used := time.Duration(after.Utime.Nano() - before.Utime.Nano() + after.Stime.Nano() - before.Stime.Nano())
 		if used > tries/4 {
 			t.Errorf("it has used the processor for %v while it waited for %v", used, tries)
@@ -586,7 +586,7 @@ func testHolderRefuses(t *judge.T) {
 		"the holder knows no request 200":                        do(200, ""),
 		"request 10 of the holder has 1 bytes":                   do(askAnnounce, "\x01"),
 		"the index of an interface has 4 bytes":                  do(askAnnouncer, ""),
-		"0 files came with request":                              do(askLane, ""),
+		"0 files came with request":                              do(askConnection, ""),
 		"read the pre-signed RESIGN: invalid character":          do(askResign, "x"),
 	} {
 		assert.ErrorContains(t, err, want, "")
@@ -664,7 +664,7 @@ func TestPrefixesOfTheAddresses(t *testing.T) {
 				configured = append(configured, netip.PrefixFrom(testVIP, test.configured))
 			}
 			err := b.in(func() error {
-				h := ownHolding(configured...)
+				h := ownSession(configured...)
 				defer h.close()
 				return h.prepares(netip.PrefixFrom(testVIP, test.asked))
 			})

@@ -134,7 +134,7 @@ func newKillableBoard(t testing.TB, method HoldMethod) *killableBoard {
 // untilInformed waits until the holder has what it was given.
 func (b *killableBoard) untilInformed(t testing.TB) {
 	t.Helper()
-	eventually(t, "the holder has the bundle, as the daemon has", func() bool {
+	eventually(t, "the holder has the store, as the daemon has", func() bool {
 		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", b.daemon.cmd.Process.Pid))
 		must(t, err)
 		return slices.ContainsFunc(files, func(file string) bool {

@@ -10,14 +10,14 @@ import (
 	"topdog/internal/boottime"
 )
 
-// lease is the time for which the daemon may answer for the addresses, as the daemon, its
+// sharedLease is the time for which the daemon may answer for the addresses, as the daemon, its
 // holder and the kernel share it: a word of memory that says when it ends, and a timer
 // that wakes the holder then.
 //
 // The word changes by compare-and-swap only: either the lease was extended before somebody
 // ended it, or it was ended and the daemon is told, never both.
-type lease struct {
-	word   leaseWord
+type sharedLease struct {
+	word   sharedWord
 	memory []byte   // the page that has the word
 	file   *os.File // what is mapped there: an array of the kernel, or a file in memory
 	timer  int      // a timerfd
@@ -41,8 +41,8 @@ func wordOf(end time.Duration) uint64 {
 }
 
 // newLease makes a lease in an array of the kernel, or, if there is none, in a file in memory.
-func newLease(array *os.File) (l lease, err error) {
-	l = lease{timer: -1, file: array}
+func newLease(array *os.File) (l sharedLease, err error) {
+	l = sharedLease{timer: -1, file: array}
 	if l.file == nil {
 		fd, err := unix.MemfdCreate("topdog-lease", unix.MFD_CLOEXEC)
 		if err != nil {
@@ -66,17 +66,17 @@ func newLease(array *os.File) (l lease, err error) {
 }
 
 // mapWord maps the word that all share.
-func (l *lease) mapWord(fd int) (err error) {
+func (l *sharedLease) mapWord(fd int) (err error) {
 	l.memory, err = unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return os.NewSyscallError("mmap", err)
 	}
-	l.word = leaseWord{(*uint64)(unsafe.Pointer(&l.memory[0]))}
+	l.word = sharedWord{(*uint64)(unsafe.Pointer(&l.memory[0]))}
 	return nil
 }
 
 // put changes the word to a value whatever it was, and returns what it was.
-func (l *lease) put(value uint64) (former uint64) {
+func (l *sharedLease) put(value uint64) (former uint64) {
 	for {
 		if former = l.word.load(); l.word.swap(former, value) {
 			return former
@@ -85,19 +85,19 @@ func (l *lease) put(value uint64) (former uint64) {
 }
 
 // wakeAt sets the timer to a moment on the clock of Now.
-func (l *lease) wakeAt(t time.Duration) {
+func (l *sharedLease) wakeAt(t time.Duration) {
 	// It fails only for a descriptor or a time that is none.
 	_ = unix.TimerfdSettime(l.timer, unix.TFD_TIMER_ABSTIME, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(t))}, nil)
 }
 
 // wakes reports whether the timer is set to a moment that is not over.
-func (l *lease) wakes() bool {
+func (l *sharedLease) wakes() bool {
 	var at unix.ItimerSpec
 	return unix.TimerfdGettime(l.timer, &at) == nil && at.Value != unix.Timespec{}
 }
 
 // close gives back what newLease took.
-func (l *lease) close() {
+func (l *sharedLease) close() {
 	if l.timer >= 0 {
 		unix.Close(l.timer)
 	}
@@ -114,20 +114,20 @@ const NoEnd time.Duration = 1<<63 - 1
 
 // Begin begins a lease, which ends at a moment on the clock of Now, or at NoEnd. It must be
 // called before the addresses are acquired.
-func (l *lease) Begin(end time.Duration) { l.change(end, end) }
+func (l *sharedLease) Begin(end time.Duration) { l.change(end, end) }
 
 // Extend moves the end of the lease, and has the holder wake at a moment that is not before it. That is
 // the end, or later where the daemon may run and have no lease: then the fence is closed, and there is
 // nothing for a holder to do. It reports false if the lease was ended before: then the addresses are
 // gone, or about to go, and nobody reaches them through a fence.
-func (l *lease) Extend(end, wake time.Duration) bool { return l.change(end, wake) }
+func (l *sharedLease) Extend(end, wake time.Duration) bool { return l.change(end, wake) }
 
 // change is done by the daemon only. If the word is not what the daemon has set it to,
 // another one has ended the lease.
-func (l *lease) change(end, wake time.Duration) bool {
+func (l *sharedLease) change(end, wake time.Duration) bool {
 	next := wordOf(end)
 	if wake != NoEnd {
-		l.wakeAt(wake) // before the word changes; see lease.expire
+		l.wakeAt(wake) // before the word changes; see sharedLease.expire
 	}
 	if !l.word.swap(l.set, next) {
 		return false
@@ -138,22 +138,22 @@ func (l *lease) change(end, wake time.Duration) bool {
 
 // Shut ends the lease, and closes the fence if there is one, before the addresses are released.
 // It reports false if the lease was ended before.
-func (l *lease) Shut() bool {
+func (l *sharedLease) Shut() bool {
 	l.set = leaseFired
 	return l.put(leaseFired) != leaseFired
 }
 
 // Released tells that the addresses were released, so that nothing has to be fenced off.
-func (l *lease) Released() {
+func (l *sharedLease) Released() {
 	l.set = leaseIdle
 	l.put(leaseIdle)
 }
 
 // Fired reports whether somebody else than the daemon has ended the lease.
-func (l *lease) Fired() bool { return l.set != leaseFired && l.word.load() == leaseFired }
+func (l *sharedLease) Fired() bool { return l.set != leaseFired && l.word.load() == leaseFired }
 
 // lasts reports whether there is a lease that is not over.
-func (l *lease) lasts() bool {
+func (l *sharedLease) lasts() bool {
 	word := l.word.load()
 	return word != leaseIdle && word > uint64(Now())
 }
@@ -174,7 +174,7 @@ const (
 // the timer, and the daemon sets the timer before the word. So if the timer has fired, and
 // the word is the same when it is swapped, nobody has extended the lease. While expire waits, the daemon may
 // leave the end as it is, and have the holder wake later: the timer tells.
-func (l *lease) expire() bool {
+func (l *sharedLease) expire() bool {
 	end := l.word.load()
 	var count [8]byte
 	if _, err := unix.Read(l.timer, count[:]); err != nil {

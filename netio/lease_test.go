@@ -144,7 +144,7 @@ func TestExpire(t *testing.T) {
 				_, err := unix.Poll([]unix.PollFd{{Fd: int32(timer), Events: unix.POLLIN}}, -1)
 				must(t, err)
 			}
-			l := lease{word: leaseWord{new(uint64)}, timer: timer}
+			l := sharedLease{word: sharedWord{new(uint64)}, timer: timer}
 			before := test.word()
 			l.put(before)
 			start := Now()
@@ -215,7 +215,7 @@ func TestLeaseLasts(t *testing.T) {
 // of the changes is lost, and nobody reads halves that do not belong together.
 func TestLeaseWord(t *testing.T) {
 	const workers, each, step, start = 4, 2000, 1<<20 + 1, 1<<32 - 1<<21
-	word := leaseWord{new(uint64)}
+	word := sharedWord{new(uint64)}
 	if !word.swap(0, start) || word.load() != start {
 		t.Fatalf("the word is %#x", word.load())
 	}

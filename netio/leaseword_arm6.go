@@ -4,7 +4,7 @@ package netio
 
 import "unsafe"
 
-// leaseWord is the 64-bit word that is the lease. The daemon, its holder and the kernel
+// sharedWord is the 64-bit word that is the lease. The daemon, its holder and the kernel
 // share it, so it must change in one step.
 //
 // A program for ARMv6 cannot let Go's package atomic do that. It locks out the threads of
@@ -12,7 +12,7 @@ import "unsafe"
 // maps a page of helpers into every process (Documentation/arch/arm/kernel_user_helpers.rst).
 // __kuser_cmpxchg64 is one of them since Linux 3.1. Go's own runtime for ARMv6 needs that page
 // as well, so it is always there.
-type leaseWord struct{ shared *uint64 }
+type sharedWord struct{ shared *uint64 }
 
 // swapWord calls __kuser_cmpxchg64. It returns 0 if the word had the former value, and has the
 // other one now.
@@ -20,7 +20,7 @@ type leaseWord struct{ shared *uint64 }
 //go:noescape
 func swapWord(former, value, shared *uint64) uint32
 
-func (w leaseWord) load() uint64 {
+func (w sharedWord) load() uint64 {
 	halves := (*[2]uint32)(unsafe.Pointer(w.shared))
 	for {
 		// If the halves do not belong together, the word has not that value.
@@ -32,4 +32,4 @@ func (w leaseWord) load() uint64 {
 }
 
 // swap puts in a value if the word has the former one, and reports whether it had.
-func (w leaseWord) swap(former, value uint64) bool { return swapWord(&former, &value, w.shared) == 0 }
+func (w sharedWord) swap(former, value uint64) bool { return swapWord(&former, &value, w.shared) == 0 }

@@ -142,7 +142,7 @@ func platformOf(ctx context.Context, cfg *config.Config, o runOptions, log *logr
 	if err != nil {
 		return platform, err
 	}
-	if machine.Checker, machine.Trier, err = check.Open(machine.Holder.OpenGatewayLane, starterWord); err != nil {
+	if machine.Checker, machine.Trier, err = check.Open(machine.Holder.OpenGatewaySocket, starterWord); err != nil {
 		return platform, err
 	}
 	return daemon.Real(cfg, machine), nil

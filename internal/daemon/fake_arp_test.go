@@ -149,7 +149,7 @@ func (a *fakeAnnouncer) Answers(heard func(netio.ARPAnswer)) {
 	a.board.get(func() { a.answered = heard })
 }
 
-func (a *fakeAnnouncer) Holder(netip.Addr) (mac net.HardwareAddr, known bool) {
+func (a *fakeAnnouncer) LastAnnouncer(netip.Addr) (mac net.HardwareAddr, known bool) {
 	a.board.get(func() { mac = a.holder })
 	return mac, mac != nil
 }

@@ -135,7 +135,7 @@ func (l *lan) addressQuestions(suspect netip.Addr) (questions []netio.ARPQuestio
 			questions = append(questions, netio.ARPQuestion{Addr: addr, To: mac})
 		}
 	}
-	if mac, known := l.announcer.Holder(addr); known {
+	if mac, known := l.announcer.LastAnnouncer(addr); known {
 		add(mac)
 	}
 	for _, n := range l.table {

@@ -50,7 +50,7 @@ type Announcer interface {
 	Ask(own netip.Addr, questions []netio.ARPQuestion) error
 	Answers(heard func(netio.ARPAnswer))
 	Resolve(own, addr netip.Addr) error
-	Holder(addr netip.Addr) (mac net.HardwareAddr, known bool)
+	LastAnnouncer(addr netip.Addr) (mac net.HardwareAddr, known bool)
 	Close() error
 }
 

@@ -38,7 +38,7 @@ func (noARP) Announce(netip.Addr) error                               { return n
 func (noARP) Rivals([]netip.Addr, func(netip.Addr, net.HardwareAddr)) {}
 func (noARP) Ask(netip.Addr, []netio.ARPQuestion) error               { return nil }
 func (noARP) Answers(func(netio.ARPAnswer))                           {}
-func (noARP) Holder(netip.Addr) (net.HardwareAddr, bool)              { return nil, false }
+func (noARP) LastAnnouncer(netip.Addr) (net.HardwareAddr, bool)       { return nil, false }
 func (noARP) Resolve(netip.Addr, netip.Addr) error                    { return nil }
 func (noARP) Close() error                                            { return nil }
 

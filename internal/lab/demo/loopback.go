@@ -368,5 +368,5 @@ func (noNeighbours) Rivals([]netip.Addr, func(netip.Addr, net.HardwareAddr)) {}
 func (noNeighbours) Ask(netip.Addr, []netio.ARPQuestion) error               { return nil }
 func (noNeighbours) Answers(func(netio.ARPAnswer))                           {}
 func (noNeighbours) Resolve(netip.Addr, netip.Addr) error                    { return nil }
-func (noNeighbours) Holder(netip.Addr) (net.HardwareAddr, bool)              { return nil, false }
+func (noNeighbours) LastAnnouncer(netip.Addr) (net.HardwareAddr, bool)       { return nil, false }
 func (noNeighbours) Close() error                                            { return nil }

@@ -21,7 +21,7 @@ import (
 
 // HeldFence is a kernelFence that a holder has. The lease is memory that both share: to extend it costs no request.
 type HeldFence struct {
-	lease
+	sharedLease
 	holder *Holder
 
 	mu     sync.Mutex
@@ -35,24 +35,24 @@ func (h *Holder) OpenFence() (*HeldFence, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the fence: %w", err)
 	}
-	f := &HeldFence{holder: h, lease: lease{timer: -1}}
+	f := &HeldFence{holder: h, sharedLease: sharedLease{timer: -1}}
 	if err := json.Unmarshal(answer, &f.state); err != nil || len(files) != 2 {
 		closeAll(files)
 		return nil, fmt.Errorf("netio: the holder's answer about the fence is %q with %d files", answer, len(files))
 	}
 	f.file, f.timer, f.set = os.NewFile(uintptr(files[0]), "lease"), files[1], leaseIdle
 	if err := f.mapWord(files[0]); err != nil {
-		f.lease.close()
+		f.sharedLease.close()
 		return nil, fmt.Errorf("netio: map the lease: %w", err)
 	}
 	return f, nil
 }
 
-// Extend moves the end of the lease; see lease.Extend. The lease may have been over until now, and the neighbours may have heard
+// Extend moves the end of the lease; see sharedLease.Extend. The lease may have been over until now, and the neighbours may have heard
 // of another board meanwhile: what was announced when the addresses were acquired counts no more.
 func (f *HeldFence) Extend(end, wake time.Duration) bool {
 	f.holder.announcedBy(nil, false)
-	return f.lease.Extend(end, wake)
+	return f.sharedLease.Extend(end, wake)
 }
 
 // Cover puts the fence on interfaces; see kernelFence.Cover.
@@ -110,8 +110,8 @@ func (f *HeldFence) Closes() bool {
 
 // Close ends the use of the lease. The fence itself goes with the use of the holder.
 func (f *HeldFence) Close() error {
-	f.lease.close()
-	f.lease = lease{timer: -1}
+	f.sharedLease.close()
+	f.sharedLease = sharedLease{timer: -1}
 	return nil
 }
 
@@ -311,8 +311,8 @@ func (a *HeldAnnouncer) Resolve(own, addr netip.Addr) error {
 	return err
 }
 
-// Holder returns who has announced a floating address last.
-func (a *HeldAnnouncer) Holder(addr netip.Addr) (mac net.HardwareAddr, known bool) {
+// LastAnnouncer returns who has announced a floating address last.
+func (a *HeldAnnouncer) LastAnnouncer(addr netip.Addr) (mac net.HardwareAddr, known bool) {
 	answer, err := a.holder.do(askAnnounced, appendAddr(nil, addr))
 	if err != nil || len(answer) != len(hardwareAddr{}) {
 		return nil, false
@@ -384,16 +384,16 @@ func (h *Holder) OpenSockets(o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return inherit(o, files, string(unlimited))
+	return takeOver(o, files, string(unlimited))
 }
 
-// OpenGatewayLane opens the way by which a process without rights asks the default gateway, see InheritGatewayAsker.
-func (h *Holder) OpenGatewayLane() (*os.File, error) {
-	ours, theirs, err := newLanePair()
+// OpenGatewaySocket opens the way by which a process without rights asks the default gateway, see InheritGatewayAsker.
+func (h *Holder) OpenGatewaySocket() (*os.File, error) {
+	ours, theirs, err := newConnectionPair()
 	if err != nil {
 		return nil, err
 	}
-	_, err = h.ask(h.main, askGatewayLane, nil, answerWithin, theirs)
+	_, err = h.ask(h.main, askGatewayConnection, nil, answerWithin, theirs)
 	unix.Close(theirs)
 	if err != nil {
 		unix.Close(ours)
@@ -402,8 +402,8 @@ func (h *Holder) OpenGatewayLane() (*os.File, error) {
 	return os.NewFile(uintptr(ours), "gateway"), nil
 }
 
-// askGatewayBy asks the default gateway by such a lane.
-func askGatewayBy(ctx context.Context, l *lane, iface string) error {
+// askGatewayBy asks the default gateway by such a connection.
+func askGatewayBy(ctx context.Context, l *connection, iface string) error {
 	within := maxGatewayWait
 	if deadline, bounded := ctx.Deadline(); bounded {
 		within = min(within, time.Until(deadline))

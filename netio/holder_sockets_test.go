@@ -17,7 +17,7 @@ import (
 func (b *board) inheritAs(t testing.TB, kept *heldSockets, tag wire.GroupTag, floating ...netip.Addr) *Conn {
 	t.Helper()
 	conn, err := on(b, func() (*Conn, error) {
-		h := newHolding(HolderOptions{Interface: "eth0", Floating: floating, Group: testGroup, Tag: tag, Method: HoldLifetime}, -1, kept)
+		h := newSession(HolderOptions{Interface: "eth0", Floating: floating, Group: testGroup, Tag: tag, Method: HoldLifetime}, -1, kept)
 		request, err := json.Marshal(socketsRequest{"eth0", b.addr})
 		if err != nil {
 			return nil, err
@@ -35,7 +35,7 @@ func (b *board) inheritAs(t testing.TB, kept *heldSockets, tag wire.GroupTag, fl
 			}
 			passed = append(passed, copied)
 		}
-		return inherit(Options{Interface: "eth0", Local: b.addr, Group: testGroup, Floating: floating}, passed, string(unlimited))
+		return takeOver(Options{Interface: "eth0", Local: b.addr, Group: testGroup, Floating: floating}, passed, string(unlimited))
 	})
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })

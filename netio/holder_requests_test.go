@@ -7,9 +7,9 @@ import (
 	"topdog/wire"
 )
 
-// FuzzCarryOut is a daemon that was taken over, and asks a holder for anything. The interface of the holder's configuration
+// FuzzRequests is a daemon that was taken over, and asks a holder for anything. The interface of the holder's configuration
 // does not exist, so that nothing of this machine is changed.
-func FuzzCarryOut(f *testing.F) {
+func FuzzRequests(f *testing.F) {
 	for asked := askFence; asked <= askEnd; asked++ {
 		f.Add([]byte{byte(asked)})
 	}
@@ -36,9 +36,9 @@ func FuzzCarryOut(f *testing.F) {
 		if len(message) > 0 && holderRequest(message[0]) == askFence {
 			return // it makes one, which is slow, and reads nothing
 		}
-		h := newHolding(options, -1, new(heldSockets))
+		h := newSession(options, -1, new(heldSockets))
 		var files []int
-		_, given, err := h.carryOut(message, &files)
+		_, given, err := h.handle(message, &files)
 		if err == nil && len(given) > 0 {
 			t.Errorf("%d files are given", len(given))
 		}

@@ -182,7 +182,7 @@ func testHolderServesTheDaemonOnly(t *judge.T) {
 	assert.ErrorContains(t, err, "does topdog-holder.service run?", "no holder")
 }
 
-// TestGatewayByTheHolder: a process without rights asks the gateway by a lane, and for nothing else.
+// TestGatewayByTheHolder: a process without rights asks the gateway by a connection, and for nothing else.
 func TestGatewayByTheHolder(t *testing.T) { judge.RunTogether(t, testGatewayByTheHolder) }
 
 func testGatewayByTheHolder(t *judge.T) {
@@ -190,7 +190,7 @@ func testGatewayByTheHolder(t *judge.T) {
 	b, gateway := l.boards[0], l.boards[1]
 	s := startService(t, b, os.Getuid())
 	g := s.dial(t)
-	file, err := g.OpenGatewayLane()
+	file, err := g.OpenGatewaySocket()
 	must(t, err)
 	copied, err := unix.Dup(int(file.Fd()))
 	must(t, err)
@@ -209,31 +209,31 @@ func testGatewayByTheHolder(t *judge.T) {
 	assert.ErrorContains(t, ask("lo", time.Second), "the holder works on eth0 and not on lo", "another interface")
 	must(t, gateway.handle.LinkSetDown(&netlink.Veth{LinkAttrs: *gateway.link(t, "eth0")}))
 	assert.ErrorContains(t, ask("eth0", 20*time.Millisecond), "does not answer", "a gateway that is gone")
-	_, _, err = asker.lane.call(askRelease, nil, nil, testTimeout, nil)
-	assert.ErrorIs(t, err, errHolderLost, "a release by the lane")
+	_, _, err = asker.connection.call(askRelease, nil, nil, testTimeout, nil)
+	assert.ErrorIs(t, err, errHolderLost, "a release by the connection")
 	assert.Is(t, false, g.isLost(), "the daemon has lost its holder by that")
 	if _, err := InheritGatewayAsker(0); err == nil {
-		t.Error("standard input is no lane")
+		t.Error("standard input is no connection")
 	}
 }
 
-// TestLanesAreGivenBack: each checker has a lane, and a daemon starts any number of them, one after the other.
-func TestLanesAreGivenBack(t *testing.T) { judge.RunTogether(t, testLanesAreGivenBack) }
+// TestConnectionsAreReturned: each checker has a connection, and a daemon starts any number of them, one after the other.
+func TestConnectionsAreReturned(t *testing.T) { judge.RunTogether(t, testConnectionsAreReturned) }
 
-func testLanesAreGivenBack(t *judge.T) {
+func testConnectionsAreReturned(t *judge.T) {
 	b := newGuardedBoard(t, HoldLifetime)
-	for range 3 * maxLanes {
-		eventually(t, "there is a lane for a checker", func() bool {
-			lane, err := b.OpenGatewayLane()
+	for range 3 * maxConnections {
+		eventually(t, "there is a connection for a checker", func() bool {
+			connection, err := b.OpenGatewaySocket()
 			if err != nil {
 				return false
 			}
-			must(t, lane.Close())
+			must(t, connection.Close())
 			return true
 		})
 	}
 	eth0 := b.link(t, "eth0").Index
-	eventually(t, "there is a lane for the fence", func() bool { return b.fence.Cover([]int{eth0}, eth0) == nil })
+	eventually(t, "there is a connection for the fence", func() bool { return b.fence.Cover([]int{eth0}, eth0) == nil })
 	_, err := b.floating.Renew()
 	must(t, err)
 }
@@ -246,17 +246,17 @@ func testGatewayKeepsNobodyWaiting(t *judge.T) {
 	must(t, b.handle.RouteAdd(&netlink.Route{LinkIndex: b.link(t, "eth0").Index, Gw: net.IP{10, 77, 0, 99}}))
 	s := startService(t, b, os.Getuid())
 	g := s.dial(t)
-	lane, err := g.OpenGatewayLane()
+	connection, err := g.OpenGatewaySocket()
 	must(t, err)
 	question := binary.BigEndian.AppendUint32([]byte{byte(askGateway)}, uint32(maxGatewayWait.Milliseconds()))
-	must(t, unix.Sendmsg(int(lane.Fd()), append(question, "eth0"...), nil, nil, 0))
+	must(t, unix.Sendmsg(int(connection.Fd()), append(question, "eth0"...), nil, nil, 0))
 	eventually(t, "the gateway is asked", func() bool {
 		sockets, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/packet", s.cmd.Process.Pid))
 		must(t, err)
 		return strings.Count(string(sockets), "\n") > 1
 	})
 	must(t, g.Abandon())
-	must(t, lane.Close())
+	must(t, connection.Close())
 	eventually(t, "the next daemon is served", func() bool {
 		next, err := on(b, func() (*Holder, error) { return DialHolder(s.path) })
 		if err != nil {

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holding is all that a holder has for one daemon. The goroutine of attend has it; what other goroutines use,
-// which serve lanes, is behind mu.
-type holding struct {
+// session is all that a holder has for one daemon. The goroutine of attend has it; what other goroutines use,
+// which serve connections, is behind mu.
+type session struct {
 	options HolderOptions
 	// trusted says that the daemon may do all that this process may: it has started it.
 	trusted  bool
@@ -37,13 +37,13 @@ type holding struct {
 	copies  int             // of the RESIGN that are to be sent still
 	copyAt  time.Duration   // when the next one is
 	remove  retry           // of addresses that the kernel does not let go of
-	besides sync.WaitGroup  // of what other goroutines do
+	workers sync.WaitGroup  // of what other goroutines do
 	served  context.Context // ends with the service for this daemon
 	leave   func()          // ends it
 	program program         // what can be dropped from memory
 
 	mu        sync.Mutex
-	open      []*os.File // lanes, to be closed at the end
+	open      []*os.File // connections, to be closed at the end
 	events    int        // where the daemon hears of events; -1 before
 	fence     *kernelFence
 	floating  *FloatingIP
@@ -51,7 +51,7 @@ type holding struct {
 	announcer *Announcer
 	frames    *FrameCounter
 	gateway   *GatewayAsker // opened when it is used
-	bundle    int           // what the daemon was given last
+	given     int           // what the daemon was given last
 }
 
 // retry is what is left to do when the addresses could not be removed at once.
@@ -69,94 +69,94 @@ const (
 	daemonEnded
 )
 
-func newHolding(o HolderOptions, main int, sockets *heldSockets) *holding {
-	h := &holding{options: o, lifetime: DefaultLifetime, main: main, sockets: sockets, events: -1, bundle: -1, program: loadedProgram()}
-	h.served, h.leave = context.WithCancel(context.Background())
-	return h
+func newSession(o HolderOptions, main int, sockets *heldSockets) *session {
+	s := &session{options: o, lifetime: DefaultLifetime, main: main, sockets: sockets, events: -1, given: -1, program: loadedProgram()}
+	s.served, s.leave = context.WithCancel(context.Background())
+	return s
 }
 
 // programIdle is how long nothing must have happened before the program's pages are dropped. What happens
 // next comes within that time, if it belongs to the same thing.
 const programIdle = 100 * time.Millisecond
 
-// meanwhile is what a holder heeds while it serves a daemon.
-type meanwhile struct {
+// interrupts is what a holder heeds while it serves a daemon.
+type interrupts struct {
 	listener int    // can be read when somebody else connects; -1 for never
 	others   func() // is called then
 	stop     int    // can be read when the holder is to end; -1 for never
 }
 
 // attend serves the daemon until it has ended, or the holder is to, and everything that was held is released.
-func (h *holding) attend(m meanwhile) error {
-	defer h.close()
+func (s *session) attend(in interrupts) error {
+	defer s.close()
 	dropped := false
-	for h.ended == daemonRuns || h.copies > 0 || h.remove.until > 0 {
+	for s.ended == daemonRuns || s.copies > 0 || s.remove.until > 0 {
 		waits := []unix.PollFd{{Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}}
-		if h.ended == daemonRuns { // else the next daemon waits until this one's things are done, and no lease is left to end
-			waits[0].Fd, waits[1].Fd, waits[2].Fd, waits[3].Fd = int32(h.main), int32(h.timer()), int32(m.listener), int32(m.stop)
+		if s.ended == daemonRuns { // else the next daemon waits until this one's things are done, and no lease is left to end
+			waits[0].Fd, waits[1].Fd, waits[2].Fd, waits[3].Fd = int32(s.main), int32(s.timer()), int32(in.listener), int32(in.stop)
 		}
-		h.tellAlive()
-		n, err := unix.Poll(waits, h.timeout(dropped))
+		s.tellAlive()
+		n, err := unix.Poll(waits, s.timeout(dropped))
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
 			return fmt.Errorf("netio: holder: poll: %w", err)
 		}
-		if dropped = n == 0 && h.copies == 0 && h.remove.until == 0; dropped {
-			h.program.drop()
+		if dropped = n == 0 && s.copies == 0 && s.remove.until == 0; dropped {
+			s.program.drop()
 			continue
 		}
 		// The requests first: the RESIGN that was prepared last counts.
 		if waits[0].Revents != 0 {
-			h.serveMain()
+			s.serveMain()
 		}
-		if h.ended == daemonRuns && waits[3].Revents != 0 {
-			h.daemonEnded() // soon it has no holder
+		if s.ended == daemonRuns && waits[3].Revents != 0 {
+			s.daemonEnded() // soon it has no holder
 		}
-		if h.ended == daemonRuns && waits[1].Revents != 0 && h.fence.expire() {
-			h.release()
+		if s.ended == daemonRuns && waits[1].Revents != 0 && s.fence.expire() {
+			s.release()
 		}
-		h.finish()
+		s.finish()
 		if waits[2].Revents != 0 {
-			m.others()
+			in.others()
 		}
 	}
 	return nil
 }
 
 // tellAlive tells that this loop turns, if that is due.
-func (h *holding) tellAlive() {
-	if now := Now(); h.aliveEvery > 0 && now >= h.aliveAt {
-		h.alive()
-		h.aliveAt = now + h.aliveEvery
+func (s *session) tellAlive() {
+	if now := Now(); s.aliveEvery > 0 && now >= s.aliveAt {
+		s.alive()
+		s.aliveAt = now + s.aliveEvery
 	}
 }
 
 // timer is the one that wakes this process when the lease ends; -1 without a lease.
-func (h *holding) timer() int {
-	if h.fence == nil {
+func (s *session) timer() int {
+	if s.fence == nil {
 		return -1
 	}
-	return h.fence.timer
+	return s.fence.timer
 }
 
 // timeout is how long nothing is to be done, in milliseconds as poll wants it; -1 for ever.
-func (h *holding) timeout(dropped bool) int {
+func (s *session) timeout(dropped bool) int {
 	next := time.Duration(-1)
 	add := func(at time.Duration) {
 		if left := max(at-Now(), 0); next < 0 || left < next {
 			next = left
 		}
 	}
-	if h.copies > 0 {
-		add(h.copyAt)
+	if s.copies > 0 {
+		add(s.copyAt)
 	}
-	if h.remove.until > 0 {
-		add(h.remove.at)
+	if s.remove.until > 0 {
+		add(s.remove.at)
 	}
-	if h.aliveEvery > 0 {
-		add(h.aliveAt)
+	if s.aliveEvery > 0 {
+		add(s.aliveAt)
 	}
 	if !dropped {
 		add(Now() + programIdle)
@@ -168,36 +168,36 @@ func (h *holding) timeout(dropped bool) int {
 }
 
 // serveMain answers what the daemon's loop asks, and notices its end.
-func (h *holding) serveMain() {
+func (s *session) serveMain() {
 	var buffer [maxRequestBytes]byte
-	for h.ended == daemonRuns {
-		message, files, err := receiveMessage(h.main, buffer[:])
+	for s.ended == daemonRuns {
+		message, files, err := receiveMessage(s.main, buffer[:])
 		switch {
 		case err == unix.EAGAIN:
 			return
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			h.daemonEnded()
+			s.daemonEnded()
 		case len(message) > 0 && holderRequest(message[0]) == askEnd:
-			h.ended = daemonDismisses
-			h.answer(h.main, []byte{answerGood}, nil)
+			s.ended = daemonDismisses
+			s.answer(s.main, []byte{answerGood}, nil)
 			return
 		case len(message) > 0 && takesLong(holderRequest(message[0])):
 			closeAll(files)
-			h.answer(h.main, errorAnswer(fmt.Errorf("netio: request %d of the holder is one for another lane", message[0])), nil)
+			s.answer(s.main, errorAnswer(fmt.Errorf("netio: request %d of the holder is one for another connection", message[0])), nil)
 		default:
-			h.serve(h.main, message, files)
+			s.serve(s.main, message, files)
 		}
 	}
 }
 
 // takesLong reports whether a request would keep the loop, and so the dead man's switch, waiting.
 func takesLong(asked holderRequest) bool {
-	return asked == askGateway || slices.Contains(besides, asked)
+	return asked == askGateway || slices.Contains(concurrentRequests, asked)
 }
 
-// serveLane answers what is asked on another lane, until that is closed.
-func (h *holding) serveLane(file *os.File, allowed []holderRequest) {
+// serveConnection answers what is asked on another connection, until that is closed.
+func (s *session) serveConnection(file *os.File, allowed []holderRequest) {
 	socket, err := file.SyscallConn()
 	if err != nil {
 		return
@@ -217,31 +217,31 @@ func (h *holding) serveLane(file *os.File, allowed []holderRequest) {
 			closeAll(files)
 			return
 		}
-		open = socket.Control(func(fd uintptr) { h.serve(int(fd), message, files) }) == nil
+		open = socket.Control(func(fd uintptr) { s.serve(int(fd), message, files) }) == nil
 	}
 }
 
-// besides are the requests that may be made on other lanes than that of the loop.
-var besides = []holderRequest{askCover, askRenew, askProbe, askPing}
+// concurrentRequests are the requests that may be made on other connections than that of the loop.
+var concurrentRequests = []holderRequest{askCover, askRenew, askProbe, askPing}
 
 // serve answers one request, and closes the files that came with it unless they are kept.
-func (h *holding) serve(socket int, message []byte, files []int) {
-	answer, given, err := h.carryOut(message, &files)
+func (s *session) serve(socket int, message []byte, files []int) {
+	answer, given, err := s.handle(message, &files)
 	closeAll(files)
 	if err != nil {
-		h.answer(socket, errorAnswer(err), nil)
+		s.answer(socket, errorAnswer(err), nil)
 		return
 	}
-	h.answer(socket, append([]byte{answerGood}, answer...), given)
+	s.answer(socket, append([]byte{answerGood}, answer...), given)
 	// What the daemon is not kept waiting for.
 	switch holderRequest(message[0]) {
 	case askCover, askFloating, askAcquire, askRenew:
-		h.keepTogether()
+		s.keepTogether()
 	}
 }
 
 // answer sends an answer. A daemon that has ended meanwhile needs none.
-func (h *holding) answer(socket int, answer []byte, files []int) {
+func (s *session) answer(socket int, answer []byte, files []int) {
 	var rights []byte
 	if len(files) > 0 {
 		rights = unix.UnixRights(files...)
@@ -251,45 +251,45 @@ func (h *holding) answer(socket int, answer []byte, files []int) {
 
 // tell tells the daemon of an event. What there is no room for is lost: a daemon that does not read has other
 // worries.
-func (h *holding) tell(message []byte, files ...int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.events < 0 {
+func (s *session) tell(message []byte, files ...int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.events < 0 {
 		return
 	}
 	var rights []byte
 	if len(files) > 0 {
 		rights = unix.UnixRights(files...)
 	}
-	_ = unix.Sendmsg(h.events, message, rights, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	_ = unix.Sendmsg(s.events, message, rights, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 }
 
-// keepTogether has the TUN device and the fence's programs end in their order, see bundle, and the daemon have them
+// keepTogether has the TUN device and the fence's programs end in their order, see fdStore, and the daemon have them
 // as well: if this process is killed, the fence stays. A daemon without rights is not given the device, by which it
 // could send what it likes.
-func (h *holding) keepTogether() {
-	h.mu.Lock()
-	fence, floating := h.fence, h.floating
-	h.mu.Unlock()
+func (s *session) keepTogether() {
+	s.mu.Lock()
+	fence, floating := s.fence, s.floating
+	s.mu.Unlock()
 	if fence == nil {
 		return
 	}
 	var device *os.File
 	if floating != nil {
-		device = floating.place.get().tun
+		device = floating.device.get().tun
 	}
-	err := fence.share(device, func(bundle int) error {
-		if bundle < 0 || bundle == h.bundle {
+	err := fence.share(device, func(store int) error {
+		if store < 0 || store == s.given {
 			return nil
 		}
-		h.bundle = bundle
-		if h.trusted {
-			h.tell([]byte{byte(eventPrograms)}, bundle)
+		s.given = store
+		if s.trusted {
+			s.tell([]byte{byte(eventPrograms)}, store)
 			return nil
 		}
-		inside, err := queued(bundle)
+		inside, err := queued(store)
 		if err == nil && len(inside) > 0 {
-			h.tell([]byte{byte(eventPrograms)}, inside[0])
+			s.tell([]byte{byte(eventPrograms)}, inside[0])
 		}
 		closeAll(inside)
 		return err
@@ -300,24 +300,24 @@ func (h *holding) keepTogether() {
 }
 
 // daemonEnded begins the rest when the daemon has ended. The fence is there for as long as this process is.
-func (h *holding) daemonEnded() {
-	h.ended = daemonEnded
-	if h.trusted {
-		h.sockets.close() // the next daemon has a holder of its own, and needs the port
+func (s *session) daemonEnded() {
+	s.ended = daemonEnded
+	if s.trusted {
+		s.sockets.close() // the next daemon has a holder of its own, and needs the port
 	}
-	if h.fence == nil {
+	if s.fence == nil {
 		return
 	}
-	switch former := h.fence.word.load(); former {
+	switch former := s.fence.word.load(); former {
 	case leaseIdle:
 	case leaseFired:
 		// It has ended in the middle of a release, or after this process has seen to it and before it knew.
-		if h.removeAddresses() != nil {
-			h.release()
+		if s.removeAddresses() != nil {
+			s.release()
 		}
 	default:
-		h.fence.put(leaseFired)
-		h.release()
+		s.fence.put(leaseFired)
+		s.release()
 	}
 }
 
@@ -333,130 +333,130 @@ const (
 
 // release removes the addresses, and tells the other boards afterwards: whoever takes over must be the only
 // one. They are told at once if the fence is closed, since nobody reaches this board by the addresses then.
-func (h *holding) release() {
-	err := h.removeAddresses()
-	if err == nil || h.fence.Closes() {
-		h.sendResign()
+func (s *session) release() {
+	err := s.removeAddresses()
+	if err == nil || s.fence.Closes() {
+		s.sendResign()
 	}
 	if err != nil {
-		h.remove = retry{at: Now() + removeEvery, until: Now() + removeFor, told: true}
+		s.remove = retry{at: Now() + removeEvery, until: Now() + removeFor, told: true}
 		fmt.Fprintf(os.Stderr, "dead man's switch: %v\n", err)
 	}
 }
 
 // finish does what is due of a release that was begun.
-func (h *holding) finish() {
+func (s *session) finish() {
 	now := Now()
-	if h.remove.until > 0 && now >= h.remove.at {
-		err := h.removeAddresses()
-		h.remove.at = now + removeEvery
-		if err == nil || now >= h.remove.until {
-			h.remove = retry{}
+	if s.remove.until > 0 && now >= s.remove.at {
+		err := s.removeAddresses()
+		s.remove.at = now + removeEvery
+		if err == nil || now >= s.remove.until {
+			s.remove = retry{}
 		}
-		if err == nil && !h.fence.Closes() {
-			h.sendResign()
+		if err == nil && !s.fence.Closes() {
+			s.sendResign()
 		}
 	}
-	if h.copies > 0 && now >= h.copyAt {
-		h.sendCopy()
+	if s.copies > 0 && now >= s.copyAt {
+		s.sendCopy()
 	}
 }
 
 // removeAddresses removes the addresses if they are held. A renewal that is on its way adds none any more.
-func (h *holding) removeAddresses() error {
-	if h.floating == nil {
+func (s *session) removeAddresses() error {
+	if s.floating == nil {
 		return nil
 	}
-	return h.floating.Release()
+	return s.floating.Release()
 }
 
 // sendResign sends the pre-signed RESIGN several times.
-func (h *holding) sendResign() {
-	if !h.past {
-		h.copies = 1 + len(resignPauses)
-		h.sendCopy()
+func (s *session) sendResign() {
+	if !s.past {
+		s.copies = 1 + len(resignPauses)
+		s.sendCopy()
 	}
 }
 
 // sendCopy sends it to all. Where it does not arrive, the other boards find out by themselves, as after a
 // pulled plug.
-func (h *holding) sendCopy() {
-	if h.copies--; h.copies > 0 {
-		h.copyAt = Now() + resignPauses[len(resignPauses)-h.copies]
+func (s *session) sendCopy() {
+	if s.copies--; s.copies > 0 {
+		s.copyAt = Now() + resignPauses[len(resignPauses)-s.copies]
 	}
-	if len(h.resign.Datagram) == 0 || h.sender == nil {
-		h.copies = 0
+	if len(s.resign.Datagram) == 0 || s.sender == nil {
+		s.copies = 0
 		return
 	}
-	for _, to := range h.resign.To {
+	for _, to := range s.resign.To {
 		if to.Addr().Is4() {
-			_ = unix.Sendto(int(h.sender.Fd()), h.resign.Datagram, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
+			_ = unix.Sendto(int(s.sender.Fd()), s.resign.Datagram, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
 		}
 	}
 }
 
 // close closes all that was opened for the daemon.
-func (h *holding) close() {
-	unix.Close(h.main)
-	h.leave() // the next daemon does not wait for a gateway that does not answer
-	h.mu.Lock()
-	open := h.open
-	h.open = nil
-	h.mu.Unlock()
-	for _, lane := range open {
-		lane.Close()
+func (s *session) close() {
+	unix.Close(s.main)
+	s.leave() // the next daemon does not wait for a gateway that does not answer
+	s.mu.Lock()
+	open := s.open
+	s.open = nil
+	s.mu.Unlock()
+	for _, connection := range open {
+		connection.Close()
 	}
-	h.closeAnnouncer()
-	h.closeFrames()
-	h.besides.Wait()
-	if h.floating != nil {
-		if err := h.floating.Close(); err != nil {
+	s.closeAnnouncer()
+	s.closeFrames()
+	s.workers.Wait()
+	if s.floating != nil {
+		if err := s.floating.Close(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
-	if h.fence != nil {
-		h.fence.Close()
+	if s.fence != nil {
+		s.fence.Close()
 	}
-	if h.gateway != nil {
-		h.gateway.Close()
+	if s.gateway != nil {
+		s.gateway.Close()
 	}
-	if h.sender != nil {
-		h.sender.Close()
+	if s.sender != nil {
+		s.sender.Close()
 	}
-	if h.events >= 0 {
-		unix.Close(h.events)
+	if s.events >= 0 {
+		unix.Close(s.events)
 	}
-	if h.trusted {
-		h.sockets.close()
+	if s.trusted {
+		s.sockets.close()
 	}
 }
 
 // closeAnnouncer and closeFrames keep nobody waiting: to close a packet socket takes a while.
-func (h *holding) closeAnnouncer() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if announcer := h.announcer; announcer != nil {
-		h.besides.Go(func() { announcer.Close() })
+func (s *session) closeAnnouncer() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if announcer := s.announcer; announcer != nil {
+		s.workers.Go(func() { announcer.Close() })
 	}
-	h.announcer = nil
+	s.announcer = nil
 }
 
-func (h *holding) closeFrames() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if frames := h.frames; frames != nil {
-		h.besides.Go(func() { frames.Close() })
+func (s *session) closeFrames() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if frames := s.frames; frames != nil {
+		s.workers.Go(func() { frames.Close() })
 	}
-	h.frames = nil
+	s.frames = nil
 }
 
 // isFloating reports whether something may be done for an address.
-func (h *holding) isFloating(addr netip.Addr) bool { return slices.Contains(h.options.Floating, addr) }
+func (s *session) isFloating(addr netip.Addr) bool { return slices.Contains(s.options.Floating, addr) }
 
 // checkInterface refuses an interface that is not the group's. Of several whose subnets contain the address, the daemon may
 // choose.
-func (h *holding) checkInterface(name string) error {
-	if group := h.options.Interface; group != "" {
+func (s *session) checkInterface(name string) error {
+	if group := s.options.Interface; group != "" {
 		if name != group {
 			return fmt.Errorf("netio: the holder works on %s and not on %s: restart topdog-holder.service if the configuration has changed", group, name)
 		}
@@ -466,7 +466,7 @@ func (h *holding) checkInterface(name string) error {
 	if err != nil {
 		return err
 	}
-	floating := h.options.Floating[0]
+	floating := s.options.Floating[0]
 	if !slices.ContainsFunc(own, func(p netip.Prefix) bool { return !p.IsSingleIP() && p.Addr() != floating && p.Contains(floating) }) {
 		return fmt.Errorf("netio: the holder works on an interface whose subnet contains %s, which is not %s", floating, name)
 	}
@@ -474,22 +474,22 @@ func (h *holding) checkInterface(name string) error {
 }
 
 // portAt returns the group's interface, or a port of that bridge, which must have that index.
-func (h *holding) portAt(index int) (*net.Interface, error) {
+func (s *session) portAt(index int) (*net.Interface, error) {
 	link, err := netlink.LinkByIndex(index)
 	if err == nil && link.Attrs().MasterIndex != 0 {
-		if _, err := h.linkAt(link.Attrs().MasterIndex); err != nil {
+		if _, err := s.linkAt(link.Attrs().MasterIndex); err != nil {
 			return nil, err
 		}
 		return net.InterfaceByIndex(index)
 	}
-	return h.linkAt(index)
+	return s.linkAt(index)
 }
 
 // linkAt returns the group's interface, which must have that index.
-func (h *holding) linkAt(index int) (*net.Interface, error) {
+func (s *session) linkAt(index int) (*net.Interface, error) {
 	link, err := net.InterfaceByIndex(index)
 	if err != nil {
 		return nil, fmt.Errorf("%w (no such interface)", ErrLinkDown)
 	}
-	return link, h.checkInterface(link.Name)
+	return link, s.checkInterface(link.Name)
 }

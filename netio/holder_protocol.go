@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A lane is a socket between a daemon and its holder. On a lane one request at a time is made and
+// A connection is a socket between a daemon and its holder. On a connection one request at a time is made and
 // answered. The loop of the daemon has one for itself, and is kept waiting by nobody else there; what
 // may take long is asked on others. A message begins with a byte: of a request what is asked for, of an
 // answer what has become of it.
-type lane struct {
+type connection struct {
 	mu     sync.Mutex // held from a request to its answer
 	buffer []byte
 	fd     int
@@ -30,9 +30,9 @@ const (
 	maxRequestBytes = 16 << 10
 	// maxAnswerBytes bounds an answer: the text of an error, most of all.
 	maxAnswerBytes = 4 << 10
-	// maxLaneFiles bounds the files that come with a message: a socket for each address of the group,
+	// maxFiles bounds the files that come with a message: a socket for each address of the group,
 	// and for each floating address.
-	maxLaneFiles = 64
+	maxFiles = 64
 )
 
 // What an answer begins with: that all went well, or which error it was, with the error's text.
@@ -79,7 +79,7 @@ func readAnswer(answer []byte) ([]byte, error) {
 }
 
 const (
-	// waitStep is how long a lane waits for an answer before it counts the time.
+	// waitStep is how long a connection waits for an answer before it counts the time.
 	waitStep = 50 * time.Millisecond
 	// waitSpare is by how much a wait may be longer than it counts. The watchdog of systemd waits for the daemon, too.
 	waitSpare = time.Second
@@ -89,10 +89,10 @@ const (
 var errHolderLost = errors.New("netio: the holder does not answer any more")
 
 // call makes a request, and returns what the holder answers and the files that come with it, which are
-// the caller's. If the holder does not answer within the time, or has ended, the error matches errHolderLost: the lane
+// the caller's. If the holder does not answer within the time, or has ended, the error matches errHolderLost: the connection
 // is of no use then. While it is waited for long, alive is called now and then with the time that is left, and ends it with false; nil for
 // always.
-func (l *lane) call(asked holderRequest, payload []byte, files []int, within time.Duration, alive func(left time.Duration) (took time.Duration, ok bool)) (answer []byte, received []int, err error) {
+func (l *connection) call(asked holderRequest, payload []byte, files []int, within time.Duration, alive func(left time.Duration) (took time.Duration, ok bool)) (answer []byte, received []int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.send(asked, payload, files); err != nil {
@@ -117,7 +117,7 @@ func (l *lane) call(asked holderRequest, payload []byte, files []int, within tim
 }
 
 // ping asks whether the holder is alive, and returns how long that took, as await counts it.
-func (l *lane) ping(within time.Duration) (took time.Duration, ok bool) {
+func (l *connection) ping(within time.Duration) (took time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.send(askPing, nil, nil) != nil {
@@ -133,7 +133,7 @@ func (l *lane) ping(within time.Duration) (took time.Duration, ok bool) {
 }
 
 // send sends a request.
-func (l *lane) send(asked holderRequest, payload []byte, files []int) error {
+func (l *connection) send(asked holderRequest, payload []byte, files []int) error {
 	if 1+len(payload) > maxRequestBytes {
 		return fmt.Errorf("netio: %d bytes are too long for the holder (at most %d)", len(payload), maxRequestBytes-1)
 	}
@@ -150,7 +150,7 @@ func (l *lane) send(asked holderRequest, payload []byte, files []int) error {
 
 // await waits until there is an answer, and returns how long that took. Each turn of the wait counts for waitStep, however long it was:
 // on a busy machine this process does not run either, and that is not the holder's silence. In all it is no more than waitSpare longer.
-func (l *lane) await(within time.Duration, alive func(time.Duration) (time.Duration, bool)) (took time.Duration, err error) {
+func (l *connection) await(within time.Duration, alive func(time.Duration) (time.Duration, bool)) (took time.Duration, err error) {
 	end, unasked := Now()+within+waitSpare, time.Duration(0)
 	for {
 		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}, int(waitStep/time.Millisecond))
@@ -177,7 +177,7 @@ func (l *lane) await(within time.Duration, alive func(time.Duration) (time.Durat
 }
 
 // receive reads one message, without waiting.
-func (l *lane) receive() (message []byte, files []int, err error) {
+func (l *connection) receive() (message []byte, files []int, err error) {
 	if cap(l.buffer) < maxAnswerBytes {
 		l.buffer = make([]byte, maxAnswerBytes)
 	}
@@ -187,7 +187,7 @@ func (l *lane) receive() (message []byte, files []int, err error) {
 // receiveMessage reads one message into a buffer, without waiting. It returns net.ErrClosed when the
 // other end is closed.
 func receiveMessage(fd int, buffer []byte) (message []byte, files []int, err error) {
-	var rights [(maxLaneFiles + 8) * 4]byte
+	var rights [(maxFiles + 8) * 4]byte
 	n, controls, flags, _, err := unix.Recvmsg(fd, buffer, rights[:], unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
 	switch {
 	case errors.Is(err, unix.ECONNRESET), err == nil && n == 0 && controls == 0:
@@ -205,8 +205,8 @@ func receiveMessage(fd int, buffer []byte) (message []byte, files []int, err err
 	return buffer[:n], files, nil
 }
 
-// newLanePair returns the two ends of a lane.
-func newLanePair() (ours, theirs int, err error) {
+// newConnectionPair returns the two ends of a connection.
+func newConnectionPair() (ours, theirs int, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return -1, -1, os.NewSyscallError("socketpair", err)
@@ -215,7 +215,7 @@ func newLanePair() (ours, theirs int, err error) {
 }
 
 // shut has every call end that waits, and every later one, with an error.
-func (l *lane) shut() {
+func (l *connection) shut() {
 	l.closing.Lock()
 	defer l.closing.Unlock()
 	if !l.closed {
@@ -223,8 +223,8 @@ func (l *lane) shut() {
 	}
 }
 
-// close closes the lane. It may be called more than once.
-func (l *lane) close() {
+// close closes the connection. It may be called more than once.
+func (l *connection) close() {
 	l.shut()
 	l.mu.Lock()
 	defer l.mu.Unlock()

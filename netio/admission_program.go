@@ -77,7 +77,7 @@ func (p admissionProgram) tcx() []instruction {
 		a.label(reason.label())
 		if reason == admissionGroup {
 			a.load(unix.BPF_W, r1, r10, stackIP+ipSource)
-			a.placeOf(r2, r1, otherSenders, 2, offOthers) // places of 4 bytes
+			a.slotOf(r2, r1, otherSenders, 2, offOthers) // places of 4 bytes
 			a.store(unix.BPF_W, r2, r1, 0)
 		}
 		a.countUp(int16(offDropped) + int16(reason)*8)
@@ -105,7 +105,7 @@ func (p admissionProgram) check(a *assembler) {
 // limit drops what comes too fast. See bucket.take.
 func (p admissionProgram) limit(a *assembler) {
 	a.load(unix.BPF_W, r7, r10, stackIP+ipSource)
-	a.placeOf(r8, r7, admissionBoards, 4, offBoards) // a bucket has 16 bytes
+	a.slotOf(r8, r7, admissionBoards, 4, offBoards) // a bucket has 16 bytes
 	a.load(unix.BPF_W, r1, r8, 0)
 	a.move(r6, int32(boardEvery))
 	a.jumpWith(unix.BPF_JEQ, r1, r7, "bucket")
@@ -223,9 +223,9 @@ func networkNumber(addr netip.Addr) int32 {
 	return int32(binary.NativeEndian.Uint32(as4[:]))
 }
 
-// placeOf has a register point to the place of an address, which another one has as it is in a packet: one of so many in the memory of
+// slotOf has a register point to the slot of an address, which another one has as it is in a packet: one of so many in the memory of
 // admission, of 1<<shift bytes each, from the offset on.
-func (a *assembler) placeOf(to, addr register, places int32, shift, offset int32) {
+func (a *assembler) slotOf(to, addr register, places int32, shift, offset int32) {
 	a.copy(to, addr)
 	a.hostOrder32(to)
 	a.and(to, places-1)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,9 +33,9 @@ func attendHolder(lifetime time.Duration) error {
 		return fmt.Errorf("netio: holder: read the options: %w", err)
 	}
 	beginHolder()
-	h := newHolding(o, holderSocket, &heldSockets{})
+	h := newSession(o, holderSocket, &heldSockets{})
 	h.trusted, h.lifetime = true, lifetime
-	return h.attend(meanwhile{listener: -1, stop: -1})
+	return h.attend(interrupts{listener: -1, stop: -1})
 }
 
 // beginHolder makes the process fit for it.
@@ -175,14 +177,60 @@ func (s *service) serve(daemon int) {
 		refuse(daemon, err)
 		return
 	}
-	h := newHolding(o, daemon, &s.sockets)
+	h := newSession(o, daemon, &s.sockets)
 	h.alive, h.aliveEvery = s.Alive, s.AliveEvery
 	others := func() {
 		if other := s.accept(); other >= 0 {
 			refuse(other, fmt.Errorf("the holder serves another daemon: %w", unix.EADDRINUSE))
 		}
 	}
-	if err := h.attend(meanwhile{listener: s.listener, others: others, stop: int(s.Stop.Fd())}); err != nil {
+	if err := h.attend(interrupts{listener: s.listener, others: others, stop: int(s.Stop.Fd())}); err != nil {
 		s.Say(err)
+	}
+}
+
+// DropProgram drops the pages of the program that this process has used. What is needed
+// again is still in the kernel's memory, and is mapped again when it is used.
+func DropProgram() { loadedProgram().drop() }
+
+// program are the parts of memory that are as they are in the program's file.
+type program []span
+
+// span is a part of the address space.
+type span struct{ from, to uintptr }
+
+// programText returns the parts of memory that are as they are in the program's file: they
+// cannot be written to, and were not. A position-independent program, or a library, has
+// others, which were written to when it was loaded, before they were protected.
+// smaps is /proc/self/smaps.
+func programText(smaps string) (text program) {
+	var latest span
+	file := false
+	for line := range strings.Lines(smaps) {
+		var s span
+		var mode string
+		if n, _ := fmt.Sscanf(line, "%x-%x %s", &s.from, &s.to, &mode); n == 3 {
+			latest, file = s, !strings.Contains(mode, "w") && strings.Contains(line, "/")
+		}
+		var written int
+		if n, _ := fmt.Sscanf(line, "Anonymous: %d kB", &written); n == 1 && written == 0 && file {
+			text = append(text, latest)
+		}
+	}
+	return text
+}
+
+// loadedProgram is the program of this process, which is looked for once, since that takes more memory than there is to
+// drop. What cannot be read is not dropped.
+var loadedProgram = sync.OnceValue(func() program {
+	smaps, _ := os.ReadFile("/proc/self/smaps")
+	return programText(string(smaps))
+})
+
+// drop drops the program's pages. A start has used most of them, and a process that only waits needs
+// nearly none.
+func (p program) drop() {
+	for _, s := range p {
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, s.from, s.to-s.from, unix.MADV_DONTNEED)
 	}
 }

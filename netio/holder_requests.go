@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// carryOut does what is asked. The files are those that came with the request; what is kept of them is taken out.
-func (h *holding) carryOut(message []byte, files *[]int) (answer []byte, given []int, err error) {
+// handle does what is asked. The files are those that came with the request; what is kept of them is taken out.
+func (s *session) handle(message []byte, files *[]int) (answer []byte, given []int, err error) {
 	if len(message) == 0 {
 		return nil, nil, errors.New("netio: the holder was asked for nothing")
 	}
@@ -24,25 +24,25 @@ func (h *holding) carryOut(message []byte, files *[]int) (answer []byte, given [
 	switch asked := holderRequest(message[0]); asked {
 	case askPing:
 	case askFence:
-		return h.makeFence()
+		return s.makeFence()
 	case askCover:
-		answer, err = h.cover(payload)
+		answer, err = s.cover(payload)
 	case askSockets:
-		return h.openSockets(payload)
+		return s.openSockets(payload)
 	case askFloating:
-		answer, err = h.openFloating(payload)
+		answer, err = s.openFloating(payload)
 	case askAcquire, askRelease, askRenew:
-		answer, err = h.changeAddresses(asked)
+		answer, err = s.changeAddresses(asked)
 	case askResign:
-		err = h.prepareResign(payload)
+		err = s.prepareResign(payload)
 	case askAnnouncer, askAnnounce, askProbe, askRivals, askQuestions, askResolve, askAnnounced, askSilence:
-		answer, err = h.speakARP(asked, payload)
+		answer, err = s.speakARP(asked, payload)
 	case askFrames, askIgnored, askCount, askSenders, askNoFrames:
-		answer, err = h.countFrames(asked, payload)
-	case askLane, askGatewayLane, askEvents:
-		err = h.addLane(asked, files)
+		answer, err = s.countFrames(asked, payload)
+	case askConnection, askGatewayConnection, askEvents:
+		err = s.addConnection(asked, files)
 	case askGateway:
-		err = h.askGateway(payload)
+		err = s.askGateway(payload)
 	default:
 		err = fmt.Errorf("netio: the holder knows no request %d: restart both services, which must be of one version", asked)
 	}
@@ -50,17 +50,17 @@ func (h *holding) carryOut(message []byte, files *[]int) (answer []byte, given [
 }
 
 // makeFence makes the fence, once, and gives the daemon the lease's memory and its timer.
-func (h *holding) makeFence() (answer []byte, given []int, err error) {
-	if h.fence != nil {
+func (s *session) makeFence() (answer []byte, given []int, err error) {
+	if s.fence != nil {
 		return nil, nil, errors.New("netio: the fence was made already")
 	}
-	fence, err := bestFence(h.options.Floating)
+	fence, err := bestFence(s.options.Floating)
 	if err != nil {
 		return nil, nil, err
 	}
-	h.mu.Lock()
-	h.fence = fence
-	h.mu.Unlock()
+	s.mu.Lock()
+	s.fence = fence
+	s.mu.Unlock()
 	answer, err = json.Marshal(stateOf(fence, nil))
 	return answer, []int{int(fence.file.Fd()), fence.timer}, err
 }
@@ -77,14 +77,14 @@ func stateOf(f *kernelFence, failed error) fenceState {
 // maxInterfaces bounds how many interfaces a fence covers.
 const maxInterfaces = 4096
 
-func (h *holding) cover(payload []byte) ([]byte, error) {
+func (s *session) cover(payload []byte) ([]byte, error) {
 	var r coverRequest
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	fence := h.fence
-	h.mu.Unlock()
+	s.mu.Lock()
+	fence := s.fence
+	s.mu.Unlock()
 	switch {
 	case fence == nil:
 		return nil, errors.New("netio: there is no fence to cover interfaces with")
@@ -97,40 +97,40 @@ func (h *holding) cover(payload []byte) ([]byte, error) {
 }
 
 // openSockets gives the daemon the sockets of the group, which are opened unless they are.
-func (h *holding) openSockets(payload []byte) (answer []byte, given []int, err error) {
+func (s *session) openSockets(payload []byte) (answer []byte, given []int, err error) {
 	var r socketsRequest
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return nil, nil, err
 	}
-	if err := h.checkInterface(r.Interface); err != nil {
+	if err := s.checkInterface(r.Interface); err != nil {
 		return nil, nil, err
 	}
-	if err := h.checkLocal(r.Interface, r.Local); err != nil {
+	if err := s.checkLocal(r.Interface, r.Local); err != nil {
 		return nil, nil, err
 	}
-	o := Options{Interface: r.Interface, Local: r.Local, Group: h.options.Group, Floating: h.options.Floating}
-	if h.sockets.are(o, h.options.Tag) {
-		err = h.sockets.renew()
+	o := Options{Interface: r.Interface, Local: r.Local, Group: s.options.Group, Floating: s.options.Floating}
+	if s.sockets.are(o, s.options.Tag) {
+		err = s.sockets.renew()
 	} else {
-		h.sockets.close()
-		*h.sockets, err = openHeld(o, h.options.Tag)
+		s.sockets.close()
+		*s.sockets, err = openHeld(o, s.options.Tag)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if h.sender != nil {
-		h.sender.Close()
+	if s.sender != nil {
+		s.sender.Close()
 	}
-	if h.sender, err = openSender(o, h.sockets.index); err != nil {
+	if s.sender, err = openSender(o, s.sockets.index); err != nil {
 		return nil, nil, fmt.Errorf("open a socket for the pre-signed RESIGN: %w", err)
 	}
-	h.local = r.Local
-	return []byte(h.sockets.unlimited), h.sockets.files(), nil
+	s.local = r.Local
+	return []byte(s.sockets.unlimited), s.sockets.files(), nil
 }
 
 // checkLocal refuses an address that is not this board's own on an interface. What the daemon says and asks goes out in the name of that.
-func (h *holding) checkLocal(iface string, local netip.Addr) error {
-	if h.isFloating(local.Unmap()) {
+func (s *session) checkLocal(iface string, local netip.Addr) error {
+	if s.isFloating(local.Unmap()) {
 		return fmt.Errorf("netio: %s is a floating address, and no board's own", local.Unmap())
 	}
 	own, err := prefixesOn(iface)
@@ -163,42 +163,42 @@ func openSender(o Options, index int) (*os.File, error) {
 	return socket.File()
 }
 
-func (h *holding) openFloating(payload []byte) ([]byte, error) {
+func (s *session) openFloating(payload []byte) ([]byte, error) {
 	var r floatingRequest
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return nil, err
 	}
-	if err := h.checkInterface(r.Interface); err != nil {
+	if err := s.checkInterface(r.Interface); err != nil {
 		return nil, err
 	}
 	for _, p := range r.Addresses {
-		if !h.isFloating(p.Addr()) {
+		if !s.isFloating(p.Addr()) {
 			return nil, fmt.Errorf("netio: the holder does not hold %s: restart topdog-holder.service if the configuration has changed", p.Addr())
 		}
-		if !h.mayHave(p) {
+		if !s.mayHave(p) {
 			return nil, fmt.Errorf("netio: %s is not what the holder's configuration has: restart topdog-holder.service if the configuration has changed", p)
 		}
 	}
-	if h.floating != nil { // on another interface
-		if err := h.floating.Close(); err != nil {
+	if s.floating != nil { // on another interface
+		if err := s.floating.Close(); err != nil {
 			return nil, err
 		}
 	}
-	floating, err := NewFloatingIP(FloatingOptions{Interface: r.Interface, Addresses: r.Addresses, Method: h.options.Method, lifetime: h.lifetime})
+	floating, err := NewFloatingIP(FloatingOptions{Interface: r.Interface, Addresses: r.Addresses, Method: s.options.Method, lifetime: s.lifetime})
 	if err != nil {
 		return nil, err
 	}
 	state := floating.State()
-	h.mu.Lock()
-	h.floating, h.toldState = floating, state
-	h.mu.Unlock()
+	s.mu.Lock()
+	s.floating, s.toldState = floating, state
+	s.mu.Unlock()
 	return json.Marshal(state)
 }
 
 // mayHave reports whether a floating address may have that prefix length: that of the configuration or, without one, none. The length
 // decides which route comes with the address.
-func (h *holding) mayHave(p netip.Prefix) bool {
-	for _, configured := range h.options.Prefixes {
+func (s *session) mayHave(p netip.Prefix) bool {
+	for _, configured := range s.options.Prefixes {
 		if configured.Addr() == p.Addr() {
 			return configured == p
 		}
@@ -210,43 +210,43 @@ func (h *holding) mayHave(p netip.Prefix) bool {
 var errNoLease = fmt.Errorf("netio: %w: there is no lease, or it was ended", ErrNotHeld)
 
 // lasts reports whether there is a lease that is not over: only then the neighbours may be told.
-func (h *holding) lasts() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.fence != nil && h.fence.lasts()
+func (s *session) lasts() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fence != nil && s.fence.lasts()
 }
 
 // leased reports whether there is a lease that nobody has ended. It may be over, and go on: then the fence is closed meanwhile.
-func (h *holding) leased() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.fence == nil {
+func (s *session) leased() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fence == nil {
 		return false
 	}
-	word := h.fence.word.load()
+	word := s.fence.word.load()
 	return word != leaseIdle && word != leaseFired
 }
 
-func (h *holding) changeAddresses(asked holderRequest) (answer []byte, err error) {
-	h.mu.Lock()
-	floating := h.floating
-	h.mu.Unlock()
+func (s *session) changeAddresses(asked holderRequest) (answer []byte, err error) {
+	s.mu.Lock()
+	floating := s.floating
+	s.mu.Unlock()
 	switch {
 	case asked == askRelease:
-		h.past = true // only the loop asks for it
-		if err = h.removeAddresses(); err == nil {
-			h.remove = retry{} // nothing is left that would have to be removed
+		s.past = true // only the loop asks for it
+		if err = s.removeAddresses(); err == nil {
+			s.remove = retry{} // nothing is left that would have to be removed
 		}
 		return nil, err
 	case floating == nil:
 		return nil, errors.New("netio: the addresses were not prepared")
-	case !h.leased():
+	case !s.leased():
 		return nil, errNoLease
 	case asked == askAcquire:
-		h.remove = retry{} // of a former lease; only the loop asks for it
+		s.remove = retry{} // of a former lease; only the loop asks for it
 		err = floating.Acquire()
 		answer = []byte{0}
-		if err == nil && h.announceAll(floating.options.Addresses) {
+		if err == nil && s.announceAll(floating.options.Addresses) {
 			answer[0] = 1
 		}
 	default:
@@ -258,76 +258,76 @@ func (h *holding) changeAddresses(asked holderRequest) (answer []byte, err error
 		}
 	}
 	if err == nil { // else the daemon gets the error alone
-		answer = append(answer, h.stateNews(floating)...)
+		answer = append(answer, s.stateNews(floating)...)
 	}
 	return answer, err
 }
 
 // stateNews is how the addresses are held, if that is not what the daemon was told last.
-func (h *holding) stateNews(floating *FloatingIP) []byte {
+func (s *session) stateNews(floating *FloatingIP) []byte {
 	state := floating.State()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if state == h.toldState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state == s.toldState {
 		return nil
 	}
 	news, err := json.Marshal(state)
 	if err != nil {
 		return nil
 	}
-	h.toldState = state
+	s.toldState = state
 	return news
 }
 
 // announceAll announces the addresses that were just acquired: nobody looks for them here before that, and to be asked for it
 // takes longer than it does. It reports whether all were announced. To acquire them may have taken until after the
 // end of the lease.
-func (h *holding) announceAll(addresses []netip.Prefix) bool {
-	h.mu.Lock()
-	announcer := h.announcer
-	h.mu.Unlock()
+func (s *session) announceAll(addresses []netip.Prefix) bool {
+	s.mu.Lock()
+	announcer := s.announcer
+	s.mu.Unlock()
 	if announcer == nil {
 		return false
 	}
 	for _, p := range addresses {
-		if !h.lasts() || announcer.Announce(p.Addr()) != nil {
+		if !s.lasts() || announcer.Announce(p.Addr()) != nil {
 			return false
 		}
 	}
 	return true
 }
 
-func (h *holding) prepareResign(payload []byte) error {
+func (s *session) prepareResign(payload []byte) error {
 	var r PreparedResign
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return fmt.Errorf("netio: read the pre-signed RESIGN: %w", err)
 	}
-	h.resign, h.past = r, false
+	s.resign, s.past = r, false
 	return nil
 }
 
 // speakARP does what is asked of the Announcer.
-func (h *holding) speakARP(asked holderRequest, payload []byte) (answer []byte, err error) {
+func (s *session) speakARP(asked holderRequest, payload []byte) (answer []byte, err error) {
 	if asked == askAnnouncer {
-		return nil, h.openAnnouncer(payload)
+		return nil, s.openAnnouncer(payload)
 	}
 	if asked == askSilence {
-		h.closeAnnouncer()
+		s.closeAnnouncer()
 		return nil, nil
 	}
-	h.mu.Lock()
-	announcer := h.announcer
-	h.mu.Unlock()
+	s.mu.Lock()
+	announcer := s.announcer
+	s.mu.Unlock()
 	if announcer == nil {
 		return nil, errors.New("netio: nothing reaches the neighbours: the link was lost")
 	}
 	if asked == askProbe {
-		return h.probe(announcer, payload)
+		return s.probe(announcer, payload)
 	}
 	addrs := addrsIn(payload)
 	switch asked {
 	case askRivals:
-		announcer.Rivals(addrs, h.rivalHeard)
+		announcer.Rivals(addrs, s.rivalHeard)
 		return nil, nil
 	case askQuestions:
 		if len(payload) < 4 || (len(payload)-4)%questionBytes != 0 {
@@ -337,7 +337,7 @@ func (h *holding) speakARP(asked holderRequest, payload []byte) (answer []byte, 
 		if len(questions) > maxQuestions {
 			return nil, fmt.Errorf("netio: %d questions are too many (at most %d)", len(questions), maxQuestions)
 		}
-		if err := h.checkSpeaker(addrs[0]); err != nil {
+		if err := s.checkSpeaker(addrs[0]); err != nil {
 			return nil, err
 		}
 		return nil, announcer.Ask(addrs[0], questions)
@@ -345,7 +345,7 @@ func (h *holding) speakARP(asked holderRequest, payload []byte) (answer []byte, 
 		if len(addrs) != 2 {
 			break
 		}
-		if err := h.checkSpeaker(addrs[0]); err != nil {
+		if err := s.checkSpeaker(addrs[0]); err != nil {
 			return nil, err
 		}
 		return nil, announcer.Resolve(addrs[0], addrs[1])
@@ -353,16 +353,16 @@ func (h *holding) speakARP(asked holderRequest, payload []byte) (answer []byte, 
 		if len(addrs) != 1 {
 			break
 		}
-		if mac, known := announcer.Holder(addrs[0]); known {
+		if mac, known := announcer.LastAnnouncer(addrs[0]); known {
 			answer = mac
 		}
 		return answer, nil
 	case askAnnounce:
 		switch {
 		case len(addrs) != 1:
-		case !h.isFloating(addrs[0]):
+		case !s.isFloating(addrs[0]):
 			return nil, fmt.Errorf("netio: the holder does not announce %s", addrs[0])
-		case !h.lasts():
+		case !s.lasts():
 			return nil, errNoLease
 		default:
 			return nil, announcer.Announce(addrs[0])
@@ -376,54 +376,54 @@ func (h *holding) speakARP(asked holderRequest, payload []byte) (answer []byte, 
 const maxQuestions = 64
 
 // checkSpeaker refuses to ask in the name of another address than this board's own: all who hear it believe what it says of the sender.
-func (h *holding) checkSpeaker(as netip.Addr) error {
+func (s *session) checkSpeaker(as netip.Addr) error {
 	switch {
-	case !h.local.IsValid():
+	case !s.local.IsValid():
 		return errors.New("netio: the holder speaks ARP for nobody before the sockets of the group are open")
-	case as != h.local:
-		return fmt.Errorf("netio: the holder speaks ARP as %s and not as %s", h.local, as)
+	case as != s.local:
+		return fmt.Errorf("netio: the holder speaks ARP as %s and not as %s", s.local, as)
 	}
 	return nil
 }
 
-func (h *holding) openAnnouncer(payload []byte) error {
+func (s *session) openAnnouncer(payload []byte) error {
 	index, err := indexIn(payload)
 	if err != nil {
 		return err
 	}
-	link, err := h.linkAt(index)
+	link, err := s.linkAt(index)
 	if err != nil {
 		return err
 	}
-	h.closeAnnouncer()
-	announcer, err := OpenAnnouncer(link.Index, h.local, h.options.Floating...)
+	s.closeAnnouncer()
+	announcer, err := OpenAnnouncer(link.Index, s.local, s.options.Floating...)
 	if err != nil {
 		return err
 	}
-	announcer.Answers(h.answerHeard)
-	h.mu.Lock()
-	h.announcer = announcer
-	h.mu.Unlock()
+	announcer.Answers(s.answerHeard)
+	s.mu.Lock()
+	s.announcer = announcer
+	s.mu.Unlock()
 	return nil
 }
 
-func (h *holding) rivalHeard(addr netip.Addr, mac net.HardwareAddr) {
-	h.tell(append(appendAddr([]byte{byte(eventRival)}, addr), mac...))
+func (s *session) rivalHeard(addr netip.Addr, mac net.HardwareAddr) {
+	s.tell(append(appendAddr([]byte{byte(eventRival)}, addr), mac...))
 }
 
-func (h *holding) answerHeard(answer ARPAnswer) {
-	h.tell(appendTime(appendAddr([]byte{byte(eventAnswer)}, answer.Addr), answer.AskedAt))
+func (s *session) answerHeard(answer ARPAnswer) {
+	s.tell(appendTime(appendAddr([]byte{byte(eventAnswer)}, answer.Addr), answer.AskedAt))
 }
 
 // maxProbes bounds how often somebody is asked in one request.
 const maxProbes = 16
 
-func (h *holding) probe(announcer *Announcer, payload []byte) ([]byte, error) {
+func (s *session) probe(announcer *Announcer, payload []byte) ([]byte, error) {
 	var r probeRequest
 	if err := json.Unmarshal(payload, &r); err != nil {
 		return nil, err
 	}
-	if !h.isFloating(r.Addr) && r.Addr != announcer.local || r.Times < 1 || r.Times > maxProbes || r.Spacing <= 0 || r.Spacing > answerWithin {
+	if !s.isFloating(r.Addr) && r.Addr != announcer.local || r.Times < 1 || r.Times > maxProbes || r.Spacing <= 0 || r.Spacing > answerWithin {
 		return nil, fmt.Errorf("netio: the holder does not probe for %s %d times, %v apart", r.Addr, r.Times, r.Spacing)
 	}
 	owner, found, err := announcer.Probe(context.Background(), r.Addr, r.Times, r.Spacing)
@@ -434,17 +434,17 @@ func (h *holding) probe(announcer *Announcer, payload []byte) ([]byte, error) {
 }
 
 // countFrames does what is asked of the FrameCounter.
-func (h *holding) countFrames(asked holderRequest, payload []byte) (answer []byte, err error) {
+func (s *session) countFrames(asked holderRequest, payload []byte) (answer []byte, err error) {
 	if asked == askFrames {
-		return nil, h.openFrames(payload)
+		return nil, s.openFrames(payload)
 	}
 	if asked == askNoFrames {
-		h.closeFrames()
+		s.closeFrames()
 		return nil, nil
 	}
-	h.mu.Lock()
-	frames := h.frames
-	h.mu.Unlock()
+	s.mu.Lock()
+	frames := s.frames
+	s.mu.Unlock()
 	if frames == nil {
 		return nil, errors.New("netio: no frames are counted: the link was lost")
 	}
@@ -461,68 +461,68 @@ func (h *holding) countFrames(asked holderRequest, payload []byte) (answer []byt
 	return binary.BigEndian.AppendUint64(nil, count), err
 }
 
-func (h *holding) openFrames(payload []byte) error {
+func (s *session) openFrames(payload []byte) error {
 	index, err := indexIn(payload)
 	if err != nil {
 		return err
 	}
-	link, err := h.portAt(index)
+	link, err := s.portAt(index)
 	if err != nil {
 		return err
 	}
-	h.closeFrames()
+	s.closeFrames()
 	frames, err := OpenFrameCounter(link.Index)
 	if err != nil {
 		return err
 	}
-	h.mu.Lock()
-	h.frames = frames
-	h.mu.Unlock()
+	s.mu.Lock()
+	s.frames = frames
+	s.mu.Unlock()
 	return nil
 }
 
-// maxLanes bounds how many lanes a daemon opens. It asks for few things at once.
-const maxLanes = 16
+// maxConnections bounds how many connections a daemon opens. It asks for few things at once.
+const maxConnections = 16
 
-// addLane takes in a lane that came with a request.
-func (h *holding) addLane(asked holderRequest, files *[]int) error {
+// addConnection takes in a connection that came with a request.
+func (s *session) addConnection(asked holderRequest, files *[]int) error {
 	if len(*files) != 1 {
 		return fmt.Errorf("netio: %d files came with request %d of the holder", len(*files), asked)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	fd := (*files)[0]
 	if asked == askEvents {
-		if h.events >= 0 {
-			unix.Close(h.events)
+		if s.events >= 0 {
+			unix.Close(s.events)
 		}
-		h.events, *files = fd, nil
+		s.events, *files = fd, nil
 		return nil
 	}
-	if len(h.open) >= maxLanes {
-		return fmt.Errorf("netio: the holder has %d lanes, and takes no more", len(h.open))
+	if len(s.open) >= maxConnections {
+		return fmt.Errorf("netio: the holder has %d connections, and takes no more", len(s.open))
 	}
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return os.NewSyscallError("fcntl", err)
 	}
-	file := os.NewFile(uintptr(fd), "lane")
-	h.open, *files = append(h.open, file), nil
-	allowed := besides
-	if asked == askGatewayLane {
+	file := os.NewFile(uintptr(fd), "connection")
+	s.open, *files = append(s.open, file), nil
+	allowed := concurrentRequests
+	if asked == askGatewayConnection {
 		allowed = []holderRequest{askGateway}
 	}
-	h.besides.Go(func() {
-		h.serveLane(file, allowed)
-		h.closeLane(file)
+	s.workers.Go(func() {
+		s.serveConnection(file, allowed)
+		s.closeConnection(file)
 	})
 	return nil
 }
 
-// closeLane gives the place of a lane back that nobody uses any more.
-func (h *holding) closeLane(file *os.File) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.open = slices.DeleteFunc(h.open, func(lane *os.File) bool { return lane == file })
+// closeConnection forgets a connection that nobody uses any more.
+func (s *session) closeConnection(file *os.File) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = slices.DeleteFunc(s.open, func(connection *os.File) bool { return connection == file })
 	file.Close()
 }
 
@@ -530,26 +530,26 @@ func (h *holding) closeLane(file *os.File) {
 const maxGatewayWait = time.Minute
 
 // askGateway asks the default gateway of the group's interface whether it is there.
-func (h *holding) askGateway(payload []byte) error {
+func (s *session) askGateway(payload []byte) error {
 	if len(payload) < 5 {
 		return fmt.Errorf("netio: request %d of the holder has %d bytes", askGateway, len(payload))
 	}
 	within := time.Duration(binary.BigEndian.Uint32(payload)) * time.Millisecond
 	iface := string(payload[4:])
-	if err := h.checkInterface(iface); err != nil {
+	if err := s.checkInterface(iface); err != nil {
 		return err
 	}
-	h.mu.Lock()
+	s.mu.Lock()
 	var err error
-	if h.gateway == nil {
-		h.gateway, err = OpenGatewayAsker()
+	if s.gateway == nil {
+		s.gateway, err = OpenGatewayAsker()
 	}
-	gateway := h.gateway
-	h.mu.Unlock()
+	gateway := s.gateway
+	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(h.served, min(within, maxGatewayWait))
+	ctx, cancel := context.WithTimeout(s.served, min(within, maxGatewayWait))
 	defer cancel()
 	return gateway.Ask(ctx, iface)
 }

@@ -16,12 +16,12 @@ import (
 )
 
 // GatewayAsker asks the default gateway of an interface by ARP whether it is there: by a packet socket of all
-// interfaces, which needs CAP_NET_RAW, or by a lane to a holder, which has it. A lane may be inherited.
+// interfaces, which needs CAP_NET_RAW, or by a connection to a holder, which has it. A connection may be inherited.
 type GatewayAsker struct {
-	lane   *lane // nil with a socket
-	file   *os.File
-	socket syscall.RawConn
-	mu     sync.Mutex // one question at a time
+	connection *connection // nil with a socket
+	file       *os.File
+	socket     syscall.RawConn
+	mu         sync.Mutex // one question at a time
 }
 
 // OpenGatewayAsker opens the socket. No packet wakes anybody while nobody asks.
@@ -46,14 +46,14 @@ func OpenGatewayAsker() (*GatewayAsker, error) {
 	return a, nil
 }
 
-// InheritGatewayAsker takes over the lane that another process has opened, see Holder.OpenGatewayLane.
+// InheritGatewayAsker takes over the connection that another process has opened, see Holder.OpenGatewaySocket.
 func InheritGatewayAsker(fd int) (*GatewayAsker, error) {
 	family, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err != nil || family != unix.AF_UNIX {
 		return nil, errors.New("there is no holder that asks the gateway by ARP")
 	}
 	unix.CloseOnExec(fd)
-	return &GatewayAsker{lane: &lane{fd: fd}}, nil
+	return &GatewayAsker{connection: &connection{fd: fd}}, nil
 }
 
 // replyFilter passes ARP replies.
@@ -68,8 +68,8 @@ func replyFilter() []bpf.Instruction {
 
 // Ask asks the default gateway of an interface, and returns when it has answered, or when ctx ends.
 func (a *GatewayAsker) Ask(ctx context.Context, iface string) error {
-	if a.lane != nil {
-		return askGatewayBy(ctx, a.lane, iface)
+	if a.connection != nil {
+		return askGatewayBy(ctx, a.connection, iface)
 	}
 	link, err := net.InterfaceByName(iface)
 	if err != nil {
@@ -196,10 +196,10 @@ func readARP(fd uintptr) (arpPacket, error) {
 	return packet, nil
 }
 
-// Close closes the socket, or the lane.
+// Close closes the socket, or the connection.
 func (a *GatewayAsker) Close() error {
-	if a.lane != nil {
-		a.lane.close()
+	if a.connection != nil {
+		a.connection.close()
 		return nil
 	}
 	return a.file.Close()

@@ -123,12 +123,12 @@ func (h *heldSockets) close() {
 	*h = heldSockets{}
 }
 
-// inherit returns a Conn of sockets that openHeld has opened with the same options. It takes the files over.
-func inherit(o Options, files []int, unlimited string) (*Conn, error) {
+// takeOver returns a Conn of sockets that openHeld has opened with the same options. It takes the files over.
+func takeOver(o Options, files []int, unlimited string) (*Conn, error) {
 	c, err := newConn(o)
 	if err == nil {
 		c.admission.unlimited = unlimited
-		err = c.inherit(files)
+		err = c.takeOver(files)
 	} else {
 		closeAll(files)
 	}
@@ -138,7 +138,7 @@ func inherit(o Options, files []int, unlimited string) (*Conn, error) {
 	return c, nil
 }
 
-func (c *Conn) inherit(files []int) error {
+func (c *Conn) takeOver(files []int) error {
 	defer closeAll(files) // the runtime works on duplicates
 	binds := c.binds()
 	if n := len(files) - len(binds); n < 0 || n > 1 {
@@ -151,7 +151,7 @@ func (c *Conn) inherit(files []int) error {
 	c.index = link.Index
 	for i, bind := range binds {
 		discard(files[i])
-		if err := c.inheritSocket(files[i], bind); err != nil {
+		if err := c.takeOverSocket(files[i], bind); err != nil {
 			_ = c.Close()
 			return err
 		}
@@ -162,7 +162,7 @@ func (c *Conn) inherit(files []int) error {
 	return nil
 }
 
-func (c *Conn) inheritSocket(fd int, b bind) error {
+func (c *Conn) takeOverSocket(fd int, b bind) error {
 	copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return os.NewSyscallError("fcntl", err)

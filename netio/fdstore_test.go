@@ -9,9 +9,9 @@ import (
 	"topdog/internal/lab/assert"
 )
 
-// TestBundleFollowsTheInterfaces covers and uncovers interfaces before and after the fence's programs went into a
-// bundle: what is attached is always what is wanted, and a bundle that was given away holds nothing else.
-func TestBundleFollowsTheInterfaces(t *testing.T) {
+// TestStoreFollowsTheInterfaces covers and uncovers interfaces before and after the fence's programs went into a
+// store: what is attached is always what is wanted, and a store that was given away holds nothing else.
+func TestStoreFollowsTheInterfaces(t *testing.T) {
 	if testedFences(t)[0] != FenceTCX {
 		t.Skip("programs of the other kind cannot be counted")
 	}
@@ -23,9 +23,9 @@ func TestBundleFollowsTheInterfaces(t *testing.T) {
 		for _, shared := range []bool{false, true, true} {
 			b.do(t, func() error { return f.Cover(wanted, eth0) })
 			if shared {
-				must(t, f.share(nil, func(bundle int) error {
-					if len(wanted) > 0 && bundle < 0 {
-						t.Errorf("%v wanted: the bundle is %d", wanted, bundle)
+				must(t, f.share(nil, func(store int) error {
+					if len(wanted) > 0 && store < 0 {
+						t.Errorf("%v wanted: the store is %d", wanted, store)
 					}
 					return nil
 				}))
@@ -44,14 +44,14 @@ func TestBundleFollowsTheInterfaces(t *testing.T) {
 	b.do(t, func() error { return f.Cover([]int{eth0}, eth0) })
 	must(t, f.share(nil, func(int) error { return nil }))
 	b.do(t, func() error { return f.Cover(nil, eth0) })
-	if after := openFiles(t); after > before+1 { // the bundle, until the next one
+	if after := openFiles(t); after > before+1 { // the store, until the next one
 		t.Errorf("%d files are open, %d were before", after, before)
 	}
 	must(t, f.Close())
 }
 
 // What cannot be passed at once is left to the daemon alone, and the first interface is not.
-func TestBundleIsBounded(t *testing.T) {
+func TestStoreIsBounded(t *testing.T) {
 	f := &kernelFence{first: 7}
 	all := map[int][]int{}
 	for ifindex := 1; ifindex <= 200; ifindex++ {
@@ -63,13 +63,13 @@ func TestBundleIsBounded(t *testing.T) {
 	}
 }
 
-// A process that may open no more files gets all copies or none: what it did not get would not be in the next bundle,
+// A process that may open no more files gets all copies or none: what it did not get would not be in the next store,
 // and end with this one.
-func TestBundleIsCopiedWhole(t *testing.T) {
+func TestStoreIsCopiedWhole(t *testing.T) {
 	var pair [2]int
 	must(t, unix.Pipe2(pair[:], unix.O_CLOEXEC))
 	defer closeAll(pair[:])
-	socket, err := bundle(pair[0], []int{pair[0], pair[1]})
+	socket, err := storeFiles(pair[0], []int{pair[0], pair[1]})
 	must(t, err)
 	defer unix.Close(socket)
 	var limit unix.Rlimit
@@ -80,7 +80,7 @@ func TestBundleIsCopiedWhole(t *testing.T) {
 		low := limit
 		low.Cur = uint64(before + more)
 		must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &low))
-		device, programs, err := unbundle(socket)
+		device, programs, err := storedFiles(socket)
 		must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
 		if err == nil && (device < 0 || len(programs) != 2) {
 			t.Errorf("%d files may be opened: device %d, %d programs", more, device, len(programs))

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A bundle is a socket in whose queue a TUN device and the fence's programs are kept open. The holder, and a daemon
+// A store is a socket in whose queue a TUN device and the fence's programs are kept open. The holder, and a daemon
 // that has started it, have copies of the socket, and of what is in it nothing else. So all of it ends at once,
 // when the last copy does, also if both were killed while they stood still. And it ends in an order:
 // the kernel closes the device, which takes the addresses away, and a second socket, in whose queue the
@@ -19,9 +19,9 @@ import (
 // maxPassed is how many files the kernel passes at once at most (SCM_MAX_FD).
 const maxPassed = 253
 
-// bundle makes a socket that keeps files open, of which the caller closes his own: a device, or -1 for
+// storeFiles makes a socket that keeps files open, of which the caller closes his own: a device, or -1 for
 // none, and programs.
-func bundle(device int, programs []int) (socket int, err error) {
+func storeFiles(device int, programs []int) (socket int, err error) {
 	inner, err := queue(programs)
 	if err != nil {
 		return -1, err
@@ -51,8 +51,8 @@ func queue(files []int) (socket int, err error) {
 	return pair[1], nil
 }
 
-// unbundle returns copies of what is in a bundle.
-func unbundle(socket int) (device int, programs []int, err error) {
+// storedFiles returns copies of what is in a store.
+func storedFiles(socket int) (device int, programs []int, err error) {
 	files, err := queued(socket)
 	if err != nil || len(files) == 0 {
 		return -1, nil, err
@@ -94,43 +94,43 @@ func queued(socket int) (files []int, err error) {
 	return files, err
 }
 
-// bundled is what a kernelFence has in its bundle.
-type bundled struct {
-	socket int   // -1 without a bundle
+// fdStore is what a kernelFence has in its store.
+type fdStore struct {
+	socket int   // -1 without a store
 	of     []int // the interface of each program; 0 if that is covered no more
 }
 
-// share calls send with a bundle of the device, if there is one, and of the fence's programs; with -1 if
-// there is nothing of it. From then on this process, too, has them by the bundle alone: the device is
+// share calls send with a store of the device, if there is one, and of the fence's programs; with -1 if
+// there is nothing of it. From then on this process, too, has them by the store alone: the device is
 // closed. If there are more programs than can be passed at once, the first interface goes before the others.
-func (f *kernelFence) share(device *os.File, send func(bundle int) error) error {
+func (f *kernelFence) share(device *os.File, send func(store int) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if device == nil && len(f.attached) == 0 {
 		return send(-1)
 	}
-	if f.bundled.socket < 0 || isOpen(device) || f.unbundled() {
-		if err := f.renewBundle(device); err != nil {
+	if f.store.socket < 0 || isOpen(device) || f.hasUnstored() {
+		if err := f.renewStore(device); err != nil {
 			return err
 		}
 	}
-	return send(f.bundled.socket)
+	return send(f.store.socket)
 }
 
 func isOpen(file *os.File) bool { return file != nil && int(file.Fd()) >= 0 }
 
-// unbundled reports whether there is a program that could be in the bundle and is not.
-func (f *kernelFence) unbundled() bool {
+// hasUnstored reports whether there is a program that could be in the store and is not.
+func (f *kernelFence) hasUnstored() bool {
 	for _, links := range f.attached {
-		if len(links) > 0 && len(f.bundled.of)+len(links) <= maxPassed {
+		if len(links) > 0 && len(f.store.of)+len(links) <= maxPassed {
 			return true
 		}
 	}
 	return false
 }
 
-// renewBundle makes a bundle of an open device, or of that in the bundle before, and of the programs.
-func (f *kernelFence) renewBundle(device *os.File) error {
+// renewStore makes a store of an open device, or of that in the store before, and of the programs.
+func (f *kernelFence) renewStore(device *os.File) error {
 	former, all, err := f.opened()
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (f *kernelFence) renewBundle(device *os.File) error {
 		tun = int(device.Fd())
 	}
 	links, of := f.choose(all)
-	socket, err := bundle(tun, links)
+	socket, err := storeFiles(tun, links)
 	if err != nil {
 		for ifindex, direct := range f.attached {
 			closeAll(all[ifindex][len(direct):])
@@ -158,23 +158,23 @@ func (f *kernelFence) renewBundle(device *os.File) error {
 	if isOpen(device) {
 		device.Close()
 	}
-	if f.bundled.socket >= 0 {
-		unix.Close(f.bundled.socket)
+	if f.store.socket >= 0 {
+		unix.Close(f.store.socket)
 	}
-	f.bundled = bundled{socket, of}
+	f.store = fdStore{socket, of}
 	return nil
 }
 
-// opened returns a copy of the device in the bundle, or -1, and what holds the programs on each
-// interface: first what is not in the bundle, and then copies of what is.
+// opened returns a copy of the device in the store, or -1, and what holds the programs on each
+// interface: first what is not in the store, and then copies of what is.
 func (f *kernelFence) opened() (device int, all map[int][]int, err error) {
 	device, all = -1, maps.Clone(f.attached)
-	if f.bundled.socket < 0 {
+	if f.store.socket < 0 {
 		return device, all, nil
 	}
-	device, programs, err := unbundle(f.bundled.socket)
+	device, programs, err := storedFiles(f.store.socket)
 	for i, program := range programs {
-		if ifindex := f.bundled.of[i]; ifindex != 0 {
+		if ifindex := f.store.of[i]; ifindex != 0 {
 			all[ifindex] = append(slices.Clip(all[ifindex]), program)
 		} else {
 			unix.Close(program)
@@ -183,23 +183,23 @@ func (f *kernelFence) opened() (device int, all map[int][]int, err error) {
 	return device, all, err
 }
 
-// leave returns copies of what holds the programs on an interface in the bundle. They stay there until the
+// leave returns copies of what holds the programs on an interface in the store. They stay there until the
 // next one is made, but will be detached.
 func (f *kernelFence) leave(ifindex int) (links []int) {
-	if !slices.Contains(f.bundled.of, ifindex) {
+	if !slices.Contains(f.store.of, ifindex) {
 		return nil
 	}
-	device, programs, err := unbundle(f.bundled.socket)
+	device, programs, err := storedFiles(f.store.socket)
 	if err != nil {
-		return nil // they end with the bundle
+		return nil // they end with the store
 	}
 	if device >= 0 {
 		unix.Close(device)
 	}
 	for i, program := range programs {
-		if f.bundled.of[i] == ifindex {
+		if f.store.of[i] == ifindex {
 			links = append(links, program)
-			f.bundled.of[i] = 0
+			f.store.of[i] = 0
 		} else {
 			unix.Close(program)
 		}
