@@ -49,6 +49,10 @@ type Announcer struct {
 	asked      map[netip.Addr]time.Duration // when each address was asked last, on the clock of Now
 	answered   func(ARPAnswer)
 	announcers map[netip.Addr]hardwareAddr // who has announced each floating address last
+
+	counting sync.Mutex    // of what follows
+	counter  *frameCounter // nil while none are counted
+	closing  sync.WaitGroup
 }
 
 // ongoingProbe is a Probe that waits for a conflict.
@@ -316,6 +320,8 @@ func (a *Announcer) Close() error {
 		close(a.closed)
 		err = a.file.Close()
 		a.listener.Wait()
+		_ = a.Calm()
+		a.closing.Wait()
 	})
 	return err
 }
@@ -326,6 +332,16 @@ type ARPQuestion struct {
 	// To is the Ethernet address that is asked. If it is nil, everybody is: then a proxy
 	// may answer for another host.
 	To net.HardwareAddr
+	// ToAnnouncer asks the host that has announced the floating address last, and nobody if none has since the Announcer was opened.
+	ToAnnouncer bool
+}
+
+// Doubt is what is asked when a board doubts whether it hears anything.
+type Doubt struct {
+	Questions []ARPQuestion
+	// Port is the index of the interface at which the frames of other hosts are counted, but of those that are ignored; 0 for none.
+	Port    int
+	Ignored []netip.Addr
 }
 
 // ARPAnswer is the answer to an ARPQuestion.
@@ -337,10 +353,10 @@ type ARPAnswer struct {
 	AskedAt time.Duration
 }
 
-// Ask sends questions in the name of own, this host's address. What was received before is read
-// before. The answers go to whom Answers has set. It returns when the questions were sent; the
-// error matches ErrLinkDown when the link is away.
-func (a *Announcer) Ask(own netip.Addr, questions []ARPQuestion) error {
+// Ask sends questions in the name of this host. What was received before is read before. The answers go to whom
+// Answers has set. It returns when the questions were sent; the error matches ErrLinkDown when the link is away.
+func (a *Announcer) Ask(questions []ARPQuestion) error {
+	questions = a.addressed(questions)
 	a.begin(questions)
 	var failed []error
 	for _, q := range questions {
@@ -348,20 +364,100 @@ func (a *Announcer) Ask(own netip.Addr, questions []ARPQuestion) error {
 		if len(q.To) == len(to) {
 			to = hardwareAddr(q.To)
 		}
-		if err := a.send(to, request(own.Unmap(), q.Addr.Unmap())); err != nil {
+		if err := a.send(to, a.question(q.Addr)); err != nil {
 			failed = append(failed, fmt.Errorf("netio: ask %s on interface %d: %w", q.Addr, a.index, err))
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// Resolve asks for the Ethernet address of a host in the name of own, this host's address, and
-// expects no answer: it is for the kernels of both. One that has asked in vain asks again every second
+// question asks for an address in the name of this host. If that has no address of its own, it is a probe.
+func (a *Announcer) question(addr netip.Addr) arpPacket {
+	if !a.local.IsValid() {
+		return probe(addr.Unmap())
+	}
+	return request(a.local, addr.Unmap())
+}
+
+// addressed fills in the Ethernet addresses of those who have announced an address. A question to nobody is left out.
+func (a *Announcer) addressed(questions []ARPQuestion) (all []ARPQuestion) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, q := range questions {
+		if q.ToAnnouncer {
+			mac := a.announcers[q.Addr.Unmap()]
+			if mac == (hardwareAddr{}) {
+				continue
+			}
+			q.To = mac[:]
+		}
+		if !slices.ContainsFunc(all, func(p ARPQuestion) bool { return p.Addr == q.Addr && slices.Equal(p.To, q.To) }) {
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// Doubt sends questions, and has frames counted that come from now on. If they cannot be counted, the questions are sent
+// all the same.
+func (a *Announcer) Doubt(d Doubt) error {
+	return errors.Join(a.count(d), a.Ask(d.Questions))
+}
+
+// count begins to count frames. After an error none are counted.
+func (a *Announcer) count(d Doubt) (err error) {
+	if d.Port == 0 {
+		return nil
+	}
+	a.counting.Lock()
+	defer a.counting.Unlock()
+	if a.counter == nil {
+		a.counter, err = openFrameCounter(d.Port)
+	}
+	if err == nil {
+		err = a.counter.begin(d.Ignored)
+	}
+	if err != nil {
+		a.stopCounting()
+	}
+	return err
+}
+
+// Heard returns how many frames have come since the last Doubt, and who has sent some of those that have come since Heard was
+// called last. None are counted unless there was a Doubt and no Calm.
+func (a *Announcer) Heard() (frames uint64, senders []Neighbour, err error) {
+	a.counting.Lock()
+	defer a.counting.Unlock()
+	if a.counter == nil {
+		return 0, nil, errors.New("netio: no frames are counted")
+	}
+	frames, err = a.counter.count()
+	return frames, a.counter.senders(), err
+}
+
+// Calm ends the counting.
+func (a *Announcer) Calm() error {
+	a.counting.Lock()
+	defer a.counting.Unlock()
+	a.stopCounting()
+	return nil
+}
+
+// stopCounting does not wait for the kernel, which takes a while to close a packet socket. It is called with counting locked.
+func (a *Announcer) stopCounting() {
+	if counter := a.counter; counter != nil {
+		a.closing.Go(func() { unix.Close(counter.fd) })
+	}
+	a.counter = nil
+}
+
+// Resolve asks for the Ethernet address of a host in the name of this one, and expects no answer: it is for
+// the kernels of both. One that has asked in vain asks again every second
 // (net.ipv4.neigh.default.retrans_time_ms) and holds back what it is to send meanwhile; now the
 // answer, and on the other side the question, tells it. The error matches ErrLinkDown when the
 // link is away.
-func (a *Announcer) Resolve(own, addr netip.Addr) error {
-	if err := a.send(broadcast, request(own.Unmap(), addr.Unmap())); err != nil {
+func (a *Announcer) Resolve(addr netip.Addr) error {
+	if err := a.send(broadcast, a.question(addr)); err != nil {
 		return fmt.Errorf("netio: ask for the Ethernet address of %s on interface %d: %w", addr, a.index, err)
 	}
 	return nil
@@ -401,15 +497,6 @@ func (a *Announcer) Answers(heard func(ARPAnswer)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.answered = heard
-}
-
-// LastAnnouncer returns the Ethernet address of the host that has announced a floating address last,
-// if one has since the Announcer was opened.
-func (a *Announcer) LastAnnouncer(addr netip.Addr) (mac net.HardwareAddr, known bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	holder := a.announcers[addr.Unmap()]
-	return holder[:], holder != hardwareAddr{}
 }
 
 // answer returns the answer to own that another host's packet is, and who is to be told. It notes who

@@ -218,7 +218,7 @@ func TestAsk(t *testing.T) {
 			return ARPQuestion{Addr: addr, To: of.link(t, "eth0").HardwareAddr}
 		}
 		eventually(t, "the bridge forwards", func() bool {
-			must(t, a.Ask(us.addr, []ARPQuestion{question(other, other.addr)}))
+			must(t, a.Ask([]ARPQuestion{question(other, other.addr)}))
 			select {
 			case <-answers:
 				return true
@@ -231,8 +231,8 @@ func TestAsk(t *testing.T) {
 		}
 		before := Now()
 		// The other board does not have the floating address, and is asked for it in vain.
-		must(t, a.Ask(us.addr, []ARPQuestion{question(other, testVIP)}))
-		must(t, a.Ask(us.addr, []ARPQuestion{question(holder, testVIP), {Addr: other.addr}}))
+		must(t, a.Ask([]ARPQuestion{question(other, testVIP)}))
+		must(t, a.Ask([]ARPQuestion{question(holder, testVIP), {Addr: other.addr}}))
 		after := Now()
 		got := map[netip.Addr]ARPAnswer{}
 		for range 2 {
@@ -245,7 +245,7 @@ func TestAsk(t *testing.T) {
 			}
 		}
 		must(t, f.Release())
-		must(t, a.Ask(us.addr, []ARPQuestion{question(holder, testVIP), question(other, other.addr)}))
+		must(t, a.Ask([]ARPQuestion{question(holder, testVIP), question(other, other.addr)}))
 		assert.Is(t, other.addr, receive(t, "an answer", answers).Addr, "who answers after the release")
 		if len(answers) > 0 {
 			t.Errorf("one answer more: %v", <-answers)
@@ -253,26 +253,31 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// Who has announced the floating address last is known without asking.
-func TestHolder(t *testing.T) {
+// A question goes to whoever has announced the floating address last.
+func TestAskAnnouncer(t *testing.T) {
 	l := newLAN(t, 3)
 	us := openTestAnnouncer(t, l.boards[0])
-	if mac, known := us.LastAnnouncer(testVIP); known {
-		t.Errorf("before anybody has announced the address, %v has", mac)
+	toAnnouncer := []ARPQuestion{{Addr: testVIP, ToAnnouncer: true}}
+	announcer := func() string {
+		asked := us.addressed(toAnnouncer)
+		if len(asked) == 0 {
+			return "nobody"
+		}
+		return asked[0].To.String()
 	}
+	assert.Is(t, "nobody", announcer(), "who is asked before anybody has announced the address")
 	for _, b := range l.boards[1:] {
 		theirs := openTestAnnouncer(t, b)
 		eventually(t, "the announcement is heard", func() bool {
 			must(t, theirs.Announce(testVIP))
-			mac, known := us.LastAnnouncer(testVIP)
-			return known && mac.String() == b.mac(t)
+			return announcer() == b.mac(t)
 		})
 	}
 	must(t, us.Announce(testVIP))
 	must(t, us.send(broadcast, probe(testVIP)))
-	if mac, _ := us.LastAnnouncer(testVIP); mac.String() != l.boards[2].mac(t) {
-		t.Errorf("the holder is %v, want the other board that has announced last", mac)
-	}
+	assert.Is(t, l.boards[2].mac(t), announcer(), "who is asked: the other board that has announced last")
+	same := ARPQuestion{Addr: testVIP, To: l.boards[2].link(t, "eth0").HardwareAddr}
+	assert.Is(t, 1, len(us.addressed(append(toAnnouncer, same))), "how often that board is asked")
 }
 
 // The neighbours and the gateway are those of the interface.
@@ -329,7 +334,7 @@ func TestResolve(t *testing.T) {
 		heard <- string(buffer[:n])
 	}()
 	eventually(t, "the datagram arrives", func() bool {
-		must(t, a.Resolve(us.addr, other.addr)) // more than once: the first may come before the bridge forwards
+		must(t, a.Resolve(other.addr)) // more than once: the first may come before the bridge forwards
 		select {
 		case text := <-heard:
 			return text == "vote"
@@ -370,7 +375,7 @@ func TestFloodOfARP(t *testing.T) {
 				theirs.sendAs(t, to, packet)
 				if n%1000 == 999 {
 					eventually(t, "a question is answered in the flood", func() bool {
-						must(t, ours.Ask(us.addr, []ARPQuestion{{Addr: third.addr}}))
+						must(t, ours.Ask([]ARPQuestion{{Addr: third.addr}}))
 						select {
 						case <-answered:
 							return true

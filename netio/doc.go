@@ -18,9 +18,9 @@
 //     man's switch as well: it removes the addresses at once when the daemon is killed or frozen.
 //   - [Announcer] speaks ARP as RFC 5227 wants it: probe, announce, and listen
 //     for rivals. [AnnouncementDelay] says when to announce again. It also asks
-//     single hosts: whether they are there, or still have a floating address.
-//   - [NeighbourTable] is what the kernel knows of the hosts on the link, and
-//     [FrameCounter] shows whether any of them is heard.
+//     single hosts whether they are there, or still have a floating address, and
+//     counts the frames of other hosts while a board doubts that it hears any.
+//   - [NeighbourTable] is what the kernel knows of the hosts on the link.
 //   - [Now] is the one clock of the daemon, which the kernel and the holder share, and
 //     a [Timer] wakes its loop.
 //

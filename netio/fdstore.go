@@ -35,20 +35,16 @@ func storeFiles(device int, programs []int) (socket int, err error) {
 
 // queue returns a socket with files in its queue.
 func queue(files []int) (socket int, err error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	socket, theirs, err := newConnection()
 	if err != nil {
-		return -1, os.NewSyscallError("socketpair", err)
+		return -1, err
 	}
-	defer unix.Close(pair[0])
-	var rights []byte
-	if len(files) > 0 {
-		rights = unix.UnixRights(files...)
-	}
-	if err := unix.Sendmsg(pair[0], []byte{0}, rights, nil, unix.MSG_NOSIGNAL); err != nil {
-		unix.Close(pair[1])
+	defer unix.Close(theirs)
+	if err := sendMessage(theirs, []byte{0}, files...); err != nil {
+		unix.Close(socket)
 		return -1, fmt.Errorf("keep %d files open: %w", len(files), os.NewSyscallError("sendmsg", err))
 	}
-	return pair[1], nil
+	return socket, nil
 }
 
 // storedFiles returns copies of what is in a store.
@@ -223,10 +219,4 @@ func (f *kernelFence) choose(all map[int][]int) (links, of []int) {
 		}
 	}
 	return links, of
-}
-
-func closeAll(files []int) {
-	for _, file := range files {
-		unix.Close(file)
-	}
 }

@@ -199,7 +199,7 @@ func TestFrozenThenAllKilled(t *testing.T) {
 			answered.Add(1)
 		}
 	})
-	ask := func() { must(t, asks.Ask(client.addr, []ARPQuestion{{Addr: testVIP}})) }
+	ask := func() { must(t, asks.Ask([]ARPQuestion{{Addr: testVIP}})) }
 	_, handle := newNamespace(t)
 	for range 2 {
 		for _, holderFirst := range []bool{true, false} {

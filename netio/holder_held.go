@@ -2,8 +2,6 @@ package netio
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -12,12 +10,9 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// What a daemon has of its holder: the same as kernelFence, FloatingIP, Announcer, FrameCounter and Conn
-// are in one process.
+// What a daemon has of its holder: the same as kernelFence, FloatingIP, Announcer and Conn are in one process.
 
 // HeldFence is a kernelFence that a holder has. The lease is memory that both share: to extend it costs no request.
 type HeldFence struct {
@@ -31,14 +26,14 @@ type HeldFence struct {
 
 // OpenFence makes the fence of the holder's addresses.
 func (h *Holder) OpenFence() (*HeldFence, error) {
-	answer, files, err := h.askFiles(h.main, askFence, nil, prepareWithin)
+	f := &HeldFence{holder: h, sharedLease: sharedLease{timer: -1}}
+	files, err := h.ask(h.main, askFence, nil, &f.state, prepareWithin)
+	if err == nil && len(files) != 2 {
+		closeAll(files)
+		err = fmt.Errorf("netio: %d files came with the holder's answer", len(files))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("make the fence: %w", err)
-	}
-	f := &HeldFence{holder: h, sharedLease: sharedLease{timer: -1}}
-	if err := json.Unmarshal(answer, &f.state); err != nil || len(files) != 2 {
-		closeAll(files)
-		return nil, fmt.Errorf("netio: the holder's answer about the fence is %q with %d files", answer, len(files))
 	}
 	f.file, f.timer, f.set = os.NewFile(uintptr(files[0]), "lease"), files[1], leaseIdle
 	if err := f.mapWord(files[0]); err != nil {
@@ -48,10 +43,10 @@ func (h *Holder) OpenFence() (*HeldFence, error) {
 	return f, nil
 }
 
-// Extend moves the end of the lease; see sharedLease.Extend. The lease may have been over until now, and the neighbours may have heard
-// of another board meanwhile: what was announced when the addresses were acquired counts no more.
+// Extend moves the end of the lease; see sharedLease.Extend. The lease may have been over until now, and the neighbours may have
+// heard of another board meanwhile: what was announced when the addresses were acquired counts no more.
 func (f *HeldFence) Extend(end, wake time.Duration) bool {
-	f.holder.announcedBy(nil, false)
+	f.holder.setAnnounced(nil)
 	return f.sharedLease.Extend(end, wake)
 }
 
@@ -73,17 +68,9 @@ func (f *HeldFence) CoverAgain() error { return f.cover(coverRequest{Again: true
 const coverWithin = time.Minute
 
 func (f *HeldFence) cover(r coverRequest) error {
-	message, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	answer, err := f.holder.doLong(askCover, message, coverWithin)
-	if err != nil {
-		return fmt.Errorf("cover the interfaces: %w", err)
-	}
 	var s fenceState
-	if err := json.Unmarshal(answer, &s); err != nil {
-		return fmt.Errorf("netio: the holder's answer about the fence is %q: %w", answer, err)
+	if err := f.holder.doBeside(askCover, r, &s, coverWithin); err != nil {
+		return fmt.Errorf("cover the interfaces: %w", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,63 +113,59 @@ type HeldAddresses struct {
 
 // OpenFloating prepares to hold the addresses on the interface.
 func (h *Holder) OpenFloating(iface string, addresses []netip.Prefix) (*HeldAddresses, error) {
-	message, err := json.Marshal(floatingRequest{iface, addresses})
-	if err != nil {
-		return nil, err
-	}
-	answer, err := h.ask(h.main, askFloating, message, prepareWithin)
-	if err != nil {
-		return nil, err
-	}
 	f := &HeldAddresses{holder: h}
+	files, err := h.ask(h.main, askFloating, floatingRequest{iface, addresses}, &f.state, prepareWithin)
+	closeAll(files)
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range addresses {
 		f.addrs = append(f.addrs, p.Addr())
-	}
-	if err := f.heard(answer); err != nil {
-		return nil, err
 	}
 	return f, nil
 }
 
-// heard enters how the holder holds the addresses. No news says that it is as before.
-func (f *HeldAddresses) heard(news []byte) error {
-	if len(news) == 0 {
-		return nil
+// heard enters how the holder holds the addresses, if that is news.
+func (f *HeldAddresses) heard(news *HoldState) {
+	if news != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.state = *news
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := json.Unmarshal(news, &f.state); err != nil {
-		return fmt.Errorf("netio: the holder's answer about the addresses is %q: %w", news, err)
-	}
-	return nil
 }
 
 // Acquire adds the addresses; see FloatingIP.Acquire. It announces them as well, if it can, so the first
-// HeldAnnouncer.Announce of each does nothing more.
+// HeldAnnouncer.Announce of each does nothing more. From then on whoever speaks as one of them is a rival.
 func (f *HeldAddresses) Acquire() error {
 	f.holder.setHas(true)
-	answer, err := f.holder.do(askAcquire, nil)
-	if err != nil || len(answer) < 1 {
+	var answer addressAnswer
+	if err := f.holder.do(askAcquire, nil, &answer); err != nil {
 		return err
 	}
-	f.holder.announcedBy(f.addrs, answer[0] != 0)
-	return f.heard(answer[1:])
+	if answer.Unannounced {
+		f.holder.setAnnounced(nil)
+	} else {
+		f.holder.setAnnounced(f.addrs)
+	}
+	f.heard(answer.State)
+	return nil
 }
 
 // Renew starts the lifetimes over; see FloatingIP.Renew.
 func (f *HeldAddresses) Renew() (restored bool, err error) {
-	answer, err := f.holder.doLong(askRenew, nil, coverWithin)
-	if err != nil || len(answer) < 1 {
+	var answer addressAnswer
+	if err := f.holder.doBeside(askRenew, nil, &answer, coverWithin); err != nil {
 		return false, err
 	}
-	return answer[0] != 0, f.heard(answer[1:])
+	f.heard(answer.State)
+	return answer.Restored, nil
 }
 
 // Release removes the addresses; see FloatingIP.Release. If the holder has ended, a TUN device goes with it, and the
 // addresses with that: until then there is an error.
 func (f *HeldAddresses) Release() error {
-	f.holder.announcedBy(nil, false)
-	_, err := f.holder.do(askRelease, nil)
+	f.holder.setAnnounced(nil)
+	err := f.holder.do(askRelease, nil, nil)
 	if err == nil {
 		f.holder.setHas(false)
 	}
@@ -221,14 +204,11 @@ func (f *HeldAddresses) Close() error { return nil }
 // HeldAnnouncer is an Announcer that a holder has.
 type HeldAnnouncer struct{ holder *Holder }
 
-// announcedBy enters which addresses were announced when they were acquired.
-func (h *Holder) announcedBy(addrs []netip.Addr, all bool) {
+// setAnnounced enters which addresses were announced when they were acquired.
+func (h *Holder) setAnnounced(addrs []netip.Addr) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.announced = h.announced[:0]
-	if all {
-		h.announced = append(h.announced, addrs...)
-	}
+	h.announced = append(h.announced[:0], addrs...)
 }
 
 // hasAnnounced reports whether an address was announced when it was acquired, the first time that it is asked for.
@@ -244,8 +224,8 @@ func (h *Holder) hasAnnounced(addr netip.Addr) bool {
 
 // OpenAnnouncer opens what reaches the neighbours; see the function of that name.
 func (h *Holder) OpenAnnouncer(index int) (*HeldAnnouncer, error) {
-	h.announcedBy(nil, false) // on another interface
-	if _, err := h.do(askAnnouncer, appendIndex(nil, index)); err != nil {
+	h.setAnnounced(nil) // on another interface
+	if err := h.do(askARP, openARPRequest{index}, nil); err != nil {
 		return nil, err
 	}
 	return &HeldAnnouncer{h}, nil
@@ -256,46 +236,23 @@ func (a *HeldAnnouncer) Announce(addr netip.Addr) error {
 	if a.holder.hasAnnounced(addr) {
 		return nil
 	}
-	_, err := a.holder.do(askAnnounce, appendAddr(nil, addr))
-	return err
+	return a.holder.do(askAnnounce, addr, nil)
 }
 
 // Probe asks who has a floating address; see Announcer.Probe. It does not end with ctx, but soon.
 func (a *HeldAnnouncer) Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error) {
-	message, err := json.Marshal(probeRequest{addr, n, spacing})
-	if err != nil {
-		return nil, false, err
-	}
-	answer, err := a.holder.doLong(askProbe, message, time.Duration(n)*spacing+answerWithin)
+	err = a.holder.doBeside(askProbe, probeRequest{addr, n, spacing}, &owner, time.Duration(n)*spacing+answerWithin)
 	if err == nil {
 		err = context.Cause(ctx)
 	}
-	if err != nil || len(answer) != len(hardwareAddr{}) {
-		return nil, false, err
-	}
-	return answer, true, nil
+	return owner, err == nil && len(owner) > 0, err
 }
 
-// Rivals sets the addresses whose rivals are told of, and who is told; see Announcer.Rivals.
-func (a *HeldAnnouncer) Rivals(ours []netip.Addr, heard func(netip.Addr, net.HardwareAddr)) {
+// Rivals sets who is told of rivals; see Announcer.Rivals. The holder knows by itself which addresses are ours.
+func (a *HeldAnnouncer) Rivals(_ []netip.Addr, heard func(netip.Addr, net.HardwareAddr)) {
 	a.holder.mu.Lock()
+	defer a.holder.mu.Unlock()
 	a.holder.rival = heard
-	a.holder.mu.Unlock()
-	// It fails only if the holder is lost, which says so by itself.
-	_, _ = a.holder.do(askRivals, appendAddrs(nil, ours))
-}
-
-// Ask sends questions in the name of own; see Announcer.Ask.
-func (a *HeldAnnouncer) Ask(own netip.Addr, questions []ARPQuestion) error {
-	message := appendAddr(make([]byte, 0, 4+len(questions)*questionBytes), own)
-	for _, q := range questions {
-		message = appendAddr(message, q.Addr)
-		var to hardwareAddr
-		copy(to[:], q.To)
-		message = append(message, to[:]...)
-	}
-	_, err := a.holder.do(askQuestions, message)
-	return err
 }
 
 // Answers sets who is told of answers.
@@ -305,149 +262,75 @@ func (a *HeldAnnouncer) Answers(heard func(ARPAnswer)) {
 	a.holder.answered = heard
 }
 
-// Resolve asks for the Ethernet address of a host; see Announcer.Resolve.
-func (a *HeldAnnouncer) Resolve(own, addr netip.Addr) error {
-	_, err := a.holder.do(askResolve, appendAddr(appendAddr(nil, own), addr))
-	return err
+// Ask sends questions; see Announcer.Ask.
+func (a *HeldAnnouncer) Ask(questions []ARPQuestion) error {
+	return a.Doubt(Doubt{Questions: questions})
 }
 
-// LastAnnouncer returns who has announced a floating address last.
-func (a *HeldAnnouncer) LastAnnouncer(addr netip.Addr) (mac net.HardwareAddr, known bool) {
-	answer, err := a.holder.do(askAnnounced, appendAddr(nil, addr))
-	if err != nil || len(answer) != len(hardwareAddr{}) {
-		return nil, false
-	}
-	return append(net.HardwareAddr(nil), answer...), true
+// Doubt sends questions, and has frames counted; see Announcer.Doubt.
+func (a *HeldAnnouncer) Doubt(d Doubt) error { return a.holder.do(askLAN, lanRequest{Doubt: d}, nil) }
+
+// Resolve asks for the Ethernet address of a host; see Announcer.Resolve.
+func (a *HeldAnnouncer) Resolve(addr netip.Addr) error {
+	return a.holder.do(askLAN, lanRequest{Resolve: addr}, nil)
 }
+
+// Heard says which frames were counted; see Announcer.Heard.
+func (a *HeldAnnouncer) Heard() (frames uint64, senders []Neighbour, err error) {
+	var answer framesAnswer
+	err = a.holder.do(askHeard, nil, &answer)
+	return answer.Frames, answer.Senders, err
+}
+
+// Calm ends the counting of frames.
+func (a *HeldAnnouncer) Calm() error { return a.close(closeRequest{}) }
 
 // Close ends it.
 func (a *HeldAnnouncer) Close() error {
-	a.holder.mu.Lock()
-	a.holder.rival, a.holder.answered = nil, nil
-	a.holder.mu.Unlock()
-	_, err := a.holder.do(askSilence, nil)
-	return ignoreLost(err)
+	a.Rivals(nil, nil)
+	a.Answers(nil)
+	return a.close(closeRequest{ARP: true})
 }
 
-// HeldFrames is a FrameCounter that a holder has.
-type HeldFrames struct{ holder *Holder }
-
-// OpenFrames begins to count frames.
-func (h *Holder) OpenFrames(index int) (*HeldFrames, error) {
-	if _, err := h.do(askFrames, appendIndex(nil, index)); err != nil {
-		return nil, err
+// close closes something. A holder that is lost has closed it.
+func (a *HeldAnnouncer) close(r closeRequest) error {
+	if err := a.holder.do(askClose, r, nil); !errors.Is(err, errHolderLost) {
+		return err
 	}
-	return &HeldFrames{h}, nil
-}
-
-// Ignore has the frames of these hosts not counted from now on, and those of all others.
-func (f *HeldFrames) Ignore(hosts []netip.Addr) error {
-	_, err := f.holder.do(askIgnored, appendAddrs(nil, hosts))
-	return err
-}
-
-// Frames returns how many frames have arrived since the counter was opened.
-func (f *HeldFrames) Frames() (uint64, error) {
-	answer, err := f.holder.do(askCount, nil)
-	if err != nil {
-		return 0, err
-	}
-	return uint64(getTime(answer)), nil
-}
-
-// Senders returns who has sent some of them; see FrameCounter.Senders.
-func (f *HeldFrames) Senders() (senders []Neighbour) {
-	answer, err := f.holder.do(askSenders, nil)
-	if err != nil {
-		return nil
-	}
-	for ; len(answer) >= questionBytes; answer = answer[questionBytes:] {
-		senders = append(senders, Neighbour{Addr: getAddr(answer), MAC: append(net.HardwareAddr(nil), answer[4:questionBytes]...)})
-	}
-	return senders
-}
-
-// Close ends the counting.
-func (f *HeldFrames) Close() error {
-	_, err := f.holder.do(askNoFrames, nil)
-	return ignoreLost(err)
+	return nil
 }
 
 // OpenSockets returns a Conn with the group's sockets, which the holder has opened, and keeps open. What they
 // have received before is thrown away.
 func (h *Holder) OpenSockets(o Options) (*Conn, error) {
-	message, err := json.Marshal(socketsRequest{o.Interface, o.Local})
+	var answer socketsAnswer
+	files, err := h.ask(h.main, askSockets, socketsRequest{o.Interface, o.Local}, &answer, prepareWithin)
 	if err != nil {
 		return nil, err
 	}
-	unlimited, files, err := h.askFiles(h.main, askSockets, message, prepareWithin)
-	if err != nil {
-		return nil, err
-	}
-	return takeOver(o, files, string(unlimited))
+	return takeOver(o, files, answer.Unlimited)
 }
 
-// OpenGatewaySocket opens the way by which a process without rights asks the default gateway, see InheritGatewayAsker.
+// OpenGatewaySocket opens a connection by which a process without rights asks the default gateway, see InheritGatewayAsker.
 func (h *Holder) OpenGatewaySocket() (*os.File, error) {
-	ours, theirs, err := newConnectionPair()
+	fd, err := h.connect(forGateway, answerWithin)
 	if err != nil {
 		return nil, err
 	}
-	_, err = h.ask(h.main, askGatewayConnection, nil, answerWithin, theirs)
-	unix.Close(theirs)
-	if err != nil {
-		unix.Close(ours)
-		return nil, err
-	}
-	return os.NewFile(uintptr(ours), "gateway"), nil
+	return os.NewFile(uintptr(fd), "gateway"), nil
 }
 
 // askGatewayBy asks the default gateway by such a connection.
-func askGatewayBy(ctx context.Context, l *connection, iface string) error {
+func askGatewayBy(ctx context.Context, c *connection, iface string) error {
 	within := maxGatewayWait
 	if deadline, bounded := ctx.Deadline(); bounded {
 		within = min(within, time.Until(deadline))
 	}
-	question := binary.BigEndian.AppendUint32(nil, uint32(max(within, 0).Milliseconds()))
-	_, received, err := l.call(askGateway, append(question, iface...), nil, within+answerWithin, nil)
+	body, err := encode(gatewayRequest{iface, max(within, 0)})
+	if err != nil {
+		return err
+	}
+	_, received, err := c.call(askGateway, body, nil, within+answerWithin, nil)
 	closeAll(received)
 	return err
-}
-
-func ignoreLost(err error) error {
-	if errors.Is(err, errHolderLost) {
-		return nil
-	}
-	return err
-}
-
-// questionBytes is the length of an ARPQuestion in a message.
-const questionBytes = 4 + 6
-
-func appendAddr(b []byte, addr netip.Addr) []byte {
-	as4 := [4]byte{}
-	if a := addr.Unmap(); a.Is4() {
-		as4 = a.As4()
-	}
-	return append(b, as4[:]...)
-}
-
-func appendAddrs(b []byte, all []netip.Addr) []byte {
-	for _, addr := range all {
-		b = appendAddr(b, addr)
-	}
-	return b
-}
-
-func appendIndex(b []byte, index int) []byte { return binary.BigEndian.AppendUint32(b, uint32(index)) }
-
-func appendTime(b []byte, t time.Duration) []byte { return binary.BigEndian.AppendUint64(b, uint64(t)) }
-
-func getAddr(b []byte) netip.Addr { return netip.AddrFrom4([4]byte(b)) }
-
-func getTime(b []byte) time.Duration {
-	if len(b) < 8 {
-		return 0
-	}
-	return time.Duration(binary.BigEndian.Uint64(b))
 }

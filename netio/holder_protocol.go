@@ -1,59 +1,190 @@
 package netio
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
-	"slices"
-	"sync"
+	"reflect"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// A connection is a socket between a daemon and its holder. On a connection one request at a time is made and
-// answered. The loop of the daemon has one for itself, and is kept waiting by nobody else there; what
-// may take long is asked on others. A message begins with a byte: of a request what is asked for, of an
-// answer what has become of it.
-type connection struct {
-	mu     sync.Mutex // held from a request to its answer
-	buffer []byte
-	fd     int
+// A daemon and its holder exchange messages over Unix sockets that keep their boundaries (SOCK_SEQPACKET). Every message,
+// request, answer or event, is one byte that says what it is, and a body in JSON. An empty body stands for the zero value: the
+// requests that are in a hurry, to acquire, renew and release the addresses, have no body and, most often, neither have their
+// answers. Files travel with a message (SCM_RIGHTS in unix(7)).
+//
+// Both ends are the same program, so the protocol has no version. But a daemon may have been taken over: the holder does
+// only what is in this list, and only for the addresses, the interface and the group of its own configuration.
 
-	closing sync.Mutex // of what follows, and held while the socket is closed
-	closed  bool
+// holderRequest says what a daemon asks for.
+type holderRequest byte
+
+const (
+	askConnect  holderRequest = 1 + iota // connectRequest: serve the connection that comes with it
+	askFence                             // make the fence; the answer is a fenceState, with the memory and the timer of the lease
+	askCover                             // coverRequest: put the fence on interfaces; the answer is a fenceState
+	askSockets                           // socketsRequest: open the group's sockets; they come with the answer, a socketsAnswer
+	askFloating                          // floatingRequest: prepare to hold the addresses; the answer is a HoldState
+	askAcquire                           // acquire and announce the addresses; the answer is an addressAnswer
+	askRelease                           // release them
+	askRenew                             // start their lifetimes over; the answer is an addressAnswer
+	askResign                            // PreparedResign: what to send when the daemon no longer can
+	askARP                               // openARPRequest: open ARP on an interface
+	askAnnounce                          // netip.Addr: tell the neighbours where that floating address is
+	askProbe                             // probeRequest: who has an address? The answer is a net.HardwareAddr, empty for nobody
+	askLAN                               // lanRequest: ask hosts by ARP, and begin to count frames
+	askHeard                             // which frames were counted; the answer is a framesAnswer
+	askClose                             // closeRequest: stop counting frames, and close ARP
+	askGateway                           // gatewayRequest: does the default gateway answer?
+	askPing                              // nothing
+	askEnd                               // end, and release nothing
+)
+
+// What an answer begins with: that all went well, that it did not, or that and which of knownErrors it was. The body of a failure
+// is its text.
+const (
+	answerGood byte = iota
+	answerFailed
+	answerKnown // and the index of a known error is added
+)
+
+// event is what a holder tells by itself, on a connection of its own.
+type event byte
+
+const (
+	eventRival  event = 1 + iota // Neighbour: a host that speaks as a floating address, or as this board
+	eventAnswer                  // ARPAnswer
+	eventFence                   // the fd store that keeps the fence comes with it
+)
+
+// purpose is what a connection is for.
+type purpose byte
+
+const (
+	forRequests purpose = iota // those that may take long
+	forEvents
+	forGateway // askGateway and nothing else, for a process that may do no more
+)
+
+type (
+	connectRequest struct{ For purpose }
+	coverRequest   struct {
+		Interfaces []int
+		First      int
+		Again      bool // only what could not be covered
+	}
+	fenceState struct {
+		Kind    FenceKind
+		Closes  bool
+		Problem string
+		Failed  string // what could not be covered; "" if all could
+	}
+	socketsRequest struct {
+		Interface string
+		Local     netip.Addr
+	}
+	// socketsAnswer says why no program in the kernel limits what comes. If one does, its memory comes after the sockets.
+	socketsAnswer   struct{ Unlimited string }
+	floatingRequest struct {
+		Interface string
+		Addresses []netip.Prefix
+	}
+	addressAnswer struct {
+		Unannounced bool       // some neighbours were not told
+		Restored    bool       // something else had deleted an address
+		State       *HoldState // if it is not what the daemon was told last
+	}
+	openARPRequest struct{ Index int } // of the interface
+	probeRequest   struct {
+		Addr    netip.Addr
+		Times   int
+		Spacing time.Duration
+	}
+	lanRequest struct {
+		Doubt
+		Resolve netip.Addr // instead of all else, see Announcer.Resolve
+	}
+	framesAnswer struct {
+		Frames  uint64
+		Senders []Neighbour
+	}
+	closeRequest   struct{ ARP bool } // else the frame counter alone
+	gatewayRequest struct {
+		Interface string
+		Within    time.Duration
+	}
+)
+
+// PreparedResign is what a holder sends when it has released the addresses because the daemon no longer could.
+type PreparedResign struct {
+	// Datagram is a RESIGN that the daemon has signed beforehand, nil for none.
+	Datagram []byte
+	To       []netip.AddrPort
 }
 
 const (
-	// maxRequestBytes bounds a request: a pre-signed RESIGN, and the addresses of 255 peers in JSON.
+	// maxRequestBytes bounds a request: a pre-signed RESIGN and the addresses of 255 peers, or all hosts that are not counted.
 	maxRequestBytes = 16 << 10
-	// maxAnswerBytes bounds an answer: the text of an error, most of all.
+	// maxAnswerBytes bounds an answer: the text of an error, or the senders of some frames.
 	maxAnswerBytes = 4 << 10
+	// maxTextBytes bounds a text in an answer, so that it fits whatever JSON makes of it.
+	maxTextBytes = maxAnswerBytes / 4
 	// maxFiles bounds the files that come with a message: a socket for each address of the group,
 	// and for each floating address.
 	maxFiles = 64
 )
 
-// What an answer begins with: that all went well, or which error it was, with the error's text.
-const (
-	answerGood byte = iota
-	answerFailed
-	answerKnown // and one of knownErrors behind that
-)
+// encode returns the body that has a value; nil has none.
+func encode(value any) ([]byte, error) {
+	if value == nil || reflect.ValueOf(value).IsZero() {
+		return nil, nil
+	}
+	return json.Marshal(value)
+}
 
-// knownErrors are those that a daemon tells apart. The order is a part of the protocol; both ends are
-// the same program.
+// decode reads a body.
+func decode(body []byte, value any) error {
+	if len(body) == 0 || value == nil {
+		return nil
+	}
+	return json.Unmarshal(body, value)
+}
+
+// decoded calls a function with what a request says.
+func decoded[R any](body []byte, do func(R) (any, error)) (answer any, err error) {
+	var r R
+	if err := decode(body, &r); err != nil {
+		return nil, fmt.Errorf("netio: read a request to the holder: %w", err)
+	}
+	return do(r)
+}
+
+// knownErrors are those that a daemon tells apart. The order is a part of the protocol.
 var knownErrors = []error{ErrLinkDown, ErrExpired, ErrNotHeld, unix.EADDRINUSE, unix.EPERM}
 
-// errorAnswer is the answer that tells of an error.
-func errorAnswer(err error) []byte {
+// answerMessage is the answer to a request: a value, or an error.
+func answerMessage(value any, failed error) []byte {
+	body, err := encode(value)
+	if failed == nil && err == nil && len(body) >= maxAnswerBytes {
+		err = errors.New("netio: the answer of the holder is too long")
+	}
+	if err = errors.Join(failed, err); err == nil {
+		return append([]byte{answerGood}, body...)
+	}
+	status := answerFailed
 	for i, known := range knownErrors {
 		if errors.Is(err, known) {
-			return append([]byte{answerKnown, byte(i)}, err.Error()...)
+			status = answerKnown + byte(i)
+			break
 		}
 	}
-	return append([]byte{answerFailed}, err.Error()...)
+	text := err.Error()
+	return append([]byte{status}, text[:min(len(text), maxAnswerBytes-1)]...)
 }
 
 // holderError is an error of the holder. It matches the one that it was there, if that is known.
@@ -65,127 +196,32 @@ type holderError struct {
 func (e *holderError) Error() string { return e.text }
 func (e *holderError) Unwrap() error { return e.known }
 
-// readAnswer returns what an answer says, or the error that it tells of.
-func readAnswer(answer []byte) ([]byte, error) {
-	switch {
-	case len(answer) > 0 && answer[0] == answerGood:
-		return answer[1:], nil
-	case len(answer) > 0 && answer[0] == answerFailed:
-		return nil, &holderError{string(answer[1:]), nil}
-	case len(answer) > 1 && answer[0] == answerKnown && int(answer[1]) < len(knownErrors):
-		return nil, &holderError{string(answer[2:]), knownErrors[answer[1]]}
+// readAnswer returns the body of an answer, or the error that it tells of.
+func readAnswer(message []byte) (body []byte, err error) {
+	if len(message) > 0 {
+		switch status, body := message[0], message[1:]; {
+		case status == answerGood:
+			return body, nil
+		case status == answerFailed:
+			return nil, &holderError{string(body), nil}
+		case int(status-answerKnown) < len(knownErrors):
+			return nil, &holderError{string(body), knownErrors[status-answerKnown]}
+		}
 	}
-	return nil, fmt.Errorf("netio: the holder says %q, which is no answer: restart both services, which must be of one version", answer)
+	return nil, fmt.Errorf("netio: the holder says %q, which is no answer: restart both services, which must be of one version", message)
 }
 
-const (
-	// waitStep is how long a connection waits for an answer before it counts the time.
-	waitStep = 50 * time.Millisecond
-	// waitSpare is by how much a wait may be longer than it counts. The watchdog of systemd waits for the daemon, too.
-	waitSpare = time.Second
-)
-
-// errHolderLost is what every request gives once the holder has ended, or has not answered.
-var errHolderLost = errors.New("netio: the holder does not answer any more")
-
-// call makes a request, and returns what the holder answers and the files that come with it, which are
-// the caller's. If the holder does not answer within the time, or has ended, the error matches errHolderLost: the connection
-// is of no use then. While it is waited for long, alive is called now and then with the time that is left, and ends it with false; nil for
-// always.
-func (l *connection) call(asked holderRequest, payload []byte, files []int, within time.Duration, alive func(left time.Duration) (took time.Duration, ok bool)) (answer []byte, received []int, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.send(asked, payload, files); err != nil {
-		return nil, nil, err
-	}
-	if _, err := l.await(within, alive); err != nil {
-		return nil, nil, err
-	}
-	if answer, received, err = l.receive(); err == net.ErrClosed {
-		// A holder that refuses says why before it closes its end, and the kernel tells of that first.
-		answer, received, err = l.receive()
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w (%w)", errHolderLost, err)
-	}
-	answer, err = readAnswer(answer)
-	if err != nil {
-		closeAll(received)
-		return nil, nil, err
-	}
-	return slices.Clone(answer), received, nil // the buffer is used again
-}
-
-// ping asks whether the holder is alive, and returns how long that took, as await counts it.
-func (l *connection) ping(within time.Duration) (took time.Duration, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.send(askPing, nil, nil) != nil {
-		return 0, false
-	}
-	took, err := l.await(within, nil)
-	if err != nil {
-		return took, false
-	}
-	_, files, err := l.receive()
-	closeAll(files)
-	return took, err == nil
-}
-
-// send sends a request.
-func (l *connection) send(asked holderRequest, payload []byte, files []int) error {
-	if 1+len(payload) > maxRequestBytes {
-		return fmt.Errorf("netio: %d bytes are too long for the holder (at most %d)", len(payload), maxRequestBytes-1)
-	}
-	l.buffer = append(append(l.buffer[:0], byte(asked)), payload...)
+// sendMessage sends a message with files. It does not wait for room.
+func sendMessage(fd int, message []byte, files ...int) error {
 	var rights []byte
 	if len(files) > 0 {
 		rights = unix.UnixRights(files...)
 	}
-	if err := unix.Sendmsg(l.fd, l.buffer, rights, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT); err != nil && !errors.Is(err, unix.EPIPE) {
-		return fmt.Errorf("%w (%w)", errHolderLost, err)
-	}
-	return nil
+	return unix.Sendmsg(fd, message, rights, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 }
 
-// await waits until there is an answer, and returns how long that took. Each turn of the wait counts for waitStep, however long it was:
-// on a busy machine this process does not run either, and that is not the holder's silence. In all it is no more than waitSpare longer.
-func (l *connection) await(within time.Duration, alive func(time.Duration) (time.Duration, bool)) (took time.Duration, err error) {
-	end, unasked := Now()+within+waitSpare, time.Duration(0)
-	for {
-		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(l.fd), Events: unix.POLLIN}}, int(waitStep/time.Millisecond))
-		switch {
-		case errors.Is(err, unix.EINTR) && Now() < end:
-			continue
-		case err != nil:
-			return took, fmt.Errorf("%w (%w)", errHolderLost, err)
-		case ready > 0:
-			return took, nil
-		}
-		took, unasked = took+waitStep, unasked+waitStep
-		if unasked >= holderAliveWithin && alive != nil && took < within {
-			unasked = 0
-			pinged, ok := alive(within - took)
-			if took += pinged; !ok {
-				return took, fmt.Errorf("%w (it stands still)", errHolderLost)
-			}
-		}
-		if took >= within || Now() >= end {
-			return took, fmt.Errorf("%w (not within %v)", errHolderLost, within)
-		}
-	}
-}
-
-// receive reads one message, without waiting.
-func (l *connection) receive() (message []byte, files []int, err error) {
-	if cap(l.buffer) < maxAnswerBytes {
-		l.buffer = make([]byte, maxAnswerBytes)
-	}
-	return receiveMessage(l.fd, l.buffer[:cap(l.buffer)])
-}
-
-// receiveMessage reads one message into a buffer, without waiting. It returns net.ErrClosed when the
-// other end is closed.
+// receiveMessage reads one message into a buffer, without waiting. The files that came with it are the caller's. It
+// returns net.ErrClosed when the other end is closed.
 func receiveMessage(fd int, buffer []byte) (message []byte, files []int, err error) {
 	var rights [(maxFiles + 8) * 4]byte
 	n, controls, flags, _, err := unix.Recvmsg(fd, buffer, rights[:], unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
@@ -205,8 +241,8 @@ func receiveMessage(fd int, buffer []byte) (message []byte, files []int, err err
 	return buffer[:n], files, nil
 }
 
-// newConnectionPair returns the two ends of a connection.
-func newConnectionPair() (ours, theirs int, err error) {
+// newConnection returns the two ends of a connection.
+func newConnection() (ours, theirs int, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return -1, -1, os.NewSyscallError("socketpair", err)
@@ -214,24 +250,8 @@ func newConnectionPair() (ours, theirs int, err error) {
 	return pair[0], pair[1], nil
 }
 
-// shut has every call end that waits, and every later one, with an error.
-func (l *connection) shut() {
-	l.closing.Lock()
-	defer l.closing.Unlock()
-	if !l.closed {
-		_ = unix.Shutdown(l.fd, unix.SHUT_RDWR)
+func closeAll(files []int) {
+	for _, file := range files {
+		unix.Close(file)
 	}
-}
-
-// close closes the connection. It may be called more than once.
-func (l *connection) close() {
-	l.shut()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closing.Lock()
-	defer l.closing.Unlock()
-	if !l.closed {
-		unix.Close(l.fd)
-	}
-	l.closed, l.fd = true, -1
 }

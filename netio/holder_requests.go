@@ -2,8 +2,6 @@ package netio
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -15,42 +13,72 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handle does what is asked. The files are those that came with the request; what is kept of them is taken out.
-func (s *session) handle(message []byte, files *[]int) (answer []byte, given []int, err error) {
+// handle does what is asked. The files are those that came with the request; what is kept of them is taken out. The given ones
+// go with the answer, and stay this process's.
+func (s *session) handle(message []byte, files *[]int) (answer any, given []int, err error) {
 	if len(message) == 0 {
 		return nil, nil, errors.New("netio: the holder was asked for nothing")
 	}
-	payload := message[1:]
+	body := message[1:]
 	switch asked := holderRequest(message[0]); asked {
 	case askPing:
 	case askFence:
 		return s.makeFence()
-	case askCover:
-		answer, err = s.cover(payload)
 	case askSockets:
-		return s.openSockets(payload)
+		answer, err = decoded(body, s.openSockets)
+		if err == nil {
+			given = s.sockets.files()
+		}
+	case askConnect:
+		answer, err = decoded(body, func(r connectRequest) (any, error) { return nil, s.addConnection(r, files) })
+	case askCover:
+		answer, err = decoded(body, s.cover)
 	case askFloating:
-		answer, err = s.openFloating(payload)
-	case askAcquire, askRelease, askRenew:
-		answer, err = s.changeAddresses(asked)
+		answer, err = decoded(body, s.openFloating)
+	case askAcquire:
+		answer, err = s.acquire()
+	case askRelease:
+		err = s.releaseAsAsked()
+	case askRenew:
+		answer, err = s.renew()
 	case askResign:
-		err = s.prepareResign(payload)
-	case askAnnouncer, askAnnounce, askProbe, askRivals, askQuestions, askResolve, askAnnounced, askSilence:
-		answer, err = s.speakARP(asked, payload)
-	case askFrames, askIgnored, askCount, askSenders, askNoFrames:
-		answer, err = s.countFrames(asked, payload)
-	case askConnection, askGatewayConnection, askEvents:
-		err = s.addConnection(asked, files)
+		answer, err = decoded(body, s.prepareResign)
+	case askARP, askAnnounce, askProbe, askLAN, askHeard, askClose:
+		answer, err = s.handleARP(asked, body)
 	case askGateway:
-		err = s.askGateway(payload)
+		answer, err = decoded(body, s.askGateway)
 	default:
 		err = fmt.Errorf("netio: the holder knows no request %d: restart both services, which must be of one version", asked)
 	}
 	return answer, given, err
 }
 
+// handleARP does what is asked of the Announcer.
+func (s *session) handleARP(asked holderRequest, body []byte) (answer any, err error) {
+	switch asked {
+	case askARP:
+		return decoded(body, s.openARP)
+	case askClose:
+		return decoded(body, s.closeAsAsked)
+	}
+	announcer := s.currentAnnouncer()
+	if announcer == nil {
+		return nil, errors.New("netio: nothing reaches the neighbours: the link was lost")
+	}
+	switch asked {
+	case askAnnounce:
+		return decoded(body, func(addr netip.Addr) (any, error) { return nil, s.announce(announcer, addr) })
+	case askProbe:
+		return decoded(body, func(r probeRequest) (any, error) { return s.probe(announcer, r) })
+	case askLAN:
+		return decoded(body, func(r lanRequest) (any, error) { return s.askLAN(announcer, r) })
+	}
+	frames, senders, err := announcer.Heard()
+	return framesAnswer{frames, senders}, err
+}
+
 // makeFence makes the fence, once, and gives the daemon the lease's memory and its timer.
-func (s *session) makeFence() (answer []byte, given []int, err error) {
+func (s *session) makeFence() (answer any, given []int, err error) {
 	if s.fence != nil {
 		return nil, nil, errors.New("netio: the fence was made already")
 	}
@@ -61,8 +89,7 @@ func (s *session) makeFence() (answer []byte, given []int, err error) {
 	s.mu.Lock()
 	s.fence = fence
 	s.mu.Unlock()
-	answer, err = json.Marshal(stateOf(fence, nil))
-	return answer, []int{int(fence.file.Fd()), fence.timer}, err
+	return stateOf(fence, nil), []int{int(fence.file.Fd()), fence.timer}, nil
 }
 
 func stateOf(f *kernelFence, failed error) fenceState {
@@ -71,17 +98,16 @@ func stateOf(f *kernelFence, failed error) fenceState {
 	if failed != nil {
 		s.Failed = failed.Error()
 	}
+	for _, text := range []*string{&s.Problem, &s.Failed} {
+		*text = (*text)[:min(len(*text), maxTextBytes)]
+	}
 	return s
 }
 
 // maxInterfaces bounds how many interfaces a fence covers.
 const maxInterfaces = 4096
 
-func (s *session) cover(payload []byte) ([]byte, error) {
-	var r coverRequest
-	if err := json.Unmarshal(payload, &r); err != nil {
-		return nil, err
-	}
+func (s *session) cover(r coverRequest) (any, error) {
 	s.mu.Lock()
 	fence := s.fence
 	s.mu.Unlock()
@@ -91,41 +117,35 @@ func (s *session) cover(payload []byte) ([]byte, error) {
 	case len(r.Interfaces) > maxInterfaces:
 		return nil, fmt.Errorf("netio: %d interfaces are too many for a fence (at most %d)", len(r.Interfaces), maxInterfaces)
 	case r.Again:
-		return json.Marshal(stateOf(fence, fence.CoverAgain()))
+		return stateOf(fence, fence.CoverAgain()), nil
 	}
-	return json.Marshal(stateOf(fence, fence.Cover(r.Interfaces, r.First)))
+	return stateOf(fence, fence.Cover(r.Interfaces, r.First)), nil
 }
 
-// openSockets gives the daemon the sockets of the group, which are opened unless they are.
-func (s *session) openSockets(payload []byte) (answer []byte, given []int, err error) {
-	var r socketsRequest
-	if err := json.Unmarshal(payload, &r); err != nil {
-		return nil, nil, err
-	}
+// openSockets opens the sockets of the group, unless they are open.
+func (s *session) openSockets(r socketsRequest) (any, error) {
 	if err := s.checkInterface(r.Interface); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := s.checkLocal(r.Interface, r.Local); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	o := Options{Interface: r.Interface, Local: r.Local, Group: s.options.Group, Floating: s.options.Floating}
-	if s.sockets.are(o, s.options.Tag) {
-		err = s.sockets.renew()
-	} else {
-		s.sockets.close()
-		*s.sockets, err = openHeld(o, s.options.Tag)
-	}
-	if err != nil {
-		return nil, nil, err
+	if err := s.sockets.provide(o, s.options.Tag); err != nil {
+		return nil, err
 	}
 	if s.sender != nil {
 		s.sender.Close()
 	}
+	var err error
 	if s.sender, err = openSender(o, s.sockets.index); err != nil {
-		return nil, nil, fmt.Errorf("open a socket for the pre-signed RESIGN: %w", err)
+		return nil, fmt.Errorf("open a socket for the pre-signed RESIGN: %w", err)
+	}
+	if s.local != r.Local {
+		s.closeAnnouncer() // it speaks for the former address
 	}
 	s.local = r.Local
-	return []byte(s.sockets.unlimited), s.sockets.files(), nil
+	return socketsAnswer{s.sockets.unlimited}, nil
 }
 
 // checkLocal refuses an address that is not this board's own on an interface. What the daemon says and asks goes out in the name of that.
@@ -152,22 +172,7 @@ func prefixesOn(iface string) ([]netip.Prefix, error) {
 	return prefixesOf(link)
 }
 
-// openSender opens a socket that sends as that of the group does, but from a port of its own: the one of the group must be
-// free when the daemon has ended and is started again.
-func openSender(o Options, index int) (*os.File, error) {
-	socket, err := openSocket(o, index, netip.AddrPortFrom(o.Local, 0), PathUnicast)
-	if err != nil {
-		return nil, err
-	}
-	defer socket.Close()
-	return socket.File()
-}
-
-func (s *session) openFloating(payload []byte) ([]byte, error) {
-	var r floatingRequest
-	if err := json.Unmarshal(payload, &r); err != nil {
-		return nil, err
-	}
+func (s *session) openFloating(r floatingRequest) (any, error) {
 	if err := s.checkInterface(r.Interface); err != nil {
 		return nil, err
 	}
@@ -192,7 +197,7 @@ func (s *session) openFloating(payload []byte) ([]byte, error) {
 	s.mu.Lock()
 	s.floating, s.toldState = floating, state
 	s.mu.Unlock()
-	return json.Marshal(state)
+	return state, nil
 }
 
 // mayHave reports whether a floating address may have that prefix length: that of the configuration or, without one, none. The length
@@ -216,283 +221,199 @@ func (s *session) lasts() bool {
 	return s.fence != nil && s.fence.lasts()
 }
 
-// leased reports whether there is a lease that nobody has ended. It may be over, and go on: then the fence is closed meanwhile.
-func (s *session) leased() bool {
+// leased returns the addresses if there is a lease that nobody has ended. It may be over, and go on: then the fence is closed meanwhile.
+func (s *session) leased() (*FloatingIP, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.fence == nil {
-		return false
+	if s.floating == nil {
+		return nil, errors.New("netio: the addresses were not prepared")
 	}
-	word := s.fence.word.load()
-	return word != leaseIdle && word != leaseFired
+	if s.fence != nil {
+		if word := s.fence.word.load(); word != leaseIdle && word != leaseFired {
+			return s.floating, nil
+		}
+	}
+	return nil, errNoLease
 }
 
-func (s *session) changeAddresses(asked holderRequest) (answer []byte, err error) {
-	s.mu.Lock()
-	floating := s.floating
-	s.mu.Unlock()
-	switch {
-	case asked == askRelease:
-		s.past = true // only the loop asks for it
-		if err = s.removeAddresses(); err == nil {
-			s.remove = retry{} // nothing is left that would have to be removed
-		}
+// acquire acquires the addresses, and announces them: nobody looks for them here before that, and to be asked for it takes longer than
+// it does.
+func (s *session) acquire() (any, error) {
+	floating, err := s.leased()
+	if err != nil {
 		return nil, err
-	case floating == nil:
-		return nil, errors.New("netio: the addresses were not prepared")
-	case !s.leased():
-		return nil, errNoLease
-	case asked == askAcquire:
-		s.remove = retry{} // of a former lease; only the loop asks for it
-		err = floating.Acquire()
-		answer = []byte{0}
-		if err == nil && s.announceAll(floating.options.Addresses) {
-			answer[0] = 1
-		}
-	default:
-		var restored bool
-		restored, err = floating.Renew()
-		answer = []byte{0}
-		if restored {
-			answer[0] = 1
-		}
 	}
-	if err == nil { // else the daemon gets the error alone
-		answer = append(answer, s.stateNews(floating)...)
+	s.remove = retry{} // of a former lease; only the loop asks for it
+	if err := floating.Acquire(); err != nil {
+		return nil, err // and nothing else
 	}
-	return answer, err
+	announcer := s.currentAnnouncer()
+	answer := addressAnswer{Unannounced: announcer == nil}
+	for _, p := range floating.options.Addresses {
+		// To acquire them may have taken until after the end of the lease.
+		answer.Unannounced = answer.Unannounced || s.announce(announcer, p.Addr()) != nil
+	}
+	s.held = true
+	s.listenForRivals()
+	answer.State = s.stateNews(floating)
+	return answer, nil
+}
+
+func (s *session) renew() (any, error) {
+	floating, err := s.leased()
+	if err != nil {
+		return nil, err
+	}
+	restored, err := floating.Renew()
+	if err != nil {
+		return nil, err
+	}
+	return addressAnswer{Restored: restored, State: s.stateNews(floating)}, nil
+}
+
+// releaseAsAsked releases the addresses because the daemon wants it, which tells the others itself.
+func (s *session) releaseAsAsked() error {
+	s.past, s.held = true, false // only the loop asks for it
+	s.listenForRivals()
+	err := s.removeAddresses()
+	if err == nil {
+		s.remove = retry{} // nothing is left that would have to be removed
+	}
+	return err
 }
 
 // stateNews is how the addresses are held, if that is not what the daemon was told last.
-func (s *session) stateNews(floating *FloatingIP) []byte {
+func (s *session) stateNews(floating *FloatingIP) *HoldState {
 	state := floating.State()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if state == s.toldState {
 		return nil
 	}
-	news, err := json.Marshal(state)
-	if err != nil {
-		return nil
-	}
 	s.toldState = state
-	return news
+	return &state
 }
 
-// announceAll announces the addresses that were just acquired: nobody looks for them here before that, and to be asked for it
-// takes longer than it does. It reports whether all were announced. To acquire them may have taken until after the
-// end of the lease.
-func (s *session) announceAll(addresses []netip.Prefix) bool {
-	s.mu.Lock()
-	announcer := s.announcer
-	s.mu.Unlock()
-	if announcer == nil {
-		return false
-	}
-	for _, p := range addresses {
-		if !s.lasts() || announcer.Announce(p.Addr()) != nil {
-			return false
-		}
-	}
-	return true
-}
-
-func (s *session) prepareResign(payload []byte) error {
-	var r PreparedResign
-	if err := json.Unmarshal(payload, &r); err != nil {
-		return fmt.Errorf("netio: read the pre-signed RESIGN: %w", err)
-	}
+func (s *session) prepareResign(r PreparedResign) (any, error) {
 	s.resign, s.past = r, false
-	return nil
+	return nil, nil
 }
 
-// speakARP does what is asked of the Announcer.
-func (s *session) speakARP(asked holderRequest, payload []byte) (answer []byte, err error) {
-	if asked == askAnnouncer {
-		return nil, s.openAnnouncer(payload)
+// openARP opens what reaches the neighbours. It speaks in the name of the address that the sockets were opened for.
+func (s *session) openARP(r openARPRequest) (any, error) {
+	link, err := s.linkAt(r.Index)
+	if err != nil {
+		return nil, err
 	}
-	if asked == askSilence {
-		s.closeAnnouncer()
-		return nil, nil
+	if !s.local.IsValid() {
+		return nil, errors.New("netio: the holder speaks ARP for nobody before the sockets of the group are open")
 	}
+	s.closeAnnouncer()
+	announcer, err := OpenAnnouncer(link.Index, s.local, s.options.Floating...)
+	if err != nil {
+		return nil, err
+	}
+	announcer.Answers(func(answer ARPAnswer) { s.tell(eventAnswer, answer) })
 	s.mu.Lock()
-	announcer := s.announcer
+	s.announcer = announcer
 	s.mu.Unlock()
-	if announcer == nil {
-		return nil, errors.New("netio: nothing reaches the neighbours: the link was lost")
+	s.listenForRivals()
+	return nil, nil
+}
+
+// listenForRivals has the daemon told of hosts that speak as an address that is held, or as this board.
+func (s *session) listenForRivals() {
+	if announcer := s.currentAnnouncer(); announcer != nil {
+		var ours []netip.Addr
+		if s.held {
+			ours = s.options.Floating
+		}
+		announcer.Rivals(ours, func(addr netip.Addr, mac net.HardwareAddr) { s.tell(eventRival, Neighbour{addr, mac}) })
 	}
-	if asked == askProbe {
-		return s.probe(announcer, payload)
+}
+
+func (s *session) closeAsAsked(r closeRequest) (any, error) {
+	if announcer := s.currentAnnouncer(); announcer != nil && !r.ARP {
+		return nil, announcer.Calm()
 	}
-	addrs := addrsIn(payload)
-	switch asked {
-	case askRivals:
-		announcer.Rivals(addrs, s.rivalHeard)
-		return nil, nil
-	case askQuestions:
-		if len(payload) < 4 || (len(payload)-4)%questionBytes != 0 {
-			break
-		}
-		questions := questionsIn(payload[4:])
-		if len(questions) > maxQuestions {
-			return nil, fmt.Errorf("netio: %d questions are too many (at most %d)", len(questions), maxQuestions)
-		}
-		if err := s.checkSpeaker(addrs[0]); err != nil {
-			return nil, err
-		}
-		return nil, announcer.Ask(addrs[0], questions)
-	case askResolve:
-		if len(addrs) != 2 {
-			break
-		}
-		if err := s.checkSpeaker(addrs[0]); err != nil {
-			return nil, err
-		}
-		return nil, announcer.Resolve(addrs[0], addrs[1])
-	case askAnnounced:
-		if len(addrs) != 1 {
-			break
-		}
-		if mac, known := announcer.LastAnnouncer(addrs[0]); known {
-			answer = mac
-		}
-		return answer, nil
-	case askAnnounce:
-		switch {
-		case len(addrs) != 1:
-		case !s.isFloating(addrs[0]):
-			return nil, fmt.Errorf("netio: the holder does not announce %s", addrs[0])
-		case !s.lasts():
-			return nil, errNoLease
-		default:
-			return nil, announcer.Announce(addrs[0])
-		}
+	if r.ARP {
+		s.closeAnnouncer()
 	}
-	return nil, fmt.Errorf("netio: request %d of the holder has %d bytes", asked, len(payload))
+	return nil, nil
+}
+
+func (s *session) announce(announcer *Announcer, addr netip.Addr) error {
+	switch {
+	case !s.isFloating(addr):
+		return fmt.Errorf("netio: the holder does not announce %s", addr)
+	case !s.lasts():
+		return errNoLease
+	}
+	return announcer.Announce(addr)
+}
+
+// maxProbes bounds how often somebody is asked in one request.
+const maxProbes = 16
+
+func (s *session) probe(announcer *Announcer, r probeRequest) (any, error) {
+	if !s.isFloating(r.Addr) && r.Addr != announcer.local || r.Times < 1 || r.Times > maxProbes || r.Spacing <= 0 || r.Spacing > answerWithin {
+		return nil, fmt.Errorf("netio: the holder does not probe for %s %d times, %v apart", r.Addr, r.Times, r.Spacing)
+	}
+	owner, _, err := announcer.Probe(context.Background(), r.Addr, r.Times, r.Spacing)
+	return owner, err
 }
 
 // maxQuestions bounds how many questions come with one request. A daemon asks up to four witnesses, three neighbours and
 // whoever may have the floating address.
 const maxQuestions = 64
 
-// checkSpeaker refuses to ask in the name of another address than this board's own: all who hear it believe what it says of the sender.
-func (s *session) checkSpeaker(as netip.Addr) error {
-	switch {
-	case !s.local.IsValid():
-		return errors.New("netio: the holder speaks ARP for nobody before the sockets of the group are open")
-	case as != s.local:
-		return fmt.Errorf("netio: the holder speaks ARP as %s and not as %s", s.local, as)
+// check refuses what would not be a question to a host of IPv4.
+func (r *lanRequest) check() error {
+	if len(r.Questions) > maxQuestions {
+		return fmt.Errorf("netio: %d questions are too many (at most %d)", len(r.Questions), maxQuestions)
+	}
+	addrs := slices.Clone(r.Ignored)
+	for _, q := range r.Questions {
+		addrs = append(addrs, q.Addr)
+	}
+	if r.Resolve.IsValid() {
+		addrs = append(addrs, r.Resolve)
+	}
+	for _, addr := range addrs {
+		if !addr.Is4() {
+			return fmt.Errorf("netio: %s is no IPv4 address, so nobody can be asked for it by ARP", addr)
+		}
 	}
 	return nil
 }
 
-func (s *session) openAnnouncer(payload []byte) error {
-	index, err := indexIn(payload)
-	if err != nil {
-		return err
-	}
-	link, err := s.linkAt(index)
-	if err != nil {
-		return err
-	}
-	s.closeAnnouncer()
-	announcer, err := OpenAnnouncer(link.Index, s.local, s.options.Floating...)
-	if err != nil {
-		return err
-	}
-	announcer.Answers(s.answerHeard)
-	s.mu.Lock()
-	s.announcer = announcer
-	s.mu.Unlock()
-	return nil
-}
-
-func (s *session) rivalHeard(addr netip.Addr, mac net.HardwareAddr) {
-	s.tell(append(appendAddr([]byte{byte(eventRival)}, addr), mac...))
-}
-
-func (s *session) answerHeard(answer ARPAnswer) {
-	s.tell(appendTime(appendAddr([]byte{byte(eventAnswer)}, answer.Addr), answer.AskedAt))
-}
-
-// maxProbes bounds how often somebody is asked in one request.
-const maxProbes = 16
-
-func (s *session) probe(announcer *Announcer, payload []byte) ([]byte, error) {
-	var r probeRequest
-	if err := json.Unmarshal(payload, &r); err != nil {
+func (s *session) askLAN(announcer *Announcer, r lanRequest) (any, error) {
+	if err := r.check(); err != nil {
 		return nil, err
 	}
-	if !s.isFloating(r.Addr) && r.Addr != announcer.local || r.Times < 1 || r.Times > maxProbes || r.Spacing <= 0 || r.Spacing > answerWithin {
-		return nil, fmt.Errorf("netio: the holder does not probe for %s %d times, %v apart", r.Addr, r.Times, r.Spacing)
+	if r.Resolve.IsValid() {
+		return nil, announcer.Resolve(r.Resolve)
 	}
-	owner, found, err := announcer.Probe(context.Background(), r.Addr, r.Times, r.Spacing)
-	if !found {
-		owner = nil
-	}
-	return owner, err
-}
-
-// countFrames does what is asked of the FrameCounter.
-func (s *session) countFrames(asked holderRequest, payload []byte) (answer []byte, err error) {
-	if asked == askFrames {
-		return nil, s.openFrames(payload)
-	}
-	if asked == askNoFrames {
-		s.closeFrames()
-		return nil, nil
-	}
-	s.mu.Lock()
-	frames := s.frames
-	s.mu.Unlock()
-	if frames == nil {
-		return nil, errors.New("netio: no frames are counted: the link was lost")
-	}
-	switch asked {
-	case askIgnored:
-		return nil, frames.Ignore(addrsIn(payload))
-	case askSenders:
-		for _, n := range frames.Senders() {
-			answer = append(appendAddr(answer, n.Addr), n.MAC...)
+	if r.Port != 0 {
+		if _, err := s.portAt(r.Port); err != nil {
+			return nil, err
 		}
-		return answer, nil
 	}
-	count, err := frames.Frames()
-	return binary.BigEndian.AppendUint64(nil, count), err
-}
-
-func (s *session) openFrames(payload []byte) error {
-	index, err := indexIn(payload)
-	if err != nil {
-		return err
-	}
-	link, err := s.portAt(index)
-	if err != nil {
-		return err
-	}
-	s.closeFrames()
-	frames, err := OpenFrameCounter(link.Index)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	s.frames = frames
-	s.mu.Unlock()
-	return nil
+	return nil, announcer.Doubt(r.Doubt)
 }
 
 // maxConnections bounds how many connections a daemon opens. It asks for few things at once.
 const maxConnections = 16
 
 // addConnection takes in a connection that came with a request.
-func (s *session) addConnection(asked holderRequest, files *[]int) error {
+func (s *session) addConnection(r connectRequest, files *[]int) error {
 	if len(*files) != 1 {
-		return fmt.Errorf("netio: %d files came with request %d of the holder", len(*files), asked)
+		return fmt.Errorf("netio: %d files came with a connection to the holder", len(*files))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fd := (*files)[0]
-	if asked == askEvents {
+	if r.For == forEvents {
 		if s.events >= 0 {
 			unix.Close(s.events)
 		}
@@ -508,7 +429,7 @@ func (s *session) addConnection(asked holderRequest, files *[]int) error {
 	file := os.NewFile(uintptr(fd), "connection")
 	s.open, *files = append(s.open, file), nil
 	allowed := concurrentRequests
-	if asked == askGatewayConnection {
+	if r.For != forRequests {
 		allowed = []holderRequest{askGateway}
 	}
 	s.workers.Go(func() {
@@ -522,7 +443,7 @@ func (s *session) addConnection(asked holderRequest, files *[]int) error {
 func (s *session) closeConnection(file *os.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open = slices.DeleteFunc(s.open, func(connection *os.File) bool { return connection == file })
+	s.open = slices.DeleteFunc(s.open, func(c *os.File) bool { return c == file })
 	file.Close()
 }
 
@@ -530,14 +451,9 @@ func (s *session) closeConnection(file *os.File) {
 const maxGatewayWait = time.Minute
 
 // askGateway asks the default gateway of the group's interface whether it is there.
-func (s *session) askGateway(payload []byte) error {
-	if len(payload) < 5 {
-		return fmt.Errorf("netio: request %d of the holder has %d bytes", askGateway, len(payload))
-	}
-	within := time.Duration(binary.BigEndian.Uint32(payload)) * time.Millisecond
-	iface := string(payload[4:])
-	if err := s.checkInterface(iface); err != nil {
-		return err
+func (s *session) askGateway(r gatewayRequest) (any, error) {
+	if err := s.checkInterface(r.Interface); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	var err error
@@ -547,36 +463,9 @@ func (s *session) askGateway(payload []byte) error {
 	gateway := s.gateway
 	s.mu.Unlock()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(s.served, min(within, maxGatewayWait))
+	ctx, cancel := context.WithTimeout(s.served, min(r.Within, maxGatewayWait))
 	defer cancel()
-	return gateway.Ask(ctx, iface)
-}
-
-func addrsIn(payload []byte) (all []netip.Addr) {
-	for four := range slices.Chunk(payload, 4) {
-		if len(four) == 4 {
-			all = append(all, getAddr(four))
-		}
-	}
-	return all
-}
-
-func questionsIn(payload []byte) (questions []ARPQuestion) {
-	for q := range slices.Chunk(payload, questionBytes) {
-		question := ARPQuestion{Addr: getAddr(q)}
-		if to := hardwareAddr(q[4:]); to != (hardwareAddr{}) {
-			question.To = to[:]
-		}
-		questions = append(questions, question)
-	}
-	return questions
-}
-
-func indexIn(payload []byte) (int, error) {
-	if len(payload) != 4 {
-		return 0, fmt.Errorf("netio: the index of an interface has 4 bytes, not %d", len(payload))
-	}
-	return int(binary.BigEndian.Uint32(payload)), nil
+	return nil, gateway.Ask(ctx, r.Interface)
 }

@@ -1,8 +1,12 @@
 package netio
 
 import (
+	"net"
 	"net/netip"
 	"testing"
+	"time"
+
+	"golang.org/x/net/bpf"
 
 	"topdog/wire"
 )
@@ -14,20 +18,28 @@ func FuzzRequests(f *testing.F) {
 		f.Add([]byte{byte(asked)})
 	}
 	for _, request := range []struct {
-		asked   holderRequest
-		payload string
+		asked holderRequest
+		body  any
 	}{
-		{askCover, `{"interfaces":[1,2],"first":1,"again":false}`},
-		{askSockets, `{"interface":"none0","local":"10.77.0.1"}`},
-		{askFloating, `{"interface":"none0","addresses":["10.77.0.100/24"]}`},
-		{askFloating, `{"interface":"none0","addresses":["8.8.8.8/24"]}`},
-		{askResign, `{"datagram":"AAAA","to":["224.0.0.254:9254"]}`},
-		{askProbe, `{"addr":"10.77.0.100","times":3,"spacing_ns":1000000}`},
-		{askAnnouncer, "\x00\x00\x00\x01"},
-		{askQuestions, "\x0a\x4d\x00\x01\x0a\x4d\x00\x02\x02\x00\x00\x00\x00\x01"},
-		{askGateway, "\x00\x00\x00\x01none0"},
+		{askConnect, connectRequest{forGateway}},
+		{askCover, coverRequest{Interfaces: []int{1, 2}, First: 1}},
+		{askSockets, socketsRequest{"none0", netip.MustParseAddr("10.77.0.1")}},
+		{askFloating, floatingRequest{"none0", []netip.Prefix{netip.PrefixFrom(testVIP, 24)}}},
+		{askFloating, floatingRequest{"none0", []netip.Prefix{netip.MustParsePrefix("8.8.8.8/24")}}},
+		{askResign, PreparedResign{[]byte{0, 0, 0}, []netip.AddrPort{wire.DefaultGroup}}},
+		{askARP, openARPRequest{1}},
+		{askAnnounce, testVIP},
+		{askProbe, probeRequest{testVIP, ProbeCount, time.Millisecond}},
+		{askLAN, lanRequest{Doubt: Doubt{[]ARPQuestion{{testVIP, net.HardwareAddr{2, 0, 0, 0, 0, 1}, true}}, 1, []netip.Addr{testVIP}}}},
+		{askLAN, lanRequest{Resolve: testVIP}},
+		{askClose, closeRequest{ARP: true}},
+		{askGateway, gatewayRequest{"none0", time.Millisecond}},
 	} {
-		f.Add(append([]byte{byte(request.asked)}, request.payload...))
+		body, err := encode(request.body)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(append([]byte{byte(request.asked)}, body...))
 	}
 	options := HolderOptions{
 		Interface: "none0", Floating: []netip.Addr{testVIP}, Group: wire.DefaultGroup, Tag: testTag, Method: HoldLifetime,
@@ -45,13 +57,17 @@ func FuzzRequests(f *testing.F) {
 		if h.floating != nil { // prepared, and nothing more
 			must(t, h.floating.Close())
 		}
-		if h.announcer != nil || h.frames != nil || len(h.sockets.files()) > 0 {
+		if h.announcer != nil || len(h.sockets.files()) > 0 {
 			t.Error("something was opened on an interface that is not there")
 		}
-		if len(message) > 0 {
-			addrsIn(message[1:])
-			questionsIn(message[1 : 1+(len(message)-1)/questionBytes*questionBytes])
-			_, _ = indexIn(message[1:])
+		// What passes the check can be asked.
+		var r lanRequest
+		if len(message) > 0 && decode(message[1:], &r) == nil && r.check() == nil {
+			a := &Announcer{announcers: map[netip.Addr]hardwareAddr{testVIP: broadcast}}
+			for _, q := range a.addressed(r.Questions) {
+				request(testVIP, q.Addr.Unmap()).append(nil)
+			}
+			_, _ = bpf.Assemble(foreignFilter(broadcast, r.Ignored))
 		}
 	})
 }

@@ -166,7 +166,7 @@ func (s *service) accept() int {
 
 // refuse tells whoever has connected why not.
 func refuse(fd int, why error) {
-	_ = unix.Sendmsg(fd, errorAnswer(why), nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	_ = sendMessage(fd, answerMessage(nil, why))
 	unix.Close(fd)
 }
 

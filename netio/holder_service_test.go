@@ -2,7 +2,6 @@ package netio
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
@@ -248,8 +247,9 @@ func testGatewayKeepsNobodyWaiting(t *judge.T) {
 	g := s.dial(t)
 	connection, err := g.OpenGatewaySocket()
 	must(t, err)
-	question := binary.BigEndian.AppendUint32([]byte{byte(askGateway)}, uint32(maxGatewayWait.Milliseconds()))
-	must(t, unix.Sendmsg(int(connection.Fd()), append(question, "eth0"...), nil, nil, 0))
+	question, err := encode(gatewayRequest{"eth0", maxGatewayWait})
+	must(t, err)
+	must(t, sendMessage(int(connection.Fd()), append([]byte{byte(askGateway)}, question...)))
 	eventually(t, "the gateway is asked", func() bool {
 		sockets, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/packet", s.cmd.Process.Pid))
 		must(t, err)

@@ -31,8 +31,9 @@ type session struct {
 	main    int // the socket of the daemon's loop
 	ended   daemonEnd
 	sender  *os.File   // sends the RESIGN; nil before the sockets are open
-	local   netip.Addr // of this board, in whose name the daemon may ask by ARP; likewise
+	local   netip.Addr // of this board, in whose name ARP is spoken; likewise
 	resign  PreparedResign
+	held    bool            // the daemon holds the addresses
 	past    bool            // the RESIGN is of a time that is over: the daemon has released the addresses since
 	copies  int             // of the RESIGN that are to be sent still
 	copyAt  time.Duration   // when the next one is
@@ -49,7 +50,6 @@ type session struct {
 	floating  *FloatingIP
 	toldState HoldState // of it, as the daemon knows it
 	announcer *Announcer
-	frames    *FrameCounter
 	gateway   *GatewayAsker // opened when it is used
 	given     int           // what the daemon was given last
 }
@@ -180,11 +180,11 @@ func (s *session) serveMain() {
 			s.daemonEnded()
 		case len(message) > 0 && holderRequest(message[0]) == askEnd:
 			s.ended = daemonDismisses
-			s.answer(s.main, []byte{answerGood}, nil)
+			_ = sendMessage(s.main, answerMessage(nil, nil))
 			return
 		case len(message) > 0 && takesLong(holderRequest(message[0])):
 			closeAll(files)
-			s.answer(s.main, errorAnswer(fmt.Errorf("netio: request %d of the holder is one for another connection", message[0])), nil)
+			_ = sendMessage(s.main, answerMessage(nil, fmt.Errorf("netio: request %d of the holder is one for another connection", message[0])))
 		default:
 			s.serve(s.main, message, files)
 		}
@@ -224,15 +224,15 @@ func (s *session) serveConnection(file *os.File, allowed []holderRequest) {
 // concurrentRequests are the requests that may be made on other connections than that of the loop.
 var concurrentRequests = []holderRequest{askCover, askRenew, askProbe, askPing}
 
-// serve answers one request, and closes the files that came with it unless they are kept.
+// serve answers one request, and closes the files that came with it unless they are kept. A daemon that has ended meanwhile needs
+// no answer.
 func (s *session) serve(socket int, message []byte, files []int) {
 	answer, given, err := s.handle(message, &files)
 	closeAll(files)
+	_ = sendMessage(socket, answerMessage(answer, err), given...)
 	if err != nil {
-		s.answer(socket, errorAnswer(err), nil)
 		return
 	}
-	s.answer(socket, append([]byte{answerGood}, answer...), given)
 	// What the daemon is not kept waiting for.
 	switch holderRequest(message[0]) {
 	case askCover, askFloating, askAcquire, askRenew:
@@ -240,28 +240,15 @@ func (s *session) serve(socket int, message []byte, files []int) {
 	}
 }
 
-// answer sends an answer. A daemon that has ended meanwhile needs none.
-func (s *session) answer(socket int, answer []byte, files []int) {
-	var rights []byte
-	if len(files) > 0 {
-		rights = unix.UnixRights(files...)
-	}
-	_ = unix.Sendmsg(socket, answer[:min(len(answer), maxAnswerBytes)], rights, nil, unix.MSG_NOSIGNAL)
-}
-
 // tell tells the daemon of an event. What there is no room for is lost: a daemon that does not read has other
 // worries.
-func (s *session) tell(message []byte, files ...int) {
+func (s *session) tell(what event, value any, files ...int) {
+	body, err := encode(value)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.events < 0 {
-		return
+	if err == nil && s.events >= 0 {
+		_ = sendMessage(s.events, append([]byte{byte(what)}, body...), files...)
 	}
-	var rights []byte
-	if len(files) > 0 {
-		rights = unix.UnixRights(files...)
-	}
-	_ = unix.Sendmsg(s.events, message, rights, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 }
 
 // keepTogether has the TUN device and the fence's programs end in their order, see fdStore, and the daemon have them
@@ -284,12 +271,12 @@ func (s *session) keepTogether() {
 		}
 		s.given = store
 		if s.trusted {
-			s.tell([]byte{byte(eventPrograms)}, store)
+			s.tell(eventFence, nil, store)
 			return nil
 		}
 		inside, err := queued(store)
 		if err == nil && len(inside) > 0 {
-			s.tell([]byte{byte(eventPrograms)}, inside[0])
+			s.tell(eventFence, nil, inside[0])
 		}
 		closeAll(inside)
 		return err
@@ -407,7 +394,6 @@ func (s *session) close() {
 		connection.Close()
 	}
 	s.closeAnnouncer()
-	s.closeFrames()
 	s.workers.Wait()
 	if s.floating != nil {
 		if err := s.floating.Close(); err != nil {
@@ -431,7 +417,14 @@ func (s *session) close() {
 	}
 }
 
-// closeAnnouncer and closeFrames keep nobody waiting: to close a packet socket takes a while.
+// currentAnnouncer returns what reaches the neighbours; nil while nothing does.
+func (s *session) currentAnnouncer() *Announcer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.announcer
+}
+
+// closeAnnouncer keeps nobody waiting: to close a packet socket takes a while.
 func (s *session) closeAnnouncer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -439,15 +432,6 @@ func (s *session) closeAnnouncer() {
 		s.workers.Go(func() { announcer.Close() })
 	}
 	s.announcer = nil
-}
-
-func (s *session) closeFrames() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if frames := s.frames; frames != nil {
-		s.workers.Go(func() { frames.Close() })
-	}
-	s.frames = nil
 }
 
 // isFloating reports whether something may be done for an address.

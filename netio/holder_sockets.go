@@ -25,6 +25,27 @@ type heldSockets struct {
 	unlimited string
 }
 
+// provide has the sockets of such a Conn open: fresh ones, though they may have the addresses of those that are open.
+func (h *heldSockets) provide(o Options, tag wire.GroupTag) (err error) {
+	if h.are(o, tag) {
+		return h.renew()
+	}
+	h.close()
+	*h, err = openHeld(o, tag)
+	return err
+}
+
+// openSender opens a socket that sends as that of the group does, but from a port of its own: the one of the group must be
+// free when the daemon has ended and is started again.
+func openSender(o Options, index int) (*os.File, error) {
+	socket, err := openSocket(o, index, netip.AddrPortFrom(o.Local, 0), PathUnicast)
+	if err != nil {
+		return nil, err
+	}
+	defer socket.Close()
+	return socket.File()
+}
+
 // openHeld opens the sockets of a Conn, as files that nothing reads.
 func openHeld(o Options, tag wire.GroupTag) (held heldSockets, err error) {
 	held = heldSockets{options: o, tag: tag}

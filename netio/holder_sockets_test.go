@@ -1,7 +1,6 @@
 package netio
 
 import (
-	"encoding/json"
 	"net/netip"
 	"sync/atomic"
 	"testing"
@@ -17,25 +16,20 @@ import (
 func (b *board) inheritAs(t testing.TB, kept *heldSockets, tag wire.GroupTag, floating ...netip.Addr) *Conn {
 	t.Helper()
 	conn, err := on(b, func() (*Conn, error) {
-		h := newSession(HolderOptions{Interface: "eth0", Floating: floating, Group: testGroup, Tag: tag, Method: HoldLifetime}, -1, kept)
-		request, err := json.Marshal(socketsRequest{"eth0", b.addr})
-		if err != nil {
+		s := newSession(HolderOptions{Interface: "eth0", Floating: floating, Group: testGroup, Tag: tag, Method: HoldLifetime}, -1, kept)
+		if _, err := s.openSockets(socketsRequest{"eth0", b.addr}); err != nil {
 			return nil, err
 		}
-		unlimited, files, err := h.openSockets(request)
-		if err != nil {
-			return nil, err
-		}
-		h.sender.Close()
+		s.sender.Close()
 		var passed []int
-		for _, file := range files {
+		for _, file := range kept.files() {
 			copied, err := unix.FcntlInt(uintptr(file), unix.F_DUPFD_CLOEXEC, 0)
 			if err != nil {
 				return nil, err
 			}
 			passed = append(passed, copied)
 		}
-		return takeOver(Options{Interface: "eth0", Local: b.addr, Group: testGroup, Floating: floating}, passed, string(unlimited))
+		return takeOver(Options{Interface: "eth0", Local: b.addr, Group: testGroup, Floating: floating}, passed, kept.unlimited)
 	})
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })

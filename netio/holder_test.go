@@ -1,7 +1,6 @@
 package netio
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -226,12 +225,11 @@ func TestMainConnectionNeverWaits(t *testing.T) { judge.RunTogether(t, testMainC
 
 func testMainConnectionNeverWaits(t *judge.T) {
 	b := newGuardedBoard(t, HoldLifetime)
-	probe, err := json.Marshal(probeRequest{testVIP, maxProbes, answerWithin})
-	must(t, err)
-	for asked, payload := range map[holderRequest][]byte{
-		askProbe: probe, askGateway: []byte("\x00\x00\xff\xffeth0"), askCover: []byte(`{"again":true}`), askRenew: nil, askPing: nil,
+	for asked, body := range map[holderRequest]any{
+		askProbe: probeRequest{testVIP, maxProbes, answerWithin}, askGateway: gatewayRequest{"eth0", maxGatewayWait},
+		askCover: coverRequest{Again: true}, askRenew: nil, askPing: nil,
 	} {
-		_, err := b.ask(b.main, asked, payload, answerWithin)
+		_, err := b.ask(b.main, asked, body, nil, answerWithin)
 		assert.ErrorContains(t, err, "another connection", "request %d on the connection of the loop", asked)
 	}
 	must(t, b.floating.Release()) // it goes on
@@ -380,6 +378,7 @@ func testAcquiringAnnounces(t *judge.T) {
 	other.Rivals([]netip.Addr{testVIP}, func(_ netip.Addr, mac net.HardwareAddr) { claims <- mac.String() })
 	b.guard = b.startGuard(t, HoldLifetime)
 	t.Cleanup(func() { b.close() })
+	must(t, b.openSockets(t, b.guard).Close())
 	a, err := b.OpenAnnouncer(b.link(t, "eth0").Index)
 	must(t, err)
 	b.arm()
@@ -482,12 +481,8 @@ func ownSession(prefixes ...netip.Prefix) *session {
 }
 
 // prepares has it prepare an address as for a daemon that asks for that.
-func (h *session) prepares(address netip.Prefix) error {
-	request, err := json.Marshal(floatingRequest{"eth0", []netip.Prefix{address}})
-	if err != nil {
-		return err
-	}
-	_, err = h.openFloating(request)
+func (s *session) prepares(address netip.Prefix) error {
+	_, err := s.openFloating(floatingRequest{"eth0", []netip.Prefix{address}})
 	return err
 }
 
@@ -506,7 +501,7 @@ func TestRemovalOfAFormerLease(t *testing.T) {
 		for _, asked := range []holderRequest{askRelease, askAcquire} {
 			h.remove = retry{at: Now(), until: Now() + longLease}
 			h.fence.Begin(NoEnd)
-			if _, err := h.changeAddresses(asked); err != nil {
+			if _, _, err := h.handle([]byte{byte(asked)}, nil); err != nil {
 				return err
 			}
 			h.finish()
@@ -548,7 +543,6 @@ func testHolderRefuses(t *judge.T) {
 	other := netip.MustParseAddr("10.77.0.99")
 	a, err := b.OpenAnnouncer(eth0)
 	must(t, err)
-	neighbour := b.neighbour.options.Local
 	sockets := func(iface string, local netip.Addr) error {
 		_, err := b.OpenSockets(Options{Interface: iface, Local: local, Group: testGroup})
 		return err
@@ -557,12 +551,17 @@ func testHolderRefuses(t *judge.T) {
 		_, err := b.OpenFloating(iface, []netip.Prefix{netip.PrefixFrom(addr, bits)})
 		return err
 	}
-	do := func(request holderRequest, payload string) error {
-		_, err := b.Holder.do(request, []byte(payload))
+	do := func(request holderRequest, body string) error {
+		_, files, err := b.main.call(request, []byte(body), nil, answerWithin, nil)
+		closeAll(files)
 		return err
 	}
 	announcer := func(index int) error { _, err := b.OpenAnnouncer(index); return err }
-	frames := func(index int) error { _, err := b.OpenFrames(index); return err }
+	frames := func(index int) error { return a.Doubt(Doubt{Port: index}) }
+	ask := func(addr string) error { return a.Ask([]ARPQuestion{{Addr: netip.MustParseAddr(addr)}}) }
+	ignore := func(addr string) error {
+		return a.Doubt(Doubt{Port: eth0, Ignored: []netip.Addr{netip.MustParseAddr(addr)}})
+	}
 	fence := func() error { _, err := b.OpenFence(); return err }
 	probe := func(addr netip.Addr) error { _, _, err := a.Probe(t.Context(), addr, 1, time.Millisecond); return err }
 	for want, err := range map[string]error{
@@ -576,18 +575,20 @@ func testHolderRefuses(t *judge.T) {
 		"the holder does not hold 10.77.0.99":                    floating("eth0", other, 24),
 		"10.77.0.100/24 is not what the holder":                  floating("eth0", testVIP, 24),
 		"10.77.0.100/0 is not":                                   floating("eth0", testVIP, 0),
-		"speaks ARP as 10.77.0.1 and not as 10.77.0.99":          a.Resolve(other, neighbour),
-		"speaks ARP as 10.77.0.1 and not as 10.77.0.100":         a.Resolve(testVIP, neighbour),
-		"and not as 10.77.0.100":                                 a.Ask(testVIP, []ARPQuestion{{Addr: neighbour}}),
-		"65 questions are too many (at most 64)":                 a.Ask(b.addr, make([]ARPQuestion, maxQuestions+1)),
+		"2001:db8::1 is no IPv4 address":                         ask("2001:db8::1"),
+		"::ffff:10.77.0.2 is no IPv4 address":                    ask("::ffff:10.77.0.2"),
+		"fe80::1%eth0 is no IPv4 address":                        a.Resolve(netip.MustParseAddr("fe80::1%eth0")),
+		"2001:db8::2 is no IPv4 address":                         ignore("2001:db8::2"),
+		"invalid IP is no IPv4 address":                          a.Ask([]ARPQuestion{{}}),
+		"65 questions are too many (at most 64)":                 a.Ask(make([]ARPQuestion, maxQuestions+1)),
 		"the holder does not announce 10.77.0.99":                a.Announce(other),
 		"the holder does not probe for 10.77.0.99":               probe(other),
 		"the fence was made already":                             fence(),
 		"the holder knows no request 200":                        do(200, ""),
-		"request 10 of the holder has 1 bytes":                   do(askAnnounce, "\x01"),
-		"the index of an interface has 4 bytes":                  do(askAnnouncer, ""),
-		"0 files came with request":                              do(askConnection, ""),
-		"read the pre-signed RESIGN: invalid character":          do(askResign, "x"),
+		"read a request to the holder: ParseAddr":                do(askAnnounce, `"10.77"`),
+		"the link is down (no such interface)":                   do(askARP, ""),
+		"0 files came with a connection":                         do(askConnect, ""),
+		"read a request to the holder: invalid character":        do(askResign, "x"),
 	} {
 		assert.ErrorContains(t, err, want, "")
 	}
@@ -639,12 +640,21 @@ func testSpeaksAfterTheSockets(t *judge.T) {
 	b := newLAN(t, 1).boards[0]
 	g := b.startGuard(t, HoldLifetime)
 	t.Cleanup(func() { g.close() })
-	a, err := g.OpenAnnouncer(b.link(t, "eth0").Index)
-	must(t, err)
-	assert.ErrorContains(t, a.Resolve(b.addr, testVIP), "speaks ARP for nobody before the sockets of the group are open", "")
+	eth0 := b.link(t, "eth0").Index
+	_, err := g.OpenAnnouncer(eth0)
+	assert.ErrorContains(t, err, "speaks ARP for nobody before the sockets of the group are open", "")
 	must(t, b.openSockets(t, g).Close())
-	must(t, a.Resolve(b.addr, testVIP))
-	must(t, a.Ask(b.addr, []ARPQuestion{{Addr: testVIP}}))
+	a, err := g.OpenAnnouncer(eth0)
+	must(t, err)
+	must(t, a.Resolve(testVIP))
+	must(t, a.Ask([]ARPQuestion{{Addr: testVIP}}))
+	b.addAddr(t, "eth0", netip.MustParsePrefix("10.77.0.201/24"))
+	o := b.options(testVIP)
+	o.Local = netip.MustParseAddr("10.77.0.201")
+	conn, err := on(b, func() (*Conn, error) { return g.OpenSockets(o) })
+	must(t, err)
+	must(t, conn.Close())
+	assert.ErrorContains(t, a.Resolve(testVIP), "nothing reaches the neighbours", "in the name of an address that the board has left")
 }
 
 // TestPrefixesOfTheAddresses: the length of a prefix decides which route comes with an address, so a daemon gets only that of the
@@ -776,10 +786,13 @@ func TestNothingLeaks(t *testing.T) {
 		must(t, b.openSockets(t, b.guard).Close())
 		a, err := b.OpenAnnouncer(eth0)
 		must(t, err)
-		must(t, a.Close())
-		f, err := b.OpenFrames(eth0)
+		must(t, a.Doubt(Doubt{Port: eth0}))
+		_, _, err = a.Heard()
 		must(t, err)
-		must(t, f.Close())
+		must(t, a.Calm())
+		_, _, err = a.Heard()
+		assert.ErrorContains(t, err, "no frames are counted", "after the doubt")
+		must(t, a.Close())
 		_, err = b.floating.Renew()
 		must(t, err)
 	}

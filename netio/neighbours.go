@@ -106,7 +106,7 @@ func (t *NeighbourTable) Close() error {
 	return nil
 }
 
-// FrameCounter counts the frames of other hosts that an interface receives: ARP and IPv4, whoever
+// frameCounter counts the frames of other hosts that an interface receives: ARP and IPv4, whoever
 // they are for. Other frames prove nothing: spanning tree, LLDP, pause frames and loop
 // detection arrive on ports that forward nothing. IPv6 does not tell from which of the
 // hosts it comes that are not to be counted.
@@ -114,19 +114,19 @@ func (t *NeighbourTable) Close() error {
 // It is a packet socket that is read only when somebody wants to know the senders, so it costs no
 // wake-up. But every frame is filtered for it, and closing it takes about 17 ms (see
 // Announcer). It is meant to be open while there is a doubt. It is for one goroutine.
-type FrameCounter struct {
+type frameCounter struct {
 	fd     int
 	frames uint64
 }
 
-// OpenFrameCounter opens the counter of the interface with the given index. It needs CAP_NET_RAW.
-func OpenFrameCounter(index int) (*FrameCounter, error) {
+// openFrameCounter opens the counter of the interface with the given index. It needs CAP_NET_RAW.
+func openFrameCounter(index int) (*frameCounter, error) {
 	// It hears nothing before it is bound, and so nothing that the filter would have dropped.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("netio: count frames on interface %d: open a packet socket (needs CAP_NET_RAW): %w", index, err)
 	}
-	c := &FrameCounter{fd: fd}
+	c := &frameCounter{fd: fd}
 	if err := c.open(index); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("netio: count frames on interface %d: %w", index, err)
@@ -134,7 +134,7 @@ func OpenFrameCounter(index int) (*FrameCounter, error) {
 	return c, nil
 }
 
-func (c *FrameCounter) open(index int) error {
+func (c *frameCounter) open(index int) error {
 	// What there is no room for is counted all the same: the smallest buffer will do.
 	if err := unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1); err != nil {
 		return fmt.Errorf("make the buffer small: %w", err)
@@ -152,17 +152,19 @@ func (c *FrameCounter) open(index int) error {
 	return nil
 }
 
-// Ignore has the frames of these hosts not counted from now on, and those of all others.
-func (c *FrameCounter) Ignore(hosts []netip.Addr) error {
-	if err := c.filter(hosts); err != nil {
+// begin counts from now on, but for the frames of these hosts.
+func (c *frameCounter) begin(ignored []netip.Addr) error {
+	if err := c.filter(ignored); err != nil {
 		return fmt.Errorf("netio: choose which frames are counted: %w", err)
 	}
-	return nil
+	_, err := c.count()
+	c.frames = 0
+	return err
 }
 
 // filter chooses which frames are counted. One that this host has sent and a bridge or an access point
 // reflects is told by its Ethernet address, as it is now: each doubt sets the filter anew.
-func (c *FrameCounter) filter(ignored []netip.Addr) error {
+func (c *frameCounter) filter(ignored []netip.Addr) error {
 	own, err := ownHardwareAddr(c.fd)
 	if err != nil {
 		return withLinkDown(err)
@@ -170,8 +172,8 @@ func (c *FrameCounter) filter(ignored []netip.Addr) error {
 	return setFilter(c.fd, foreignFilter(own, ignored))
 }
 
-// Frames returns how many frames have arrived since the counter was opened.
-func (c *FrameCounter) Frames() (uint64, error) {
+// count returns how many frames have come since begin.
+func (c *frameCounter) count() (uint64, error) {
 	// The kernel counts what it had no room for as well, and starts over when it is asked.
 	stats, err := unix.GetsockoptTpacketStats(c.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {
@@ -181,9 +183,9 @@ func (c *FrameCounter) Frames() (uint64, error) {
 	return c.frames, nil
 }
 
-// Senders returns who has sent some of the frames that were counted since the last call. A
+// senders returns who has sent some of the frames that were counted since the last call. A
 // sender of IPv4 may be behind a router, whose Ethernet address it has then.
-func (c *FrameCounter) Senders() (senders []Neighbour) {
+func (c *frameCounter) senders() (senders []Neighbour) {
 	for range drainMax {
 		var frame [64]byte
 		n, err := unix.Read(c.fd, frame[:])
@@ -200,9 +202,6 @@ func (c *FrameCounter) Senders() (senders []Neighbour) {
 	}
 	return senders
 }
-
-// Close closes the counter.
-func (c *FrameCounter) Close() error { return unix.Close(c.fd) }
 
 // Where the sender's IPv4 address is in an Ethernet frame of 14 bytes of header.
 const (

@@ -68,7 +68,7 @@ func (b *board) useBridge() {
 				case <-b.c.t.Context().Done():
 					return
 				case <-tick.C:
-					_ = announcer.Resolve(inside, b.Addr.Addr())
+					_ = announcer.Resolve(b.Addr.Addr())
 				}
 			}
 		}()

@@ -49,7 +49,7 @@ const askOthersEvery = time.Minute
 // askOthers asks everybody for the addresses. Whoever answers is a rival: a proxy, or a machine that was given the address by hand.
 func (a *address) askOthers() {
 	for _, f := range a.floating {
-		if err := a.announcer.Resolve(a.link.own(), f.IP); err != nil {
+		if err := a.announcer.Resolve(f.IP); err != nil {
 			a.group.noteSend(err)
 		}
 	}

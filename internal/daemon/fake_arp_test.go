@@ -93,8 +93,9 @@ func (a *fakeAnnouncer) Announce(netip.Addr) error {
 }
 
 // Ask is answered by a board that holds the address, for its own one by the kernel of a board, and by the hosts.
-func (a *fakeAnnouncer) Ask(_ netip.Addr, questions []netio.ARPQuestion) error {
+func (a *fakeAnnouncer) Ask(questions []netio.ARPQuestion) error {
 	b := a.board
+	questions = a.addressed(questions)
 	askedAt := time.Since(b.lan.start)
 	var mute bool
 	b.get(func() { b.questions = append(b.questions, questions...); mute = b.mute })
@@ -124,7 +125,23 @@ func (a *fakeAnnouncer) Ask(_ netip.Addr, questions []netio.ARPQuestion) error {
 	return nil
 }
 
-func (a *fakeAnnouncer) Resolve(_, addr netip.Addr) error {
+// addressed fills in who has announced the address last, as netio.Announcer does.
+func (a *fakeAnnouncer) addressed(questions []netio.ARPQuestion) (all []netio.ARPQuestion) {
+	a.board.get(func() {
+		for _, q := range questions {
+			if q.ToAnnouncer {
+				q.To = a.holder
+			}
+			same := func(p netio.ARPQuestion) bool { return p.Addr == q.Addr && slices.Equal(p.To, q.To) }
+			if (!q.ToAnnouncer || q.To != nil) && !slices.ContainsFunc(all, same) {
+				all = append(all, q)
+			}
+		}
+	})
+	return all
+}
+
+func (a *fakeAnnouncer) Resolve(addr netip.Addr) error {
 	a.board.get(func() { a.board.resolved = append(a.board.resolved, addr) })
 	return nil
 }
@@ -149,10 +166,18 @@ func (a *fakeAnnouncer) Answers(heard func(netio.ARPAnswer)) {
 	a.board.get(func() { a.answered = heard })
 }
 
-func (a *fakeAnnouncer) LastAnnouncer(netip.Addr) (mac net.HardwareAddr, known bool) {
-	a.board.get(func() { mac = a.holder })
-	return mac, mac != nil
+func (a *fakeAnnouncer) Doubt(d netio.Doubt) error {
+	a.board.get(func() { a.baseline = a.board.frames })
+	return a.Ask(d.Questions)
 }
+
+// Heard counts what has reached the board from hosts that are no boards.
+func (a *fakeAnnouncer) Heard() (frames uint64, senders []netio.Neighbour, err error) {
+	a.board.get(func() { frames = a.board.frames - a.baseline })
+	return frames, nil, nil
+}
+
+func (a *fakeAnnouncer) Calm() error { return nil }
 
 // fakeNeighbours knows the hosts.
 type fakeNeighbours struct{ lan *fakeLAN }
@@ -176,15 +201,3 @@ func (n fakeNeighbours) Gateway() (netip.Addr, bool, error) {
 }
 
 func (n fakeNeighbours) Close() error { return nil }
-
-// fakeFrames counts what has reached a board from hosts that are no boards.
-type fakeFrames struct{ board *fakeBoard }
-
-func (f fakeFrames) Frames() (count uint64, err error) {
-	f.board.get(func() { count = f.board.frames })
-	return count, nil
-}
-
-func (f fakeFrames) Ignore([]netip.Addr) error  { return nil }
-func (f fakeFrames) Senders() []netio.Neighbour { return nil }
-func (f fakeFrames) Close() error               { return nil }

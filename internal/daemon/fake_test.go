@@ -282,7 +282,6 @@ func (b *fakeBoard) bareMachine() Platform {
 			return b.announcer, nil
 		},
 		OpenNeighbours: func(int) (Neighbours, error) { return fakeNeighbours{b.lan}, nil },
-		OpenFrames:     func(int) (Frames, error) { return fakeFrames{b}, nil },
 		OpenLED: func(gpio.Spec) (gpio.LED, error) {
 			if b.openLED != nil {
 				return b.openLED()
@@ -504,6 +503,7 @@ type fakeAnnouncer struct {
 	ours     []netip.Addr
 	answered func(netio.ARPAnswer)
 	holder   net.HardwareAddr // who has announced the floating address last
+	baseline uint64           // what had reached the board when it began to doubt
 }
 
 // Probe for its own address finds another board that has it.

@@ -43,8 +43,6 @@ type lan struct {
 	asking   bool // nothing was heard since it was asked
 	askedAt  time.Duration
 	doubtEnd time.Duration // when counting ends, and the witnesses are asked once more; never without a doubt
-	frames   Frames        // counts while there is a doubt, else nil
-	baseline uint64        // what it had counted when the question was asked
 	// seen are the hosts whose frames were counted last: in the next doubt they are asked. One
 	// that was heard once is one that this board expects to hear.
 	seen []netio.Neighbour
@@ -87,7 +85,6 @@ func (l *lan) close() {
 	l.announcer, l.table, l.witnesses, l.seen = nil, nil, nil, nil
 	l.reading++
 	l.readAt, l.asking, l.doubtEnd = -time.Hour, false, never
-	l.stopCounting()
 	if l.neighbours != nil {
 		l.reporter.failed("close the table of neighbours", l.neighbours.Close())
 		l.neighbours = nil
@@ -99,15 +96,15 @@ func (l *lan) close() {
 func (l *lan) ask(suspect netip.Addr) {
 	l.asking, l.askedAt = true, l.now()
 	l.doubtEnd = l.askedAt + doubtLasts
-	l.startCounting()
 	if l.announcer == nil {
 		return
 	}
 	// What is known is asked for at once, since the questions have to be back before the
 	// grace is over. What the kernel has to be asked for follows.
-	asked := l.addressQuestions(suspect)
-	began := l.askedAt
-	l.askWitnesses(began, asked)
+	began, asked := l.askedAt, l.addressQuestions(suspect)
+	l.failed(l.announcer.Doubt(netio.Doubt{
+		Questions: l.withWitnesses(began, asked), Port: l.link.outside(), Ignored: l.group.hosts(),
+	}))
 	if l.now()-l.readAt <= tableLasts {
 		return
 	}
@@ -118,7 +115,7 @@ func (l *lan) ask(suspect netip.Addr) {
 				more = append(more, q)
 			}
 		}
-		l.askWitnesses(began, append(more, l.neighbourQuestions()...))
+		l.send(l.withWitnesses(began, append(more, l.neighbourQuestions()...)))
 	})
 }
 
@@ -130,17 +127,10 @@ func (l *lan) addressQuestions(suspect netip.Addr) (questions []netio.ARPQuestio
 		return nil
 	}
 	addr := l.link.firstFloating()
-	add := func(mac net.HardwareAddr) {
-		if len(mac) > 0 && !slices.ContainsFunc(questions, func(q netio.ARPQuestion) bool { return slices.Equal(q.To, mac) }) {
-			questions = append(questions, netio.ARPQuestion{Addr: addr, To: mac})
-		}
-	}
-	if mac, known := l.announcer.LastAnnouncer(addr); known {
-		add(mac)
-	}
+	questions = []netio.ARPQuestion{{Addr: addr, ToAnnouncer: true}}
 	for _, n := range l.table {
-		if n.Addr == suspect {
-			add(n.MAC)
+		if n.Addr == suspect && len(n.MAC) > 0 {
+			questions = append(questions, netio.ARPQuestion{Addr: addr, To: n.MAC})
 		}
 	}
 	return questions
@@ -167,14 +157,14 @@ func (l *lan) neighbourQuestions() (questions []netio.ARPQuestion) {
 
 func (l *lan) send(questions []netio.ARPQuestion) {
 	if len(questions) > 0 && l.announcer != nil {
-		l.failed(l.announcer.Ask(l.local, questions))
+		l.failed(l.announcer.Ask(questions))
 	}
 }
 
 // resolve has the kernel know the Ethernet address of a board.
 func (l *lan) resolve(board netip.Addr) {
 	if l.announcer != nil {
-		l.failed(l.announcer.Resolve(l.local, board))
+		l.failed(l.announcer.Resolve(board))
 	}
 }
 
@@ -225,6 +215,32 @@ func (l *lan) receive(answer netio.ARPAnswer) {
 	l.answered(answer)
 }
 
+// heardFrames reports whether frames of other hosts have arrived since the core has asked, and
+// nothing else was heard. Why they could not be counted was told when it was asked.
+func (l *lan) heardFrames() bool {
+	if !l.asking || l.announcer == nil {
+		return false
+	}
+	frames, senders, err := l.announcer.Heard()
+	if err != nil || frames == 0 {
+		return false
+	}
+	l.asking = false
+	l.remember(senders)
+	return true
+}
+
+// remember notes who was heard, if it is a host of this link.
+func (l *lan) remember(senders []netio.Neighbour) {
+	for _, s := range senders {
+		if !l.link.reaches(s.Addr) || slices.ContainsFunc(l.seen, func(n netio.Neighbour) bool { return n.Addr == s.Addr }) {
+			continue
+		}
+		l.seen = append([]netio.Neighbour{s}, l.seen...)
+		l.seen = l.seen[:min(len(l.seen), neighboursMax)]
+	}
+}
+
 // isNews reports whether an answer is the first thing that was heard since the core has asked.
 func (l *lan) isNews(answer netio.ARPAnswer) bool {
 	if !l.asking || answer.AskedAt < l.askedAt {
@@ -272,7 +288,9 @@ func (l *lan) maintain(now time.Duration) {
 	l.askWhich(func(w *witness) bool { return now >= w.retryAt() })
 	if now >= l.doubtEnd {
 		l.asking, l.doubtEnd = false, never
-		l.stopCounting()
+		if l.announcer != nil {
+			l.failed(l.announcer.Calm())
+		}
 		l.findWitnesses()
 	}
 }

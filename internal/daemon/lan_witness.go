@@ -81,22 +81,22 @@ func (l *lan) setWitness(w config.Witness) {
 	l.witness = w
 	l.chooseWitnesses()
 	if l.announcer != nil {
-		l.askWitnesses(l.now(), nil)
+		l.send(l.withWitnesses(l.now(), nil))
 	}
 }
 
 // findWitnesses finds out which witnesses there are, and whether they answer.
-func (l *lan) findWitnesses() { l.readTable(func() { l.askWitnesses(l.now(), nil) }) }
+func (l *lan) findWitnesses() { l.readTable(func() { l.send(l.withWitnesses(l.now(), nil)) }) }
 
-// askWitnesses asks other questions, and all witnesses that were not asked since then.
-func (l *lan) askWitnesses(since time.Duration, questions []netio.ARPQuestion) {
+// withWitnesses adds to other questions those to all witnesses that were not asked since then.
+func (l *lan) withWitnesses(since time.Duration, questions []netio.ARPQuestion) []netio.ARPQuestion {
 	now := l.now()
 	for i := range l.witnesses {
 		if w := &l.witnesses[i]; w.askedAt < since {
 			questions = append(questions, w.ask(now))
 		}
 	}
-	l.send(questions)
+	return questions
 }
 
 // askWhich asks those witnesses again of which that holds.

@@ -42,15 +42,18 @@ type Holder interface {
 	Close() error
 }
 
-// Announcer tells the neighbours where an address is; netio.Announcer is the real one.
+// Announcer speaks ARP: it tells the neighbours where an address is, and asks the hosts of the link; netio.Announcer is the real one.
 type Announcer interface {
 	Announce(addr netip.Addr) error
 	Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error)
 	Rivals(ours []netip.Addr, heard func(netip.Addr, net.HardwareAddr))
-	Ask(own netip.Addr, questions []netio.ARPQuestion) error
 	Answers(heard func(netio.ARPAnswer))
-	Resolve(own, addr netip.Addr) error
-	LastAnnouncer(addr netip.Addr) (mac net.HardwareAddr, known bool)
+	Ask(questions []netio.ARPQuestion) error
+	Resolve(addr netip.Addr) error
+	// Doubt asks as well, and has the frames of other hosts counted until Calm. Heard returns how many have come since.
+	Doubt(netio.Doubt) error
+	Heard() (frames uint64, senders []netio.Neighbour, err error)
+	Calm() error
 	Close() error
 }
 
@@ -58,14 +61,6 @@ type Announcer interface {
 type Neighbours interface {
 	List() ([]netio.Neighbour, error)
 	Gateway() (gateway netip.Addr, found bool, err error)
-	Close() error
-}
-
-// Frames counts the frames of other hosts on the link; netio.FrameCounter is the real one.
-type Frames interface {
-	Ignore(hosts []netip.Addr) error
-	Frames() (uint64, error)
-	Senders() []netio.Neighbour
 	Close() error
 }
 
@@ -90,8 +85,6 @@ type Platform struct {
 	OpenAnnouncer func(index int, local netip.Addr) (Announcer, error)
 	// OpenNeighbours opens what knows the hosts on the link; nil means that nothing does.
 	OpenNeighbours func(index int) (Neighbours, error)
-	// OpenFrames opens what counts the frames on the link; nil means that nothing does.
-	OpenFrames func(index int) (Frames, error)
 	// OpenLED opens a light.
 	OpenLED func(gpio.Spec) (gpio.LED, error)
 	// NewTimer makes what wakes the loop; nil means a timer of the Go runtime.
@@ -157,13 +150,6 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 			}
 			return n, nil
 		},
-		OpenFrames: func(index int) (Frames, error) {
-			f, err := netio.OpenFrameCounter(index)
-			if err != nil {
-				return nil, err
-			}
-			return f, nil
-		},
 		OpenLED: realLED(cfg, o.Log),
 		Checker: o.Checker,
 		Trier:   o.Trier,
@@ -203,7 +189,6 @@ func (p *Platform) useHolder(cfg *config.Config, h *netio.Holder) {
 		return opened[Holder](h.OpenFloating(iface, addresses))
 	}
 	p.OpenAnnouncer = func(index int, _ netip.Addr) (Announcer, error) { return opened[Announcer](h.OpenAnnouncer(index)) }
-	p.OpenFrames = func(index int) (Frames, error) { return opened[Frames](h.OpenFrames(index)) }
 	p.OpenFence = func([]netip.Addr) (Fence, error) { return opened[Fence](h.OpenFence()) }
 }
 

@@ -17,7 +17,7 @@ import (
 // sockets of the group and the watch over the interface.
 func Witness(cfg *config.Config) Platform {
 	p := Real(witnessed(cfg), RealOptions{})
-	p.OpenFence, p.OpenHolder, p.OpenNeighbours, p.OpenFrames = nil, nil, nil, nil
+	p.OpenFence, p.OpenHolder, p.OpenNeighbours = nil, nil, nil
 	p.OpenAnnouncer = func(int, netip.Addr) (Announcer, error) { return noARP{}, nil }
 	return p
 }
@@ -36,10 +36,12 @@ type noARP struct{}
 
 func (noARP) Announce(netip.Addr) error                               { return nil }
 func (noARP) Rivals([]netip.Addr, func(netip.Addr, net.HardwareAddr)) {}
-func (noARP) Ask(netip.Addr, []netio.ARPQuestion) error               { return nil }
 func (noARP) Answers(func(netio.ARPAnswer))                           {}
-func (noARP) LastAnnouncer(netip.Addr) (net.HardwareAddr, bool)       { return nil, false }
-func (noARP) Resolve(netip.Addr, netip.Addr) error                    { return nil }
+func (noARP) Ask([]netio.ARPQuestion) error                           { return nil }
+func (noARP) Resolve(netip.Addr) error                                { return nil }
+func (noARP) Doubt(netio.Doubt) error                                 { return nil }
+func (noARP) Heard() (uint64, []netio.Neighbour, error)               { return 0, nil, nil }
+func (noARP) Calm() error                                             { return nil }
 func (noARP) Close() error                                            { return nil }
 
 // Probe is never called: only who may lead looks whether the address is free.

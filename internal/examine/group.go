@@ -249,7 +249,7 @@ const askSpacing = 250 * time.Millisecond
 
 // answers asks by ARP who has these addresses, with this board's own address as the sender. A probe, which has no sender,
 // would look like a claim to a board that is about to take the address (RFC 5227, section 2.1.1).
-func answers(ctx context.Context, a *netio.Announcer, own netip.Addr, addrs []netip.Addr) (by map[netip.Addr][]string, err error) {
+func answers(ctx context.Context, a *netio.Announcer, addrs []netip.Addr) (by map[netip.Addr][]string, err error) {
 	var mu sync.Mutex
 	by = map[netip.Addr][]string{}
 	a.Rivals(addrs, func(addr netip.Addr, mac net.HardwareAddr) {
@@ -264,7 +264,7 @@ func answers(ctx context.Context, a *netio.Announcer, own netip.Addr, addrs []ne
 		questions = append(questions, netio.ARPQuestion{Addr: addr})
 	}
 	for range netio.ProbeCount {
-		if err := a.Ask(own, questions); err != nil {
+		if err := a.Ask(questions); err != nil {
 			return nil, err
 		}
 		select {
@@ -306,7 +306,7 @@ func (b *Board) owners(ctx context.Context, found section, n daemon.Network, pee
 			asked = append(asked, p.from)
 		}
 	}
-	by, err := answers(ctx, a, n.Local.Addr(), asked)
+	by, err := answers(ctx, a, asked)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -187,8 +187,7 @@ func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 			return t, nil
 		},
 		OpenHolder:    func(string, []netip.Prefix) (daemon.Holder, error) { return p, nil },
-		OpenAnnouncer: func(int, netip.Addr) (daemon.Announcer, error) { return noNeighbours{}, nil },
-		OpenFrames:    func(int) (daemon.Frames, error) { return &clientFrames{hears: p.hearsClient}, nil },
+		OpenAnnouncer: func(int, netip.Addr) (daemon.Announcer, error) { return &noNeighbours{hears: p.hearsClient}, nil },
 	}
 	if l.guarded {
 		platform.OpenFence, platform.StartDeadman = p.openFence, p.startDeadman
@@ -332,30 +331,13 @@ func (c cabled) Unicast(b []byte, to netip.AddrPort) error {
 	return c.Transport.Unicast(b, to)
 }
 
-// clientFrames counts what arrives on the port of a board: the client never stops asking.
-type clientFrames struct {
-	hears func() bool
-	count uint64
-}
-
-func (f *clientFrames) Frames() (uint64, error) {
-	if f.hears() {
-		f.count++
-	}
-	return f.count, nil
-}
-
-func (f *clientFrames) Ignore([]netip.Addr) error  { return nil }
-func (f *clientFrames) Senders() []netio.Neighbour { return nil }
-func (f *clientFrames) Close() error               { return nil }
-
 // noNeighbours is the announcer of an interface without ARP: there is nobody to
 // tell anything, and nobody else who could have the address.
-type noNeighbours struct{}
+type noNeighbours struct{ hears func() bool }
 
-func (noNeighbours) Announce(netip.Addr) error { return nil }
+func (*noNeighbours) Announce(netip.Addr) error { return nil }
 
-func (noNeighbours) Probe(ctx context.Context, _ netip.Addr, n int, spacing time.Duration) (net.HardwareAddr, bool, error) {
+func (*noNeighbours) Probe(ctx context.Context, _ netip.Addr, n int, spacing time.Duration) (net.HardwareAddr, bool, error) {
 	select { // listen as long as a real probe would, so that the show is not faster than life
 	case <-time.After(time.Duration(n) * spacing):
 		return nil, false, nil
@@ -364,9 +346,18 @@ func (noNeighbours) Probe(ctx context.Context, _ netip.Addr, n int, spacing time
 	}
 }
 
-func (noNeighbours) Rivals([]netip.Addr, func(netip.Addr, net.HardwareAddr)) {}
-func (noNeighbours) Ask(netip.Addr, []netio.ARPQuestion) error               { return nil }
-func (noNeighbours) Answers(func(netio.ARPAnswer))                           {}
-func (noNeighbours) Resolve(netip.Addr, netip.Addr) error                    { return nil }
-func (noNeighbours) LastAnnouncer(netip.Addr) (net.HardwareAddr, bool)       { return nil, false }
-func (noNeighbours) Close() error                                            { return nil }
+func (*noNeighbours) Rivals([]netip.Addr, func(netip.Addr, net.HardwareAddr)) {}
+func (*noNeighbours) Answers(func(netio.ARPAnswer))                           {}
+func (*noNeighbours) Ask([]netio.ARPQuestion) error                           { return nil }
+func (*noNeighbours) Resolve(netip.Addr) error                                { return nil }
+func (*noNeighbours) Doubt(netio.Doubt) error                                 { return nil }
+func (*noNeighbours) Calm() error                                             { return nil }
+func (*noNeighbours) Close() error                                            { return nil }
+
+// Heard counts what arrives on the port of the board: the client never stops asking.
+func (n *noNeighbours) Heard() (uint64, []netio.Neighbour, error) {
+	if n.hears() {
+		return 1, nil, nil
+	}
+	return 0, nil, nil
+}

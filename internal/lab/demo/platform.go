@@ -36,9 +36,6 @@ func within(host *netns.Host, machine daemon.Platform) daemon.Platform {
 	p.OpenNeighbours = func(index int) (daemon.Neighbours, error) {
 		return netns.Within(host, func() (daemon.Neighbours, error) { return machine.OpenNeighbours(index) })
 	}
-	p.OpenFrames = func(index int) (daemon.Frames, error) {
-		return netns.Within(host, func() (daemon.Frames, error) { return machine.OpenFrames(index) })
-	}
 	// The interfaces that a fence covers are named by their indexes, which mean others elsewhere.
 	p.OpenFence = nil
 	return p
