@@ -31,9 +31,9 @@ type address struct {
 
 	// Holding it.
 	iface      string          // where it is to be held
-	holder     Holder          // nil until it was opened
+	addresses  Addresses       // nil until it was opened
 	openedOn   string          // the interface that it was opened for
-	state      netio.HoldState // of the holder, as people were told last
+	state      netio.HoldState // how it is held, as people were told last
 	wanted     bool            // the core wants the address held
 	held       bool
 	unfinished bool          // it was acquired just now, and nobody on this board was told yet
@@ -106,33 +106,33 @@ func (a *address) due() time.Duration {
 func (a *address) open(iface string, n Announcer) {
 	a.iface, a.announcer = iface, n
 	a.listenForRivals()
-	a.openHolder()
+	a.openAddresses()
 	if a.wanted {
 		a.acquire() // the interface was made anew, or our own address changed, while this board leads
 	}
 }
 
-func (a *address) openHolder() {
-	if a.isOpen() || a.platform.OpenHolder == nil {
+func (a *address) openAddresses() {
+	if a.isOpen() || a.platform.OpenAddresses == nil {
 		return
 	}
 	a.reporter.beforeLong(a.now())
-	holder, err := a.platform.OpenHolder(a.iface, a.configured())
+	addresses, err := a.platform.OpenAddresses(a.iface, a.configured())
 	if err != nil {
 		a.reporter.alert(console.ProblemAddressNotHeld, err.Error(), forever)
 		return
 	}
 	a.reporter.solved(console.ProblemAddressNotHeld)
-	if a.holder != nil { // of another interface
-		a.reporter.failed("close", a.holder.Close())
+	if a.addresses != nil { // of another interface
+		a.reporter.failed("close", a.addresses.Close())
 	}
-	a.holder, a.openedOn = holder, a.iface
-	a.state = holder.State()
+	a.addresses, a.openedOn = addresses, a.iface
+	a.state = addresses.State()
 	a.reporter.log.Infof("would hold %s on %s by %v (%s)", joined(a.prefixes()), a.state.Device, a.state.Method, a.state.Reason)
 }
 
 // isOpen reports whether everything is open to hold the address on the group's interface.
-func (a *address) isOpen() bool { return a.holder != nil && a.openedOn == a.iface }
+func (a *address) isOpen() bool { return a.addresses != nil && a.openedOn == a.iface }
 
 // acquire acquires the address and announces it, or announces it again.
 func (a *address) acquire() {
@@ -143,12 +143,12 @@ func (a *address) acquire() {
 	a.lease.begin(a.firstEnd())
 	now := a.now()
 	a.renewAt = now + retryAcquireEvery
-	a.openHolder() // unless it was opened with the link
+	a.openAddresses() // unless it was opened with the link
 	if !a.isOpen() {
 		a.failed = true
 		return
 	}
-	if err := a.holder.Acquire(); err != nil {
+	if err := a.addresses.Acquire(); err != nil {
 		a.acquireFailed(err)
 		return
 	}
@@ -206,8 +206,8 @@ func (a *address) release() (inTime bool) {
 // tryRelease releases the address, and tries again later if that fails. If it goes on to fail,
 // the kernel removes the address when its lifetime ends, since nobody renews it.
 func (a *address) tryRelease() {
-	if a.holder != nil {
-		if err := a.holder.Release(); err != nil {
+	if a.addresses != nil {
+		if err := a.addresses.Release(); err != nil {
 			if !a.unreleased {
 				a.goneAt = a.now() + netio.GoneAfter
 			}
@@ -232,8 +232,8 @@ func (a *address) mayAnswer() bool {
 // close is the end: the address, and what could hold it.
 func (a *address) close() {
 	a.release()
-	if a.holder != nil {
-		a.reporter.failed("close", a.holder.Close())
+	if a.addresses != nil {
+		a.reporter.failed("close", a.addresses.Close())
 	}
 }
 
@@ -274,9 +274,9 @@ func (a *address) renew(now time.Duration) {
 		}
 		a.renewing.Store(renewRuns) // it has just ended
 	}
-	holder, acquired := a.holder, a.acquired
+	addresses, acquired := a.addresses, a.acquired
 	a.tasks.start(func(context.Context) error {
-		restored, err := holder.Renew()
+		restored, err := addresses.Renew()
 		again := a.renewing.Swap(renewIdle) == renewAgain
 		if restored || err != nil || again { // else there is nothing to wake the loop for
 			a.tasks.post(func() { a.renewed(acquired, restored, err, again) })
@@ -321,7 +321,7 @@ func (a *address) renewed(acquired int, restored bool, err error, again bool) {
 
 // tellMoved tells people if the address is held in another way than before, and reports whether it is.
 func (a *address) tellMoved() (moved bool) {
-	state := a.holder.State()
+	state := a.addresses.State()
 	moved = state.Method != a.state.Method
 	a.state = state
 	if moved {
@@ -423,8 +423,8 @@ func (a *address) status(s *console.Status) {
 	for _, p := range a.prefixes() {
 		s.Addresses = append(s.Addresses, p.String())
 	}
-	if a.holder != nil {
-		state := a.holder.State()
+	if a.addresses != nil {
+		state := a.addresses.State()
 		s.HoldMethod = state.Method.String()
 		if state.Method == netio.HoldTUN {
 			s.Defences = append(s.Defences, console.Defence{

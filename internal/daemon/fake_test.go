@@ -267,13 +267,13 @@ func (b *fakeBoard) bareMachine() Platform {
 			b.transport = t
 			return t, nil
 		},
-		OpenHolder: func(iface string, _ []netip.Prefix) (Holder, error) {
+		OpenAddresses: func(iface string, _ []netip.Prefix) (Addresses, error) {
 			b.opens("the addresses")
 			if b.openFails != nil {
 				return nil, b.openFails
 			}
 			b.get(func() { b.heldOn = append(b.heldOn, iface) })
-			return fakeHolder{b}, nil
+			return fakeAddresses{b}, nil
 		},
 		OpenAnnouncer: func(int, netip.Addr) (Announcer, error) {
 			b.mu.Lock()
@@ -439,10 +439,10 @@ func (t *fakeTransport) Close() error {
 	return nil
 }
 
-// fakeHolder holds nothing but a flag.
-type fakeHolder struct{ board *fakeBoard }
+// fakeAddresses holds nothing but a flag.
+type fakeAddresses struct{ board *fakeBoard }
 
-func (h fakeHolder) Acquire() error {
+func (h fakeAddresses) Acquire() error {
 	h.board.mu.Lock()
 	defer h.board.mu.Unlock()
 	if h.board.acquireFails != nil {
@@ -456,7 +456,7 @@ func (h fakeHolder) Acquire() error {
 }
 
 // Renew refuses, as the real one does, what was released before it has begun.
-func (h fakeHolder) Renew() (restored bool, err error) {
+func (h fakeAddresses) Renew() (restored bool, err error) {
 	wait := func(of *chan struct{}) {
 		var waits chan struct{}
 		h.board.get(func() { waits = *of })
@@ -480,7 +480,7 @@ func (h fakeHolder) Renew() (restored bool, err error) {
 	return restored, err
 }
 
-func (h fakeHolder) Release() error {
+func (h fakeAddresses) Release() error {
 	h.board.mu.Lock()
 	defer h.board.mu.Unlock()
 	if h.board.releaseFails != nil {
@@ -490,11 +490,11 @@ func (h fakeHolder) Release() error {
 	return nil
 }
 
-func (h fakeHolder) State() netio.HoldState {
+func (h fakeAddresses) State() netio.HoldState {
 	return netio.HoldState{Method: netio.HoldTUN, Reason: "in a test", Device: "nothing"}
 }
 
-func (h fakeHolder) Close() error { return h.Release() }
+func (h fakeAddresses) Close() error { return h.Release() }
 
 // fakeAnnouncer counts, and finds the foreign machine that the LAN has.
 type fakeAnnouncer struct {

@@ -33,8 +33,8 @@ type Transport interface {
 	Close() error
 }
 
-// Holder holds the floating addresses; netio.FloatingIP is the real one.
-type Holder interface {
+// Addresses holds the floating addresses; netio.FloatingIP is the real one.
+type Addresses interface {
 	Acquire() error
 	Renew() (restored bool, err error)
 	Release() error
@@ -78,9 +78,9 @@ type Platform struct {
 	Watch func(ctx context.Context, o netio.WatchOptions, notify func(netio.Snapshot)) error
 	// OpenTransport opens the sockets on the interface.
 	OpenTransport func(iface string, local netip.Addr) (Transport, error)
-	// OpenHolder prepares to hold the addresses on the interface; nil for a board that
+	// OpenAddresses prepares to hold the addresses on the interface; nil for a board that
 	// never does.
-	OpenHolder func(iface string, addresses []netip.Prefix) (Holder, error)
+	OpenAddresses func(iface string, addresses []netip.Prefix) (Addresses, error)
 	// OpenAnnouncer opens what reaches the neighbours on the interface with that index, where this board's own address is local.
 	OpenAnnouncer func(index int, local netip.Addr) (Announcer, error)
 	// OpenNeighbours opens what knows the hosts on the link; nil means that nothing does.
@@ -127,7 +127,7 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 			}
 			return c, nil
 		},
-		OpenHolder: func(iface string, addresses []netip.Prefix) (Holder, error) {
+		OpenAddresses: func(iface string, addresses []netip.Prefix) (Addresses, error) {
 			f, err := netio.NewFloatingIP(netio.FloatingOptions{
 				Interface: iface, Addresses: addresses, Method: cfg.Hold,
 			})
@@ -185,8 +185,8 @@ func (p *Platform) useHolder(cfg *config.Config, h *netio.Holder) {
 	p.OpenTransport = func(iface string, local netip.Addr) (Transport, error) {
 		return opened[Transport](h.OpenSockets(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast, Floating: ipsOf(cfg.Addresses)}))
 	}
-	p.OpenHolder = func(iface string, addresses []netip.Prefix) (Holder, error) {
-		return opened[Holder](h.OpenFloating(iface, addresses))
+	p.OpenAddresses = func(iface string, addresses []netip.Prefix) (Addresses, error) {
+		return opened[Addresses](h.OpenFloating(iface, addresses))
 	}
 	p.OpenAnnouncer = func(index int, _ netip.Addr) (Announcer, error) { return opened[Announcer](h.OpenAnnouncer(index)) }
 	p.OpenFence = func([]netip.Addr) (Fence, error) { return opened[Fence](h.OpenFence()) }

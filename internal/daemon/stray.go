@@ -15,7 +15,7 @@ func (a *address) strays() (strays []string) {
 			continue
 		}
 		here := a.held || a.wanted || a.unreleased
-		if here && a.holder != nil && l.Prefix.IsSingleIP() && l.Device == a.holder.State().Device {
+		if here && a.addresses != nil && l.Prefix.IsSingleIP() && l.Device == a.addresses.State().Device {
 			continue
 		}
 		strays = append(strays, fmt.Sprintf("%v is on %s, and topdog has not put it there, so this board answers for it whoever leads: ip addr del %[1]v dev %[2]s",

@@ -119,11 +119,11 @@ func (t *trace) messageSent(to wire.ID, m *wire.Message) {
 
 // traced has the trace told of what is done to the address and to the neighbours.
 func (t *trace) traced(platform Platform) Platform {
-	openHolder, openAnnouncer := platform.OpenHolder, platform.OpenAnnouncer
-	if openHolder != nil {
-		platform.OpenHolder = func(iface string, addresses []netip.Prefix) (Holder, error) {
-			holder, err := openHolder(iface, addresses)
-			return tracedHolder{holder, t}, err
+	openAddresses, openAnnouncer := platform.OpenAddresses, platform.OpenAnnouncer
+	if openAddresses != nil {
+		platform.OpenAddresses = func(iface string, addresses []netip.Prefix) (Addresses, error) {
+			held, err := openAddresses(iface, addresses)
+			return tracedAddresses{held, t}, err
 		}
 	}
 	platform.OpenAnnouncer = func(index int, local netip.Addr) (Announcer, error) {
@@ -133,23 +133,23 @@ func (t *trace) traced(platform Platform) Platform {
 	return platform
 }
 
-// tracedHolder tells when the address is acquired and released, and how long the
+// tracedAddresses tells when the address is acquired and released, and how long the
 // kernel needs for it. Only the loop does either; a renewal, which runs beside it, leaves no trace.
-type tracedHolder struct {
-	Holder
+type tracedAddresses struct {
+	Addresses
 	trace *trace
 }
 
-func (h tracedHolder) Acquire() error {
+func (h tracedAddresses) Acquire() error {
 	h.trace.mark(console.StepAcquireBegun, false)
-	err := h.Holder.Acquire()
+	err := h.Addresses.Acquire()
 	h.trace.mark(console.StepAcquireEnded, err != nil)
 	return err
 }
 
-func (h tracedHolder) Release() error {
+func (h tracedAddresses) Release() error {
 	h.trace.mark(console.StepReleaseBegun, false)
-	err := h.Holder.Release()
+	err := h.Addresses.Release()
 	h.trace.mark(console.StepReleaseEnded, err != nil)
 	return err
 }

@@ -217,7 +217,7 @@ func TestWitnessConfiguration(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 	p := Witness(cfg)
-	if p.OpenHolder != nil || p.StartDeadman != nil {
+	if p.OpenAddresses != nil || p.StartDeadman != nil {
 		t.Error("it can do what a witness needs no right for")
 	}
 }

@@ -17,7 +17,7 @@ import (
 // sockets of the group and the watch over the interface.
 func Witness(cfg *config.Config) Platform {
 	p := Real(witnessed(cfg), RealOptions{})
-	p.OpenFence, p.OpenHolder, p.OpenNeighbours = nil, nil, nil
+	p.OpenFence, p.OpenAddresses, p.OpenNeighbours = nil, nil, nil
 	p.OpenAnnouncer = func(int, netip.Addr) (Announcer, error) { return noARP{}, nil }
 	return p
 }

@@ -68,7 +68,7 @@ func gated(p daemon.Platform, g *gate) daemon.Platform {
 		g.pass()
 		return netio.Now()
 	}
-	openTransport, openHolder, openLED := p.OpenTransport, p.OpenHolder, p.OpenLED
+	openTransport, openAddresses, openLED := p.OpenTransport, p.OpenAddresses, p.OpenLED
 	p.OpenTransport = func(iface string, local netip.Addr) (daemon.Transport, error) {
 		t, err := openTransport(iface, local)
 		if err != nil {
@@ -76,12 +76,12 @@ func gated(p daemon.Platform, g *gate) daemon.Platform {
 		}
 		return gatedTransport{t, g}, nil
 	}
-	p.OpenHolder = func(iface string, addresses []netip.Prefix) (daemon.Holder, error) {
-		h, err := openHolder(iface, addresses)
+	p.OpenAddresses = func(iface string, addresses []netip.Prefix) (daemon.Addresses, error) {
+		h, err := openAddresses(iface, addresses)
 		if err != nil {
 			return nil, err
 		}
-		return gatedHolder{h, g}, nil
+		return gatedAddresses{h, g}, nil
 	}
 	p.OpenLED = func(spec gpio.Spec) (gpio.LED, error) {
 		led, err := openLED(spec)
@@ -129,29 +129,29 @@ func (t gatedTransport) Unicast(b []byte, to netip.AddrPort) error {
 	return t.Transport.Unicast(b, to)
 }
 
-// gatedHolder is an address that a process which stands still neither acquires nor releases.
-type gatedHolder struct {
-	daemon.Holder
+// gatedAddresses is an address that a process which stands still neither acquires nor releases.
+type gatedAddresses struct {
+	daemon.Addresses
 	gate *gate
 }
 
-func (h gatedHolder) Acquire() error {
+func (h gatedAddresses) Acquire() error {
 	if !h.gate.pass() {
 		return errKilled
 	}
-	return h.Holder.Acquire()
+	return h.Addresses.Acquire()
 }
 
-func (h gatedHolder) Renew() (restored bool, err error) {
+func (h gatedAddresses) Renew() (restored bool, err error) {
 	if !h.gate.pass() {
 		return false, errKilled
 	}
-	return h.Holder.Renew()
+	return h.Addresses.Renew()
 }
 
-func (h gatedHolder) Release() error {
+func (h gatedAddresses) Release() error {
 	h.gate.pass()
-	return h.Holder.Release()
+	return h.Addresses.Release()
 }
 
 // errKilled is what a daemon meets that was killed and has not noticed yet.

@@ -115,7 +115,7 @@ func (l *loopback) cable(n int, in bool) error {
 	return nil
 }
 
-// loopbackBoard is where one board stands. It is the board's Holder as well: to hold
+// loopbackBoard is where one board stands. It is the board's Addresses as well: to hold
 // the floating address is to have a socket bound to it. Two sockets can be, and
 // then the kernel as a rule gives the packets to the one that was bound last,
 // as a switch gives them to who announced the address last.
@@ -186,7 +186,7 @@ func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 			p.mu.Unlock()
 			return t, nil
 		},
-		OpenHolder:    func(string, []netip.Prefix) (daemon.Holder, error) { return p, nil },
+		OpenAddresses: func(string, []netip.Prefix) (daemon.Addresses, error) { return p, nil },
 		OpenAnnouncer: func(int, netip.Addr) (daemon.Announcer, error) { return &noNeighbours{hears: p.hearsClient}, nil },
 	}
 	if l.guarded {

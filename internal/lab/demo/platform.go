@@ -23,12 +23,12 @@ func within(host *netns.Host, machine daemon.Platform) daemon.Platform {
 	p.OpenTransport = func(iface string, local netip.Addr) (daemon.Transport, error) {
 		return netns.Within(host, func() (daemon.Transport, error) { return machine.OpenTransport(iface, local) })
 	}
-	p.OpenHolder = func(iface string, addresses []netip.Prefix) (daemon.Holder, error) {
-		h, err := netns.Within(host, func() (daemon.Holder, error) { return machine.OpenHolder(iface, addresses) })
+	p.OpenAddresses = func(iface string, addresses []netip.Prefix) (daemon.Addresses, error) {
+		h, err := netns.Within(host, func() (daemon.Addresses, error) { return machine.OpenAddresses(iface, addresses) })
 		if err != nil {
 			return nil, err
 		}
-		return holder{h, host}, nil
+		return hostAddresses{h, host}, nil
 	}
 	p.OpenAnnouncer = func(index int, local netip.Addr) (daemon.Announcer, error) {
 		return netns.Within(host, func() (daemon.Announcer, error) { return machine.OpenAnnouncer(index, local) })
@@ -41,12 +41,14 @@ func within(host *netns.Host, machine daemon.Platform) daemon.Platform {
 	return p
 }
 
-// holder is a Holder on a host: it opens another device where the first one has gone.
-type holder struct {
-	daemon.Holder
+// hostAddresses are Addresses on a host: it opens another device where the first one has gone.
+type hostAddresses struct {
+	daemon.Addresses
 	host *netns.Host
 }
 
-func (h holder) Acquire() error { return h.host.Do(h.Holder.Acquire) }
+func (h hostAddresses) Acquire() error { return h.host.Do(h.Addresses.Acquire) }
 
-func (h holder) Renew() (restored bool, err error) { return netns.Within(h.host, h.Holder.Renew) }
+func (h hostAddresses) Renew() (restored bool, err error) {
+	return netns.Within(h.host, h.Addresses.Renew)
+}
