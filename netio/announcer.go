@@ -1,9 +1,7 @@
 package netio
 
 import (
-	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -43,7 +41,7 @@ type Announcer struct {
 	throttled bool    // the kernel drops what this board does not wait for
 
 	mu         sync.Mutex
-	probes     map[*ongoingProbe]struct{}
+	waiting    map[*awaited]struct{}
 	ours       []netip.Addr
 	heard      func(netip.Addr, net.HardwareAddr)
 	asked      map[netip.Addr]time.Duration // when each address was asked last, on the clock of Now
@@ -53,12 +51,6 @@ type Announcer struct {
 	counting sync.Mutex    // of what follows
 	counter  *frameCounter // nil while none are counted
 	closing  sync.WaitGroup
-}
-
-// ongoingProbe is a Probe that waits for a conflict.
-type ongoingProbe struct {
-	addr     netip.Addr
-	conflict chan hardwareAddr // of capacity 1; the first conflict is enough
 }
 
 // OpenAnnouncer opens the packet socket on the interface with the given index,
@@ -73,11 +65,11 @@ type ongoingProbe struct {
 // second do. Without any, all ARP does.
 func OpenAnnouncer(index int, local netip.Addr, floating ...netip.Addr) (*Announcer, error) {
 	a := &Announcer{
-		index:  index,
-		local:  local.Unmap(),
-		closed: make(chan struct{}),
-		probes: map[*ongoingProbe]struct{}{},
-		asked:  map[netip.Addr]time.Duration{}, announcers: map[netip.Addr]hardwareAddr{},
+		index:   index,
+		local:   local.Unmap(),
+		closed:  make(chan struct{}),
+		waiting: map[*awaited]struct{}{},
+		asked:   map[netip.Addr]time.Duration{}, announcers: map[netip.Addr]hardwareAddr{},
 	}
 	for _, addr := range floating {
 		a.announcers[addr.Unmap()] = hardwareAddr{}
@@ -136,47 +128,6 @@ func (a *Announcer) Announce(addr netip.Addr) error {
 		return fmt.Errorf("netio: announce %s on interface %d: %w", addr, a.index, err)
 	}
 	return nil
-}
-
-// Probe asks n times, spacing apart, whether another host on the link has addr,
-// and waits spacing after the last time (RFC 5227, section 2.1). It returns
-// at once when somebody answers, speaks as addr, or probes for addr as well.
-// Silence is only worth something while the link is up: with the
-// cable out, packets are lost without an error.
-//
-// A host that is frozen but has the address still answers, since its kernel does.
-func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error) {
-	addr = addr.Unmap()
-	p := &ongoingProbe{addr: addr, conflict: make(chan hardwareAddr, 1)}
-	a.mu.Lock()
-	a.probes[p] = struct{}{}
-	a.mu.Unlock()
-	a.reading.Lock()
-	a.renewAwaited()
-	a.reading.Unlock()
-	defer func() {
-		a.mu.Lock()
-		delete(a.probes, p)
-		a.mu.Unlock()
-	}()
-
-	ticker := time.NewTicker(spacing)
-	defer ticker.Stop()
-	for range n {
-		if err := a.send(broadcast, probe(addr)); err != nil {
-			return nil, false, fmt.Errorf("netio: probe for %s on interface %d: %w", addr, a.index, err)
-		}
-		select {
-		case mac := <-p.conflict:
-			return mac[:], true, nil
-		case <-ticker.C:
-		case <-a.closed:
-			return nil, false, fmt.Errorf("netio: probe for %s on interface %d: %w", addr, a.index, net.ErrClosed)
-		case <-ctx.Done():
-			return nil, false, fmt.Errorf("netio: probe for %s on interface %d: %w", addr, a.index, context.Cause(ctx))
-		}
-	}
-	return nil, false, nil
 }
 
 // Rivals sets the floating addresses that are ours now and what to do when another host
@@ -292,10 +243,10 @@ func (a *Announcer) receive(packet arpPacket, own hardwareAddr) {
 		return
 	}
 	a.mu.Lock()
-	for p := range a.probes {
-		if packet.conflictsWith(p.addr) {
+	for w := range a.waiting {
+		if w.isFor(packet, own) {
 			select {
-			case p.conflict <- packet.senderMAC:
+			case w.heard <- packet.senderMAC:
 			default:
 			}
 		}
@@ -326,191 +277,15 @@ func (a *Announcer) Close() error {
 	return err
 }
 
-// ARPQuestion asks one host whether it is there, and has an address.
-type ARPQuestion struct {
-	Addr netip.Addr
-	// To is the Ethernet address that is asked. If it is nil, everybody is: then a proxy
-	// may answer for another host.
-	To net.HardwareAddr
-	// ToAnnouncer asks the host that has announced the floating address last, and nobody if none has since the Announcer was opened.
-	ToAnnouncer bool
-}
-
-// Doubt is what is asked when a board doubts whether it hears anything.
-type Doubt struct {
-	Questions []ARPQuestion
-	// Port is the index of the interface at which the frames of other hosts are counted, but of those that are ignored; 0 for none.
-	Port    int
-	Ignored []netip.Addr
-}
-
-// ARPAnswer is the answer to an ARPQuestion.
-type ARPAnswer struct {
-	Addr netip.Addr
-	// AskedAt is when Addr was asked last before the answer was read, on the clock of Now,
-	// which was read before the question was sent. The answer may be to an earlier question:
-	// ARP does not tell.
-	AskedAt time.Duration
-}
-
-// Ask sends questions in the name of this host. What was received before is read before. The answers go to whom
-// Answers has set. It returns when the questions were sent; the error matches ErrLinkDown when the link is away.
-func (a *Announcer) Ask(questions []ARPQuestion) error {
-	questions = a.addressed(questions)
-	a.begin(questions)
-	var failed []error
-	for _, q := range questions {
-		to := broadcast
-		if len(q.To) == len(to) {
-			to = hardwareAddr(q.To)
-		}
-		if err := a.send(to, a.question(q.Addr)); err != nil {
-			failed = append(failed, fmt.Errorf("netio: ask %s on interface %d: %w", q.Addr, a.index, err))
-		}
-	}
-	return errors.Join(failed...)
-}
-
-// question asks for an address in the name of this host. If that has no address of its own, it is a probe.
-func (a *Announcer) question(addr netip.Addr) arpPacket {
-	if !a.local.IsValid() {
-		return probe(addr.Unmap())
-	}
-	return request(a.local, addr.Unmap())
-}
-
-// addressed fills in the Ethernet addresses of those who have announced an address. A question to nobody is left out.
-func (a *Announcer) addressed(questions []ARPQuestion) (all []ARPQuestion) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, q := range questions {
-		if q.ToAnnouncer {
-			mac := a.announcers[q.Addr.Unmap()]
-			if mac == (hardwareAddr{}) {
-				continue
-			}
-			q.To = mac[:]
-		}
-		if !slices.ContainsFunc(all, func(p ARPQuestion) bool { return p.Addr == q.Addr && slices.Equal(p.To, q.To) }) {
-			all = append(all, q)
-		}
-	}
-	return all
-}
-
-// Doubt sends questions, and has frames counted that come from now on. If they cannot be counted, the questions are sent
-// all the same.
-func (a *Announcer) Doubt(d Doubt) error {
-	return errors.Join(a.count(d), a.Ask(d.Questions))
-}
-
-// count begins to count frames. After an error none are counted.
-func (a *Announcer) count(d Doubt) (err error) {
-	if d.Port == 0 {
-		return nil
-	}
-	a.counting.Lock()
-	defer a.counting.Unlock()
-	if a.counter == nil {
-		a.counter, err = openFrameCounter(d.Port)
-	}
-	if err == nil {
-		err = a.counter.begin(d.Ignored)
-	}
-	if err != nil {
-		a.stopCounting()
-	}
-	return err
-}
-
-// Heard returns how many frames have come since the last Doubt, and who has sent some of those that have come since Heard was
-// called last. None are counted unless there was a Doubt and no Calm.
-func (a *Announcer) Heard() (frames uint64, senders []Neighbour, err error) {
-	a.counting.Lock()
-	defer a.counting.Unlock()
-	if a.counter == nil {
-		return 0, nil, errors.New("netio: no frames are counted")
-	}
-	frames, err = a.counter.count()
-	return frames, a.counter.senders(), err
-}
-
-// Calm ends the counting.
-func (a *Announcer) Calm() error {
-	a.counting.Lock()
-	defer a.counting.Unlock()
-	a.stopCounting()
-	return nil
-}
-
-// stopCounting does not wait for the kernel, which takes a while to close a packet socket. It is called with counting locked.
-func (a *Announcer) stopCounting() {
-	if counter := a.counter; counter != nil {
-		a.closing.Go(func() { unix.Close(counter.fd) })
-	}
-	a.counter = nil
-}
-
-// Resolve asks for the Ethernet address of a host in the name of this one, and expects no answer: it is for
-// the kernels of both. One that has asked in vain asks again every second
-// (net.ipv4.neigh.default.retrans_time_ms) and holds back what it is to send meanwhile; now the
-// answer, and on the other side the question, tells it. The error matches ErrLinkDown when the
-// link is away.
-func (a *Announcer) Resolve(addr netip.Addr) error {
-	if err := a.send(broadcast, a.question(addr)); err != nil {
-		return fmt.Errorf("netio: ask for the Ethernet address of %s on interface %d: %w", addr, a.index, err)
-	}
-	return nil
-}
-
-// begin reads what has arrived, and then notes the time of new questions. An answer that has
-// waited in the socket while this process stood still is not to be taken for one to them.
-func (a *Announcer) begin(questions []ARPQuestion) {
-	a.reading.Lock()
-	defer a.reading.Unlock()
-	_ = a.socket.Control(func(fd uintptr) {
+// drain reads what has arrived. It is called with reading locked.
+func (a *Announcer) drain() {
+	_ = a.socket.Control(func(fd uintptr) { // else it is closed
 		for range drainMax {
 			if a.readLocked(fd) != nil {
 				return
 			}
 		}
 	})
-	a.note(questions)
-	a.renewAwaited()
-}
-
-// note notes what is asked, and when.
-func (a *Announcer) note(questions []ARPQuestion) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	clear(a.asked)
-	now := Now()
-	for _, q := range questions {
-		a.asked[q.Addr.Unmap()] = now
-	}
-}
-
-// Answers sets who is told of answers. It replaces what was set before. heard is called by the
-// goroutine that listens or asks, which stands still until it returns, so it must call nothing
-// of the Announcer.
-func (a *Announcer) Answers(heard func(ARPAnswer)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.answered = heard
-}
-
-// answer returns the answer to own that another host's packet is, and who is to be told. It notes who
-// announces a floating address.
-func (a *Announcer) answer(packet arpPacket, own hardwareAddr) (answer ARPAnswer, answered func(ARPAnswer)) {
-	if _, floating := a.announcers[packet.senderIP]; floating && packet.senderIP == packet.targetIP {
-		a.announcers[packet.senderIP] = packet.senderMAC
-	}
-	at, asked := a.asked[packet.senderIP]
-	if !asked || packet.operation != arpReply || packet.targetMAC != own {
-		return answer, nil
-	}
-	delete(a.asked, packet.senderIP) // the same again says nothing more
-	return ARPAnswer{Addr: packet.senderIP, AskedAt: at}, a.answered
 }
 
 // A flood of ARP that concerns this board would cost it a core: somebody who speaks as a
@@ -553,15 +328,15 @@ func (a *Announcer) throttle(fd uintptr) {
 // passAwaited has the kernel drop all but the replies that this board waits for. Without that
 // filter, which the kernel may have no memory for, the flood goes on.
 func (a *Announcer) passAwaited(fd uintptr) {
-	_ = setFilter(int(fd), awaitedFilter(a.awaited()))
+	_ = setFilter(int(fd), awaitedFilter(a.awaitedAddrs()))
 }
 
-// awaited are the addresses that this board has asked and that have not answered.
-func (a *Announcer) awaited() []netip.Addr {
+// awaitedAddrs are the addresses that this board has asked and that have not answered.
+func (a *Announcer) awaitedAddrs() []netip.Addr {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	awaited := slices.Collect(maps.Keys(a.asked))
-	for p := range a.probes {
+	for p := range a.waiting {
 		awaited = append(awaited, p.addr)
 	}
 	return awaited

@@ -157,7 +157,7 @@ func TestProbeAndRivals(t *testing.T) {
 func probing(a *Announcer) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.probes) > 0
+	return len(a.waiting) > 0
 }
 
 func TestOpenAnnouncerErrors(t *testing.T) {

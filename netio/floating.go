@@ -47,7 +47,7 @@ type FloatingIP struct {
 	former   *os.File      // of a TUN device that somebody has deleted, or is not used any more, or nil
 	askARPAt time.Duration // when the kernel is asked again whether an address on a TUN device is of any use
 
-	device guardedDevice
+	device atomic.Pointer[holdDevice] // may be read while the kernel changes something
 }
 
 // holdDevice is where the addresses are, or will be.
@@ -55,25 +55,6 @@ type holdDevice struct {
 	HoldState
 	tun  *os.File // nil without TUN
 	link int      // the index of the device
-}
-
-// guardedDevice is for those who do not wait for the kernel.
-type guardedDevice struct {
-	mu     sync.Mutex
-	device holdDevice
-}
-
-// get returns a consistent copy of all fields.
-func (g *guardedDevice) get() holdDevice {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.device
-}
-
-func (g *guardedDevice) set(p holdDevice) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.device = p
 }
 
 // NewFloatingIP prepares to hold the addresses: it opens what Acquire will need,
@@ -88,7 +69,7 @@ func NewFloatingIP(o FloatingOptions) (*FloatingIP, error) {
 		return nil, err
 	}
 	f := &FloatingIP{options: o, handle: handle}
-	f.device.set(holdDevice{HoldState: HoldState{Device: o.Interface}}) // unless there is a TUN device
+	f.device.Store(&holdDevice{HoldState: HoldState{Device: o.Interface}}) // unless there is a TUN device
 	if err := f.chooseMethod(); err != nil {
 		handle.Close()
 		return nil, fmt.Errorf("netio: floating IP on %s: %w", o.Interface, err)
@@ -120,14 +101,14 @@ func (f *FloatingIP) chooseMethod() error {
 // holdByLifetime chooses the lifetime alone. The device is known from the start;
 // Acquire finds one that is not there yet.
 func (f *FloatingIP) holdByLifetime(reason string) {
-	f.device.set(holdDevice{HoldState: HoldState{Method: HoldLifetime, Reason: reason, Device: f.options.Interface}})
+	f.device.Store(&holdDevice{HoldState: HoldState{Method: HoldLifetime, Reason: reason, Device: f.options.Interface}})
 	_ = f.findDevice()
 }
 
 func (f *FloatingIP) setMethod(m HoldMethod, reason string) {
-	at := f.device.get()
+	at := *f.device.Load()
 	at.Method, at.Reason = m, reason
-	f.device.set(at)
+	f.device.Store(&at)
 }
 
 // tryTUN opens the TUN device, or says why an address on one would be of no use.
@@ -160,7 +141,7 @@ func (f *FloatingIP) checkARP() error {
 // leaveTUN has the addresses on the interface itself from now on if nobody would be told any more where they are on a TUN
 // device. It reports whether that is so.
 func (f *FloatingIP) leaveTUN() (left bool, err error) {
-	if f.device.get().Method != HoldTUN || Now() < f.askARPAt {
+	if f.device.Load().Method != HoldTUN || Now() < f.askARPAt {
 		return false, nil
 	}
 	problem := f.checkARP()
@@ -170,7 +151,7 @@ func (f *FloatingIP) leaveTUN() (left bool, err error) {
 	case f.options.Method == HoldTUN:
 		return false, fmt.Errorf("hold it by %s: %w", HoldTUN, problem)
 	}
-	was := f.device.get()
+	was := *f.device.Load()
 	if err := f.remove(); err != nil {
 		return false, err
 	}
@@ -198,13 +179,13 @@ func (f *FloatingIP) openDevice() error {
 	if f.former != nil {
 		f.former.Close()
 	}
-	f.former = f.device.get().tun
+	f.former = f.device.Load().tun
 	f.move(tun, name, link)
 	return nil
 }
 
 // State says how the addresses are held.
-func (f *FloatingIP) State() HoldState { return f.device.get().HoldState }
+func (f *FloatingIP) State() HoldState { return f.device.Load().HoldState }
 
 // Acquire adds the addresses. Those that are there already are kept and renewed.
 // After an error some may be there: call Acquire again, or Release.
@@ -214,7 +195,7 @@ func (f *FloatingIP) Acquire() error {
 	f.ending.Store(false)
 	f.held = true // from here on something may have to be released
 	_, err := f.leaveTUN()
-	if err == nil && f.device.get().Method != HoldTUN {
+	if err == nil && f.device.Load().Method != HoldTUN {
 		// The interface may have been made anew since the last time.
 		err = f.findDevice()
 	}
@@ -307,7 +288,7 @@ func (f *FloatingIP) ensure() (added bool, err error) {
 // becomes permanent, also if it had a lifetime before.
 func (f *FloatingIP) address(p netip.Prefix) *netlink.Addr {
 	seconds := int(f.options.lifetime / time.Second)
-	at := f.device.get()
+	at := *f.device.Load()
 	return &netlink.Addr{
 		LinkIndex: at.link, IPNet: hostNet(p.Addr()), ValidLft: seconds, PreferedLft: seconds,
 	}
@@ -315,9 +296,9 @@ func (f *FloatingIP) address(p netip.Prefix) *netlink.Addr {
 
 // move sets where the addresses are from now on.
 func (f *FloatingIP) move(tun *os.File, device string, link int) {
-	at := f.device.get()
+	at := *f.device.Load()
 	at.tun, at.Device, at.link = tun, device, link
-	f.device.set(at)
+	f.device.Store(&at)
 }
 
 // Release removes the addresses. It is no error if they are not there.
@@ -347,7 +328,7 @@ func (f *FloatingIP) release() error {
 // remove removes the addresses from where they are.
 func (f *FloatingIP) remove() error {
 	var failed []error
-	link := f.device.get().link
+	link := f.device.Load().link
 	for _, p := range f.options.Addresses {
 		// The kernel removes a route whose source address goes away, so the
 		// routes need no attention.
@@ -364,7 +345,7 @@ func (f *FloatingIP) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err := f.release()
-	at := f.device.get()
+	at := *f.device.Load()
 	for _, file := range []*os.File{at.tun, f.former} {
 		if file != nil {
 			if failed := file.Close(); !errors.Is(failed, os.ErrClosed) { // it may be in a store
@@ -381,7 +362,7 @@ func (f *FloatingIP) Close() error {
 // findDevice finds the device for the addresses: the interface as it is now, or
 // a fresh TUN device of our own.
 func (f *FloatingIP) findDevice() (err error) {
-	if f.device.get().Method == HoldTUN {
+	if f.device.Load().Method == HoldTUN {
 		return f.openDevice()
 	}
 	index, err := f.interfaceIndex()
@@ -404,5 +385,5 @@ func (f *FloatingIP) explain(verb string, p netip.Prefix, err error) error {
 	if errors.Is(err, unix.EPERM) {
 		advice = " (needs CAP_NET_ADMIN)"
 	}
-	return fmt.Errorf("%s %s on %s: %w%s", verb, p.Addr(), f.device.get().Device, err, advice)
+	return fmt.Errorf("%s %s on %s: %w%s", verb, p.Addr(), f.device.Load().Device, err, advice)
 }

@@ -319,18 +319,3 @@ func (h *Holder) OpenGatewaySocket() (*os.File, error) {
 	}
 	return os.NewFile(uintptr(fd), "gateway"), nil
 }
-
-// askGatewayBy asks the default gateway by such a connection.
-func askGatewayBy(ctx context.Context, c *connection, iface string) error {
-	within := maxGatewayWait
-	if deadline, bounded := ctx.Deadline(); bounded {
-		within = min(within, time.Until(deadline))
-	}
-	body, err := encode(gatewayRequest{iface, max(within, 0)})
-	if err != nil {
-		return err
-	}
-	_, received, err := c.call(askGateway, body, nil, within+answerWithin, nil)
-	closeAll(received)
-	return err
-}

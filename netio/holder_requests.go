@@ -455,17 +455,7 @@ func (s *session) askGateway(r gatewayRequest) (any, error) {
 	if err := s.checkInterface(r.Interface); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	var err error
-	if s.gateway == nil {
-		s.gateway, err = OpenGatewayAsker()
-	}
-	gateway := s.gateway
-	s.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(s.served, min(r.Within, maxGatewayWait))
 	defer cancel()
-	return nil, gateway.Ask(ctx, r.Interface)
+	return nil, reachGateway(ctx, r.Interface, s.currentAnnouncer())
 }

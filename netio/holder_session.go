@@ -50,8 +50,7 @@ type session struct {
 	floating  *FloatingIP
 	toldState HoldState // of it, as the daemon knows it
 	announcer *Announcer
-	gateway   *GatewayAsker // opened when it is used
-	given     int           // what the daemon was given last
+	given     int // what the daemon was given last
 }
 
 // retry is what is left to do when the addresses could not be removed at once.
@@ -263,7 +262,7 @@ func (s *session) keepTogether() {
 	}
 	var device *os.File
 	if floating != nil {
-		device = floating.device.get().tun
+		device = floating.device.Load().tun
 	}
 	err := fence.share(device, func(store int) error {
 		if store < 0 || store == s.given {
@@ -402,9 +401,6 @@ func (s *session) close() {
 	}
 	if s.fence != nil {
 		s.fence.Close()
-	}
-	if s.gateway != nil {
-		s.gateway.Close()
 	}
 	if s.sender != nil {
 		s.sender.Close()
