@@ -293,7 +293,7 @@ func TestFileOfDeletedDevice(t *testing.T) {
 	must(t, f.Acquire())
 	before := settledFiles(t)
 	for range 3 {
-		device := f.device.get().tun
+		device := f.device.Load().tun
 		must(t, l.boards[0].handle.LinkDel(l.link(l.boards[0].handle, f.State().Device)))
 		f.renews(t, true)
 		if int(device.Fd()) < 0 {

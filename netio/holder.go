@@ -18,15 +18,15 @@ import (
 	"topdog/wire"
 )
 
-// HolderOptions say what a holder does things for.
+// HolderOptions say which interface, addresses and group a holder serves.
 type HolderOptions struct {
-	// Interface is the group's; "" for that whose subnet contains the first floating address.
+	// Interface is the group's; "" for the interface whose subnet contains the first floating address.
 	Interface string
 	Floating  []netip.Addr
-	// Prefixes are those of the floating addresses whose prefix length is configured.
+	// Prefixes lists the floating addresses that have a configured prefix length.
 	Prefixes []netip.Prefix
 	Group    netip.AddrPort
-	// Tag is in all packets of the group. The kernel drops others; 0 for no such program.
+	// Tag is in every packet of the group. A program in the kernel drops all others; 0 for no such program.
 	Tag    wire.GroupTag
 	Method HoldMethod
 }
@@ -37,63 +37,63 @@ type HolderOptions struct {
 // of a socket closes, and that it is frozen when its lease runs out, which the daemon extends with every heartbeat. Then it
 // releases the addresses, and tells the other boards so with a RESIGN that the daemon has signed beforehand.
 //
-// Its methods may be called from any goroutine. When it is lost, everything that was opened by it is of no use any more.
+// Its methods may be called from any goroutine. Once it is lost, everything that it has opened is useless.
 type Holder struct {
-	main   *connection // of the loop
-	events *os.File    // where the holder tells of events; nil before
+	main   *connection // for the daemon's loop
+	events *os.File    // the holder sends events here; nil until it is open
 	pid    int
 
-	mu          sync.Mutex    // of what follows
-	pings       *connection   // on which it is asked whether it is alive; nil before
-	idle        []*connection // for what may take long
-	connections []*connection // all of them but main
-	has         bool          // the addresses, or may have
+	mu          sync.Mutex    // guards what follows
+	pings       *connection   // for askPing; nil until it is open
+	idle        []*connection // connections for long requests that nobody uses now
+	connections []*connection // all connections but main
+	has         bool          // the holder has the addresses, or may have them
 	fence       int           // the fd store that keeps the fence; -1 for none
 	rival       func(netip.Addr, net.HardwareAddr)
 	answered    func(ARPAnswer)
-	// announced are the addresses that the holder announced when it acquired them, until the daemon asks it to.
+	// announced are the addresses that the holder announced as it acquired them. The daemon's next request to announce one is left out.
 	announced []netip.Addr
 
 	lose   sync.Once
 	lost   chan struct{}
-	ended  bool // rather than frozen; good when lost is closed
+	ended  bool // the holder has ended, rather than frozen; valid once lost is closed
 	reader sync.WaitGroup
 
-	command *exec.Cmd // nil if it is a service of its own
+	command *exec.Cmd // nil if the holder is a service of its own
 	exited  chan struct{}
 }
 
 const (
-	// answerWithin is how long the loop waits for the holder. The kernel may keep the holder waiting
-	// that changes an address, for as long as somebody else configures interfaces.
+	// answerWithin is how long the loop waits for the holder. When it changes an address, the kernel may keep it waiting while
+	// somebody else configures interfaces.
 	answerWithin = time.Second
-	// prepareWithin is how long it waits for what a board needs to begin with: devices and programs, which take their time on a board that
-	// has just been switched on. In one turn the loop waits for the sockets and ARP, 3 s + 1 s, and then for the addresses and to
-	// acquire them, as long again. It feeds the watchdog of systemd before each of the two, which waits for 5 s. So does a daemon that
-	// has waited for the holder of a service, before the fence.
+	// prepareWithin is how long the loop waits for what a board needs at the start: devices and programs, which take their time on a
+	// board that was just switched on. In one turn the loop may wait for the sockets and for ARP, 3 s + 1 s, and then as long again
+	// to prepare the addresses and acquire them. Systemd's watchdog waits for 5 s, so the loop feeds it before each of the two. A
+	// daemon that has waited for a holder of a service feeds it before it asks for the fence.
 	prepareWithin = 3 * time.Second
-	// holderAliveWithin is how long a request may take until the holder is asked whether it is alive, and within what
-	// it answers that while it has the addresses. One that does not stands still. Soon its addresses are gone, since
-	// nobody renews them: they were renewed DefaultLifetime/2 ago when the holder was asked to.
+	// holderAliveWithin is how long a request may take until the holder is asked whether it is alive. A holder that has the addresses
+	// answers that as quickly; otherwise it stands still. Its addresses will soon be gone, since nobody renews them: the last
+	// renewal was at most DefaultLifetime/2 ago when it was asked.
 	holderAliveWithin = DefaultLifetime / 4
-	// idleWithin is within what it answers while it has none. On a busy machine it may not run for so long, and no client
-	// would notice.
+	// idleWithin is how quickly a holder without the addresses has to answer. On a busy machine it may not run for so long, and no
+	// client would notice.
 	idleWithin = answerWithin
-	// closeWithin bounds how long Close waits for a holder that is a child.
+	// closeWithin is how long Close waits for a holder that is a child.
 	closeWithin = time.Second
 
-	// holderSocket is the file that a holder finds open that was started by a daemon.
+	// holderSocket is the descriptor at which a child finds its socket.
 	holderSocket = 3
-	// holderOptionsVariable gives a child its options. Its parent may do all that it may.
+	// holderOptionsVariable is the environment variable that has a child's options.
 	holderOptionsVariable = "TOPDOG_HOLDER_OPTIONS"
 )
 
-// holderEnvironment keeps a holder small: one processor is enough for a process that does one thing at a
-// time, and a collector that hardly runs wakes nobody.
+// holderEnvironment keeps a holder small: one processor is enough for a process that does one thing at a time, and a garbage
+// collector that hardly runs wakes nobody.
 var holderEnvironment = []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=8MiB"}
 
-// StartHolder starts a holder as a child: command is a program of which the main function calls
-// AttendHolder at once. It ends with this process.
+// StartHolder starts a holder as a child process, which ends with this one. The main function of command must call AttendHolder at
+// once.
 func StartHolder(command []string, o HolderOptions) (*Holder, error) {
 	ours, theirs, err := newConnection()
 	if err != nil {
@@ -110,13 +110,13 @@ func StartHolder(command []string, o HolderOptions) (*Holder, error) {
 	c.ExtraFiles = []*os.File{file}
 	c.Stderr = os.Stderr
 	c.Env = append(append(os.Environ(), holderEnvironment...), holderOptionsVariable+"="+string(options))
-	// A process group of its own: what a terminal sends to the daemon is not for it.
+	// It has a process group of its own, so that it does not get the signals that a terminal sends to the daemon.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.Start(); err != nil {
 		unix.Close(ours)
 		return nil, fmt.Errorf("netio: start the holder: %w", err)
 	}
-	file.Close() // so that the end of the child is seen
+	file.Close() // so that this process sees the end of the child
 	h := &Holder{command: c, exited: make(chan struct{}), pid: c.Process.Pid}
 	go func() {
 		_ = c.Wait()
@@ -146,7 +146,7 @@ func DialHolder(path string) (*Holder, error) {
 	return h, h.open(fd)
 }
 
-// open makes use of the socket. The process has to start before it answers, or has to end what the daemon before has left.
+// open begins to use the socket. The first answer may take long: the process has to start, or to release what the previous daemon held.
 func (h *Holder) open(socket int) error {
 	h.main, h.fence, h.lost = &connection{fd: socket}, -1, make(chan struct{})
 	events, err := h.connect(forEvents, prepareWithin)
@@ -166,7 +166,7 @@ func (h *Holder) open(socket int) error {
 	return nil
 }
 
-// connect opens a further connection, and returns this end of it.
+// connect opens a further connection, and returns this process's end.
 func (h *Holder) connect(purpose purpose, within time.Duration) (fd int, err error) {
 	ours, theirs, err := newConnection()
 	if err != nil {
@@ -184,10 +184,10 @@ func (h *Holder) connect(purpose purpose, within time.Duration) (fd int, err err
 // PID is the holder's process.
 func (h *Holder) PID() int { return h.pid }
 
-// Lost is closed when the holder has ended, or does not answer any more.
+// Lost is closed when the holder has ended, or no longer answers.
 func (h *Holder) Lost() <-chan struct{} { return h.lost }
 
-// abandon is called when the holder is of no use any more: because of an error, or without one.
+// abandon ends all requests: after an error that says that the holder is lost, or because it is not needed any more.
 func (h *Holder) abandon(why error) {
 	h.lose.Do(func() {
 		for _, gone := range []error{net.ErrClosed, unix.EPIPE, unix.ECONNRESET} {
@@ -203,8 +203,8 @@ func (h *Holder) abandon(why error) {
 	}
 }
 
-// ask makes a request on a connection, and reads the answer into a value, or drops it if that is nil. The files that came with
-// the answer are the caller's.
+// ask makes a request on a connection, and decodes the answer into a value, unless that is nil. The files that came with the
+// answer are the caller's.
 func (h *Holder) ask(c *connection, asked holderRequest, body, answer any, within time.Duration, files ...int) (received []int, err error) {
 	message, err := encode(body)
 	if err != nil {
@@ -224,14 +224,14 @@ func (h *Holder) ask(c *connection, asked holderRequest, body, answer any, withi
 	return received, nil
 }
 
-// do makes a request for which the loop may wait.
+// do makes a request for which the loop may wait. It takes no files.
 func (h *Holder) do(asked holderRequest, body, answer any) error {
 	files, err := h.ask(h.main, asked, body, answer, answerWithin)
 	closeAll(files)
 	return err
 }
 
-// doBeside makes a request for which the holder may need long, beside the loop.
+// doBeside makes a request that may take long, on a connection of its own. It must not be called by the loop.
 func (h *Holder) doBeside(asked holderRequest, body, answer any, within time.Duration) error {
 	c, err := h.takeConnection()
 	if err != nil {
@@ -245,7 +245,7 @@ func (h *Holder) doBeside(asked holderRequest, body, answer any, within time.Dur
 	return err
 }
 
-// takeConnection returns a connection that nobody uses.
+// takeConnection returns a connection that nobody uses, and opens one if there is none.
 func (h *Holder) takeConnection() (*connection, error) {
 	h.mu.Lock()
 	if n := len(h.idle); n > 0 {
@@ -275,19 +275,19 @@ func (h *Holder) alive(left time.Duration) (took time.Duration, ok bool) {
 	}
 	h.mu.Unlock()
 	if pings == nil {
-		return 0, true // nothing was asked yet but for this
+		return 0, true // that connection is just being opened
 	}
 	return pings.ping(min(left, within))
 }
 
-// setHas enters whether the holder has the addresses, as far as this process knows.
+// setHas notes whether the holder has the addresses, as far as this process knows.
 func (h *Holder) setHas(has bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.has = has
 }
 
-// listen tells of events until the holder has ended.
+// listen delivers events until the holder has ended.
 func (h *Holder) listen() {
 	socket, failed := h.events.SyscallConn()
 	defer func() { h.abandon(failed) }()
@@ -309,7 +309,7 @@ func (h *Holder) listen() {
 	}
 }
 
-// happened tells of one event.
+// happened delivers one event.
 func (h *Holder) happened(what event, body []byte, files []int) {
 	h.mu.Lock()
 	rival, answered := h.rival, h.answered
@@ -332,8 +332,8 @@ func (h *Holder) happened(what event, body []byte, files []int) {
 	}
 }
 
-// Prepare has the holder know what to send when this daemon no longer can. It must be called before the first
-// lease begins, and again whenever the RESIGN or where it goes changes during a lease.
+// Prepare tells the holder what to send when this daemon no longer can. It must be called before the first lease begins, and again
+// whenever the RESIGN, or its destinations, change during a lease.
 func (h *Holder) Prepare(r PreparedResign) error {
 	if err := h.do(askResign, r, nil); err != nil {
 		return fmt.Errorf("prepare the dead man's switch: %w", err)
@@ -341,8 +341,8 @@ func (h *Holder) Prepare(r PreparedResign) error {
 	return nil
 }
 
-// giveUpDevice closes the device if this process has a copy of it as well, together with the fence's programs. The
-// lease was ended before. The kernel may take some 20 ms to take a device down.
+// giveUpDevice closes this process's copy of the device and of the fence's programs, if it has one. The lease must have ended. The
+// kernel may need 20 ms to take the device down.
 func (h *Holder) giveUpDevice() {
 	if h.command == nil {
 		return
@@ -360,12 +360,12 @@ func (h *Holder) giveUpDevice() {
 func (h *Holder) Close() error {
 	known := h.isLost()
 	if !known {
-		_, _, _ = h.main.call(askEnd, nil, nil, holderAliveWithin, nil) // that it closes its end is no news then
+		_, _, _ = h.main.call(askEnd, nil, nil, holderAliveWithin, nil) // an error only says that the holder has ended already
 	}
 	return h.leave(known)
 }
 
-// isLost reports whether the holder is of no use any more.
+// isLost reports whether the holder is lost.
 func (h *Holder) isLost() bool {
 	select {
 	case <-h.lost:
@@ -375,10 +375,10 @@ func (h *Holder) isLost() bool {
 	}
 }
 
-// Abandon ends the use of the holder as if this process had ended: what is held is released, and told.
+// Abandon ends the use of the holder as the end of this process would: the holder releases the addresses, and tells the other boards.
 func (h *Holder) Abandon() error { return h.leave(h.isLost()) }
 
-// leave closes everything, and returns how a child has ended, unless it is known that the holder was lost.
+// leave closes everything. The error says how a child has ended, unless it is known that the holder was lost.
 func (h *Holder) leave(known bool) error {
 	h.abandon(nil)
 	h.main.close()

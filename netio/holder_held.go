@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// What a daemon has of its holder: the same as kernelFence, FloatingIP, Announcer and Conn are in one process.
+// What follows stands in the daemon for what the holder has: a kernelFence, a FloatingIP, an Announcer, and the sockets of a Conn.
 
-// HeldFence is a kernelFence that a holder has. The lease is memory that both share: to extend it costs no request.
+// HeldFence is the fence of a holder. The lease is memory that both processes share, so that extending it needs no request.
 type HeldFence struct {
 	sharedLease
 	holder *Holder
 
 	mu     sync.Mutex
 	state  fenceState
-	covers []int // the interfaces that it was put on
+	covers []int // the interfaces that the fence was put on
 }
 
 // OpenFence makes the fence of the holder's addresses.
@@ -44,7 +44,7 @@ func (h *Holder) OpenFence() (*HeldFence, error) {
 }
 
 // Extend moves the end of the lease; see sharedLease.Extend. The lease may have been over until now, and the neighbours may have
-// heard of another board meanwhile: what was announced when the addresses were acquired counts no more.
+// heard of another board meanwhile, so the announcement that came with acquiring the addresses no longer counts.
 func (f *HeldFence) Extend(end, wake time.Duration) bool {
 	f.holder.setAnnounced(nil)
 	return f.sharedLease.Extend(end, wake)
@@ -54,7 +54,7 @@ func (f *HeldFence) Extend(end, wake time.Duration) bool {
 func (f *HeldFence) Cover(interfaces []int, first int) error {
 	f.mu.Lock()
 	if slices.ContainsFunc(interfaces, func(i int) bool { return !slices.Contains(f.covers, i) }) {
-		f.state.Closes = false // until it is there as well
+		f.state.Closes = false // until the fence is on that interface as well
 	}
 	f.covers = slices.Clone(interfaces)
 	f.mu.Unlock()
@@ -64,7 +64,7 @@ func (f *HeldFence) Cover(interfaces []int, first int) error {
 // CoverAgain tries to cover what could not be covered.
 func (f *HeldFence) CoverAgain() error { return f.cover(coverRequest{Again: true}) }
 
-// coverWithin is how long the kernel may take to put the fence on all interfaces of a machine that has many.
+// coverWithin is how long the kernel may take to put the fence on all interfaces, of which a machine may have many.
 const coverWithin = time.Minute
 
 func (f *HeldFence) cover(r coverRequest) error {
@@ -81,14 +81,14 @@ func (f *HeldFence) cover(r coverRequest) error {
 	return nil
 }
 
-// State says what the fence is, and in words why it is not better, or where it is not.
+// State says which kind of fence it is, and in words why there is no better one, or which interfaces it is missing from.
 func (f *HeldFence) State() (kind FenceKind, problem string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.state.Kind, f.state.Problem
 }
 
-// Closes reports whether nobody reaches this board by the addresses once the lease was ended.
+// Closes reports whether the fence keeps everybody off the addresses once the lease has ended.
 func (f *HeldFence) Closes() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,7 +102,7 @@ func (f *HeldFence) Close() error {
 	return nil
 }
 
-// HeldAddresses are floating addresses that a holder holds; see FloatingIP.
+// HeldAddresses are the floating addresses of a holder; see FloatingIP.
 type HeldAddresses struct {
 	holder *Holder
 	addrs  []netip.Addr
@@ -125,7 +125,7 @@ func (h *Holder) OpenFloating(iface string, addresses []netip.Prefix) (*HeldAddr
 	return f, nil
 }
 
-// heard enters how the holder holds the addresses, if that is news.
+// heard notes how the holder holds the addresses; nil means as before.
 func (f *HeldAddresses) heard(news *HoldState) {
 	if news != nil {
 		f.mu.Lock()
@@ -134,8 +134,8 @@ func (f *HeldAddresses) heard(news *HoldState) {
 	}
 }
 
-// Acquire adds the addresses; see FloatingIP.Acquire. It announces them as well, if it can, so the first
-// HeldAnnouncer.Announce of each does nothing more. From then on whoever speaks as one of them is a rival.
+// Acquire adds the addresses; see FloatingIP.Acquire. The holder also announces them, if it can, so the first
+// HeldAnnouncer.Announce of each does nothing. From then on any host that speaks as one of them is a rival.
 func (f *HeldAddresses) Acquire() error {
 	f.holder.setHas(true)
 	var answer addressAnswer
@@ -161,8 +161,8 @@ func (f *HeldAddresses) Renew() (restored bool, err error) {
 	return answer.Restored, nil
 }
 
-// Release removes the addresses; see FloatingIP.Release. If the holder has ended, a TUN device goes with it, and the
-// addresses with that: until then there is an error.
+// Release removes the addresses; see FloatingIP.Release. If the holder has ended, its TUN device goes, and the addresses with it.
+// Until they are gone, Release returns an error.
 func (f *HeldAddresses) Release() error {
 	f.holder.setAnnounced(nil)
 	err := f.holder.do(askRelease, nil, nil)
@@ -175,10 +175,10 @@ func (f *HeldAddresses) Release() error {
 	return err
 }
 
-// deviceGoneWithin is how long a release waits for the kernel to remove the device of a process that has ended.
+// deviceGoneWithin is how long Release waits for the kernel to remove the device of a process that has ended.
 const deviceGoneWithin = 2 * time.Millisecond
 
-// awaitGone returns when the device is gone, or an error if that takes long.
+// awaitGone waits until the device is gone, or returns an error if that takes too long.
 func (f *HeldAddresses) awaitGone() error {
 	f.holder.giveUpDevice()
 	for end := Now() + deviceGoneWithin; ; pause(nil, deviceGoneWithin/10) {
@@ -186,7 +186,7 @@ func (f *HeldAddresses) awaitGone() error {
 			return nil
 		}
 		if Now() >= end {
-			return fmt.Errorf("netio: the holder has ended, and the kernel is at removing its device %s, which has the address", f.State().Device)
+			return fmt.Errorf("netio: the holder has ended, and the kernel is still removing its device %s, which has the address", f.State().Device)
 		}
 	}
 }
@@ -198,20 +198,20 @@ func (f *HeldAddresses) State() HoldState {
 	return f.state
 }
 
-// Close does nothing more: what the holder has goes with the use of the holder.
+// Close does nothing: the holder releases everything when its use ends.
 func (f *HeldAddresses) Close() error { return nil }
 
-// HeldAnnouncer is an Announcer that a holder has.
+// HeldAnnouncer is the Announcer of a holder.
 type HeldAnnouncer struct{ holder *Holder }
 
-// setAnnounced enters which addresses were announced when they were acquired.
+// setAnnounced notes which addresses were announced as they were acquired.
 func (h *Holder) setAnnounced(addrs []netip.Addr) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.announced = append(h.announced[:0], addrs...)
 }
 
-// hasAnnounced reports whether an address was announced when it was acquired, the first time that it is asked for.
+// hasAnnounced reports whether an address was announced as it was acquired. It says so only once.
 func (h *Holder) hasAnnounced(addr netip.Addr) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -222,9 +222,9 @@ func (h *Holder) hasAnnounced(addr netip.Addr) bool {
 	return i >= 0
 }
 
-// OpenAnnouncer opens what reaches the neighbours; see the function of that name.
+// OpenAnnouncer opens ARP on an interface; see the function OpenAnnouncer. The sockets must have been opened before.
 func (h *Holder) OpenAnnouncer(index int) (*HeldAnnouncer, error) {
-	h.setAnnounced(nil) // on another interface
+	h.setAnnounced(nil) // that was on another interface
 	if err := h.do(askARP, openARPRequest{index}, nil); err != nil {
 		return nil, err
 	}
@@ -239,7 +239,7 @@ func (a *HeldAnnouncer) Announce(addr netip.Addr) error {
 	return a.holder.do(askAnnounce, addr, nil)
 }
 
-// Probe asks who has a floating address; see Announcer.Probe. It does not end with ctx, but soon.
+// Probe asks who has a floating address; see Announcer.Probe. If ctx ends, Probe still waits for the holder's answer.
 func (a *HeldAnnouncer) Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error) {
 	err = a.holder.doBeside(askProbe, probeRequest{addr, n, spacing}, &owner, time.Duration(n)*spacing+answerWithin)
 	if err == nil {
@@ -248,14 +248,14 @@ func (a *HeldAnnouncer) Probe(ctx context.Context, addr netip.Addr, n int, spaci
 	return owner, err == nil && len(owner) > 0, err
 }
 
-// Rivals sets who is told of rivals; see Announcer.Rivals. The holder knows by itself which addresses are ours.
+// Rivals sets the function that is told of rivals; see Announcer.Rivals. The holder knows which addresses are ours.
 func (a *HeldAnnouncer) Rivals(_ []netip.Addr, heard func(netip.Addr, net.HardwareAddr)) {
 	a.holder.mu.Lock()
 	defer a.holder.mu.Unlock()
 	a.holder.rival = heard
 }
 
-// Answers sets who is told of answers.
+// Answers sets the function that is told of answers.
 func (a *HeldAnnouncer) Answers(heard func(ARPAnswer)) {
 	a.holder.mu.Lock()
 	defer a.holder.mu.Unlock()
@@ -267,7 +267,7 @@ func (a *HeldAnnouncer) Ask(questions []ARPQuestion) error {
 	return a.Doubt(Doubt{Questions: questions})
 }
 
-// Doubt sends questions, and has frames counted; see Announcer.Doubt.
+// Doubt sends questions, and begins to count frames; see Announcer.Doubt.
 func (a *HeldAnnouncer) Doubt(d Doubt) error { return a.holder.do(askLAN, lanRequest{Doubt: d}, nil) }
 
 // Resolve asks for the Ethernet address of a host; see Announcer.Resolve.
@@ -275,7 +275,7 @@ func (a *HeldAnnouncer) Resolve(addr netip.Addr) error {
 	return a.holder.do(askLAN, lanRequest{Resolve: addr}, nil)
 }
 
-// Heard says which frames were counted; see Announcer.Heard.
+// Heard returns how many frames were counted, and some of their senders; see Announcer.Heard.
 func (a *HeldAnnouncer) Heard() (frames uint64, senders []Neighbour, err error) {
 	var answer framesAnswer
 	err = a.holder.do(askHeard, nil, &answer)
@@ -285,14 +285,14 @@ func (a *HeldAnnouncer) Heard() (frames uint64, senders []Neighbour, err error) 
 // Calm ends the counting of frames.
 func (a *HeldAnnouncer) Calm() error { return a.close(closeRequest{}) }
 
-// Close ends it.
+// Close closes ARP.
 func (a *HeldAnnouncer) Close() error {
 	a.Rivals(nil, nil)
 	a.Answers(nil)
 	return a.close(closeRequest{ARP: true})
 }
 
-// close closes something. A holder that is lost has closed it.
+// close makes an askClose. A holder that is lost has closed everything.
 func (a *HeldAnnouncer) close(r closeRequest) error {
 	if err := a.holder.do(askClose, r, nil); !errors.Is(err, errHolderLost) {
 		return err
@@ -300,8 +300,8 @@ func (a *HeldAnnouncer) close(r closeRequest) error {
 	return nil
 }
 
-// OpenSockets returns a Conn with the group's sockets, which the holder has opened, and keeps open. What they
-// have received before is thrown away.
+// OpenSockets returns a Conn of the group's sockets. The holder opens them, and keeps them open. Datagrams that arrived before are
+// thrown away.
 func (h *Holder) OpenSockets(o Options) (*Conn, error) {
 	var answer socketsAnswer
 	files, err := h.ask(h.main, askSockets, socketsRequest{o.Interface, o.Local}, &answer, prepareWithin)

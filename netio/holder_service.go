@@ -14,14 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AttendHolder is the whole life of a holder that was started by StartHolder. It returns when the daemon has ended,
-// and the addresses that it held then are gone.
+// AttendHolder runs a holder that StartHolder has started. It returns when the daemon has ended and the addresses are gone.
 func AttendHolder() error { return attendHolder(DefaultLifetime) }
 
 // attendHolder is AttendHolder with the lifetime of the addresses that are added.
 func attendHolder(lifetime time.Duration) error {
-	// The daemon decides when to go. A service manager that ends it signals every process
-	// of the service.
+	// The daemon decides when to end. A service manager that stops it signals every process of the service.
 	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGABRT, unix.SIGPIPE)
 	kind, err := unix.GetsockoptInt(holderSocket, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil || kind != unix.SOCK_SEQPACKET {
@@ -38,33 +36,33 @@ func attendHolder(lifetime time.Duration) error {
 	return h.attend(interrupts{listener: -1, stop: -1})
 }
 
-// beginHolder makes the process fit for it.
+// beginHolder prepares the process to be a holder.
 func beginHolder() {
 	runtime.LockOSThread()
-	// The name of the process; only for people, so it does not matter if it fails.
+	// The name of the process is for people only, so a failure does not matter.
 	_ = os.WriteFile("/proc/self/comm", []byte("topdog-holder"), 0)
 }
 
 // ServiceOptions are those of a holder that is a service of its own.
 type ServiceOptions struct {
-	// Path is that of the socket at which it is asked. Its directory must exist.
+	// Path is where the socket is made. Its directory must exist.
 	Path string
-	// Options reads the configuration, for each daemon anew.
+	// Options reads the configuration. It is called anew for each daemon.
 	Options func() (HolderOptions, error)
-	// UID is who may ask, besides root. GID is the group that may connect: nobody else keeps the holder busy.
+	// UID is the user who may ask, besides root. GID is the group that may connect, so that nobody else can keep the holder busy.
 	UID, GID int
-	// Stop can be read when the holder is to end: an eventfd, for instance.
+	// Stop becomes readable when the holder is to end: an eventfd, for instance.
 	Stop *os.File
-	// Alive is called every now and then, at least after AliveEvery, which is 0 for never: the loop turns.
+	// Alive is called at least once in AliveEvery while the loop runs; 0 for never.
 	Alive      func()
 	AliveEvery time.Duration
-	// Ready is called when a daemon can ask.
+	// Ready is called once a daemon can connect.
 	Ready func()
-	// Say is told of errors that no daemon is told.
+	// Say is given the errors that no daemon is told.
 	Say func(error)
 }
 
-// ServeHolder is the life of such a holder. It serves one daemon after the other.
+// ServeHolder runs such a holder. It serves one daemon after the other.
 func ServeHolder(o ServiceOptions) error {
 	beginHolder()
 	signal.Ignore(unix.SIGPIPE)
@@ -99,7 +97,7 @@ func listenForDaemons(path string) (fd int, err error) {
 	if fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
 		return -1, os.NewSyscallError("socket", err)
 	}
-	// What is there is of a holder that has been killed: systemd starts one only.
+	// A socket that is there was left by a holder that was killed: systemd starts only one.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		unix.Close(fd)
 		return -1, err
@@ -114,8 +112,8 @@ func listenForDaemons(path string) (fd int, err error) {
 	return fd, nil
 }
 
-// letConnect has root and a group connect to a socket. Most often that is the group of this process already, which
-// may give nothing away where it runs as a service.
+// letConnect lets root and a group connect to a socket. Usually the socket belongs to that group already. A holder that runs as a
+// service could not change it: it has no right to.
 func letConnect(path string, gid int) error {
 	var s unix.Stat_t
 	if err := unix.Stat(path, &s); err != nil || int(s.Gid) != gid {
@@ -126,7 +124,7 @@ func letConnect(path string, gid int) error {
 	return os.Chmod(path, 0o660)
 }
 
-// next waits for a daemon; -1 when the holder is to end.
+// next waits for a daemon, and returns its socket; -1 when the holder is to end.
 func (s *service) next() (daemon int, err error) {
 	waits := []unix.PollFd{{Fd: int32(s.listener), Events: unix.POLLIN}, {Fd: int32(s.Stop.Fd()), Events: unix.POLLIN}}
 	for {
@@ -150,7 +148,7 @@ func (s *service) next() (daemon int, err error) {
 	}
 }
 
-// accept takes in who has connected, if it may; else -1.
+// accept accepts a connection, and returns its socket; -1 if that user may not ask.
 func (s *service) accept() int {
 	fd, _, err := unix.Accept4(s.listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 	if err != nil {
@@ -164,7 +162,7 @@ func (s *service) accept() int {
 	return -1
 }
 
-// refuse tells whoever has connected why not.
+// refuse tells whoever has connected why he is not served.
 func refuse(fd int, why error) {
 	_ = sendMessage(fd, answerMessage(nil, why))
 	unix.Close(fd)
@@ -189,20 +187,19 @@ func (s *service) serve(daemon int) {
 	}
 }
 
-// DropProgram drops the pages of the program that this process has used. What is needed
-// again is still in the kernel's memory, and is mapped again when it is used.
+// DropProgram drops the pages of the program from this process's memory. The kernel still has them, and maps a page again when
+// it is used.
 func DropProgram() { loadedProgram().drop() }
 
-// program are the parts of memory that are as they are in the program's file.
+// program is those parts of memory that are unchanged from the program's file.
 type program []span
 
 // span is a part of the address space.
 type span struct{ from, to uintptr }
 
-// programText returns the parts of memory that are as they are in the program's file: they
-// cannot be written to, and were not. A position-independent program, or a library, has
-// others, which were written to when it was loaded, before they were protected.
-// smaps is /proc/self/smaps.
+// programText returns those parts of memory that are unchanged from the program's file: they are not writable, and were not
+// written to. A position-independent program, or a library, also has parts that were written to when it was loaded, and
+// protected afterwards. smaps is the text of /proc/self/smaps.
 func programText(smaps string) (text program) {
 	var latest span
 	file := false
@@ -220,15 +217,14 @@ func programText(smaps string) (text program) {
 	return text
 }
 
-// loadedProgram is the program of this process, which is looked for once, since that takes more memory than there is to
-// drop. What cannot be read is not dropped.
+// loadedProgram finds the program of this process. It does so once, since reading smaps takes more memory than there is to
+// drop. If smaps cannot be read, nothing is dropped.
 var loadedProgram = sync.OnceValue(func() program {
 	smaps, _ := os.ReadFile("/proc/self/smaps")
 	return programText(string(smaps))
 })
 
-// drop drops the program's pages. A start has used most of them, and a process that only waits needs
-// nearly none.
+// drop drops the program's pages. Starting up uses most of them, and a process that only waits needs nearly none.
 func (p program) drop() {
 	for _, s := range p {
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, s.from, s.to-s.from, unix.MADV_DONTNEED)

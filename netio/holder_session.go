@@ -15,30 +15,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// session is all that a holder has for one daemon. The goroutine of attend has it; what other goroutines use,
-// which serve connections, is behind mu.
+// session is everything that a holder has for one daemon. It belongs to the goroutine of attend. Other goroutines serve further
+// connections; mu guards what they use.
 type session struct {
 	options HolderOptions
-	// trusted says that the daemon may do all that this process may: it has started it.
+	// trusted says that the daemon started this process, and so may do whatever this process may.
 	trusted  bool
 	lifetime time.Duration // of the addresses
-	// alive is called at least every so often, unless that is 0.
+	// alive is called at least once in aliveEvery; 0 for never.
 	alive      func()
 	aliveEvery time.Duration
 	aliveAt    time.Duration
-	sockets    *heldSockets // of the holder, which outlive a daemon
+	sockets    *heldSockets // those of the holder: they outlive a daemon
 
 	main    int // the socket of the daemon's loop
 	ended   daemonEnd
 	sender  *os.File   // sends the RESIGN; nil before the sockets are open
-	local   netip.Addr // of this board, in whose name ARP is spoken; likewise
+	local   netip.Addr // this board's own address, in whose name it speaks ARP; invalid before the sockets are open
 	resign  PreparedResign
 	held    bool            // the daemon holds the addresses
-	past    bool            // the RESIGN is of a time that is over: the daemon has released the addresses since
-	copies  int             // of the RESIGN that are to be sent still
-	copyAt  time.Duration   // when the next one is
-	remove  retry           // of addresses that the kernel does not let go of
-	workers sync.WaitGroup  // of what other goroutines do
+	past    bool            // the RESIGN is out of date: the daemon has released the addresses since
+	copies  int             // how many copies of the RESIGN are still to be sent
+	copyAt  time.Duration   // when to send the next copy
+	remove  retry           // for addresses that the kernel refused to remove
+	workers sync.WaitGroup  // the other goroutines
 	served  context.Context // ends with the service for this daemon
 	leave   func()          // ends it
 	program program         // what can be dropped from memory
@@ -48,18 +48,15 @@ type session struct {
 	events    int        // where the daemon hears of events; -1 before
 	fence     *kernelFence
 	floating  *FloatingIP
-	toldState HoldState // of it, as the daemon knows it
+	toldState HoldState // how it holds them, as the daemon knows
 	announcer *Announcer
-	given     int // what the daemon was given last
+	given     int // the fd store that the daemon was given last
 }
 
-// retry is what is left to do when the addresses could not be removed at once.
-type retry struct {
-	at, until time.Duration // when it is tried again, and for how long; 0 for not at all
-	told      bool          // that it fails
-}
+// retry says when to try again to remove addresses, and until when; 0 for not at all.
+type retry struct{ at, until time.Duration }
 
-// How the daemon has ended, if it has.
+// daemonEnd says whether the daemon has ended, and how.
 type daemonEnd int
 
 const (
@@ -74,24 +71,24 @@ func newSession(o HolderOptions, main int, sockets *heldSockets) *session {
 	return s
 }
 
-// programIdle is how long nothing must have happened before the program's pages are dropped. What happens
-// next comes within that time, if it belongs to the same thing.
+// programIdle is how long the holder must have been idle before it drops the pages of its program. Requests that belong together
+// come closer together than that.
 const programIdle = 100 * time.Millisecond
 
-// interrupts is what a holder heeds while it serves a daemon.
+// interrupts are what may interrupt a holder while it waits for a daemon.
 type interrupts struct {
-	listener int    // can be read when somebody else connects; -1 for never
-	others   func() // is called then
-	stop     int    // can be read when the holder is to end; -1 for never
+	listener int    // readable when somebody else connects; -1 for never
+	others   func() // called then
+	stop     int    // readable when the holder is to end; -1 for never
 }
 
-// attend serves the daemon until it has ended, or the holder is to, and everything that was held is released.
+// attend serves the daemon until the daemon has ended, or the holder is to end. When it returns, everything is released.
 func (s *session) attend(in interrupts) error {
 	defer s.close()
 	dropped := false
 	for s.ended == daemonRuns || s.copies > 0 || s.remove.until > 0 {
 		waits := []unix.PollFd{{Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}}
-		if s.ended == daemonRuns { // else the next daemon waits until this one's things are done, and no lease is left to end
+		if s.ended == daemonRuns { // otherwise no lease is left to end, and the next daemon waits until all is released
 			waits[0].Fd, waits[1].Fd, waits[2].Fd, waits[3].Fd = int32(s.main), int32(s.timer()), int32(in.listener), int32(in.stop)
 		}
 		s.tellAlive()
@@ -106,12 +103,12 @@ func (s *session) attend(in interrupts) error {
 			s.program.drop()
 			continue
 		}
-		// The requests first: the RESIGN that was prepared last counts.
+		// Requests come first: the RESIGN that was prepared last is the one to send.
 		if waits[0].Revents != 0 {
 			s.serveMain()
 		}
 		if s.ended == daemonRuns && waits[3].Revents != 0 {
-			s.daemonEnded() // soon it has no holder
+			s.daemonEnded() // soon it will have no holder
 		}
 		if s.ended == daemonRuns && waits[1].Revents != 0 && s.fence.expire() {
 			s.release()
@@ -124,7 +121,7 @@ func (s *session) attend(in interrupts) error {
 	return nil
 }
 
-// tellAlive tells that this loop turns, if that is due.
+// tellAlive reports that this loop runs, if a report is due.
 func (s *session) tellAlive() {
 	if now := Now(); s.aliveEvery > 0 && now >= s.aliveAt {
 		s.alive()
@@ -132,7 +129,7 @@ func (s *session) tellAlive() {
 	}
 }
 
-// timer is the one that wakes this process when the lease ends; -1 without a lease.
+// timer is the descriptor of the timer that wakes this process at the end of the lease; -1 without a lease.
 func (s *session) timer() int {
 	if s.fence == nil {
 		return -1
@@ -140,7 +137,7 @@ func (s *session) timer() int {
 	return s.fence.timer
 }
 
-// timeout is how long nothing is to be done, in milliseconds as poll wants it; -1 for ever.
+// timeout is how long there is nothing to do, in milliseconds as poll(2) wants it; -1 for ever.
 func (s *session) timeout(dropped bool) int {
 	next := time.Duration(-1)
 	add := func(at time.Duration) {
@@ -166,7 +163,7 @@ func (s *session) timeout(dropped bool) int {
 	return int((next + time.Millisecond - 1) / time.Millisecond)
 }
 
-// serveMain answers what the daemon's loop asks, and notices its end.
+// serveMain answers the requests of the daemon's loop, and notices when the daemon ends.
 func (s *session) serveMain() {
 	var buffer [maxRequestBytes]byte
 	for s.ended == daemonRuns {
@@ -190,12 +187,12 @@ func (s *session) serveMain() {
 	}
 }
 
-// takesLong reports whether a request would keep the loop, and so the dead man's switch, waiting.
+// takesLong reports whether a request would make the loop wait, and with it the dead man's switch.
 func takesLong(asked holderRequest) bool {
 	return asked == askGateway || slices.Contains(concurrentRequests, asked)
 }
 
-// serveConnection answers what is asked on another connection, until that is closed.
+// serveConnection answers the requests on a further connection until it is closed, or until a request is not allowed there.
 func (s *session) serveConnection(file *os.File, allowed []holderRequest) {
 	socket, err := file.SyscallConn()
 	if err != nil {
@@ -220,11 +217,11 @@ func (s *session) serveConnection(file *os.File, allowed []holderRequest) {
 	}
 }
 
-// concurrentRequests are the requests that may be made on other connections than that of the loop.
+// concurrentRequests may take long, so they are made on further connections and not on that of the loop.
 var concurrentRequests = []holderRequest{askCover, askRenew, askProbe, askPing}
 
-// serve answers one request, and closes the files that came with it unless they are kept. A daemon that has ended meanwhile needs
-// no answer.
+// serve answers one request. It closes the files that came with it unless the session keeps them. A daemon that has ended
+// meanwhile needs no answer.
 func (s *session) serve(socket int, message []byte, files []int) {
 	answer, given, err := s.handle(message, &files)
 	closeAll(files)
@@ -232,15 +229,14 @@ func (s *session) serve(socket int, message []byte, files []int) {
 	if err != nil {
 		return
 	}
-	// What the daemon is not kept waiting for.
+	// The daemon need not wait for this.
 	switch holderRequest(message[0]) {
 	case askCover, askFloating, askAcquire, askRenew:
 		s.keepTogether()
 	}
 }
 
-// tell tells the daemon of an event. What there is no room for is lost: a daemon that does not read has other
-// worries.
+// tell sends the daemon an event. If there is no room, the event is lost: a daemon that does not read has other worries.
 func (s *session) tell(what event, value any, files ...int) {
 	body, err := encode(value)
 	s.mu.Lock()
@@ -250,9 +246,9 @@ func (s *session) tell(what event, value any, files ...int) {
 	}
 }
 
-// keepTogether has the TUN device and the fence's programs end in their order, see fdStore, and the daemon have them
-// as well: if this process is killed, the fence stays. A daemon without rights is not given the device, by which it
-// could send what it likes.
+// keepTogether puts the TUN device and the fence's programs into an fd store, so that they end in the right order, and shares
+// the store with the daemon, so that the fence outlives this process if it is killed. A daemon without rights is not
+// given the device: through it, it could send whatever it likes.
 func (s *session) keepTogether() {
 	s.mu.Lock()
 	fence, floating := s.fence, s.floating
@@ -285,7 +281,7 @@ func (s *session) keepTogether() {
 	}
 }
 
-// daemonEnded begins the rest when the daemon has ended. The fence is there for as long as this process is.
+// daemonEnded releases what the daemon held. The fence stays for as long as this process does.
 func (s *session) daemonEnded() {
 	s.ended = daemonEnded
 	if s.trusted {
@@ -297,7 +293,7 @@ func (s *session) daemonEnded() {
 	switch former := s.fence.word.load(); former {
 	case leaseIdle:
 	case leaseFired:
-		// It has ended in the middle of a release, or after this process has seen to it and before it knew.
+		// The daemon ended in the middle of a release, or this process had ended the lease and the daemon did not know yet.
 		if s.removeAddresses() != nil {
 			s.release()
 		}
@@ -307,30 +303,30 @@ func (s *session) daemonEnded() {
 	}
 }
 
-// resignPauses are the times between copies of the RESIGN: a datagram may be lost.
+// resignPauses are the times between the copies of the RESIGN. There are several, since a datagram may be lost.
 var resignPauses = [...]time.Duration{2 * time.Millisecond, 5 * time.Millisecond, 15 * time.Millisecond}
 
-// How often, and for how long, an address is removed that the kernel does not let go of. Its
-// lifetime is over by then.
+// If the kernel refuses to remove an address, it is tried again this often and for this long. By then the lifetime of the address
+// is over.
 const (
 	removeEvery = 50 * time.Millisecond
 	removeFor   = 10 * time.Second
 )
 
-// release removes the addresses, and tells the other boards afterwards: whoever takes over must be the only
-// one. They are told at once if the fence is closed, since nobody reaches this board by the addresses then.
+// release removes the addresses, and then tells the other boards: whoever takes over must be the only one to have them. If the
+// fence is closed, nobody reaches this board by the addresses, so the others are told even if the removal failed.
 func (s *session) release() {
 	err := s.removeAddresses()
 	if err == nil || s.fence.Closes() {
 		s.sendResign()
 	}
 	if err != nil {
-		s.remove = retry{at: Now() + removeEvery, until: Now() + removeFor, told: true}
+		s.remove = retry{at: Now() + removeEvery, until: Now() + removeFor}
 		fmt.Fprintf(os.Stderr, "dead man's switch: %v\n", err)
 	}
 }
 
-// finish does what is due of a release that was begun.
+// finish goes on with a release: it tries again to remove the addresses, and sends the next copy of the RESIGN.
 func (s *session) finish() {
 	now := Now()
 	if s.remove.until > 0 && now >= s.remove.at {
@@ -348,7 +344,7 @@ func (s *session) finish() {
 	}
 }
 
-// removeAddresses removes the addresses if they are held. A renewal that is on its way adds none any more.
+// removeAddresses removes the addresses if they are held. A renewal that is under way does not add them again.
 func (s *session) removeAddresses() error {
 	if s.floating == nil {
 		return nil
@@ -364,8 +360,7 @@ func (s *session) sendResign() {
 	}
 }
 
-// sendCopy sends it to all. Where it does not arrive, the other boards find out by themselves, as after a
-// pulled plug.
+// sendCopy sends one copy to everybody. A board that misses all of them finds out by itself, as after a pulled plug.
 func (s *session) sendCopy() {
 	if s.copies--; s.copies > 0 {
 		s.copyAt = Now() + resignPauses[len(resignPauses)-s.copies]
@@ -384,7 +379,7 @@ func (s *session) sendCopy() {
 // close closes all that was opened for the daemon.
 func (s *session) close() {
 	unix.Close(s.main)
-	s.leave() // the next daemon does not wait for a gateway that does not answer
+	s.leave() // so that the next daemon does not wait for a gateway that does not answer
 	s.mu.Lock()
 	open := s.open
 	s.open = nil
@@ -413,14 +408,14 @@ func (s *session) close() {
 	}
 }
 
-// currentAnnouncer returns what reaches the neighbours; nil while nothing does.
+// currentAnnouncer returns the announcer; nil while none is open.
 func (s *session) currentAnnouncer() *Announcer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.announcer
 }
 
-// closeAnnouncer keeps nobody waiting: to close a packet socket takes a while.
+// closeAnnouncer closes the announcer in the background, since closing a packet socket takes about 17 ms.
 func (s *session) closeAnnouncer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -430,11 +425,11 @@ func (s *session) closeAnnouncer() {
 	s.announcer = nil
 }
 
-// isFloating reports whether something may be done for an address.
+// isFloating reports whether an address is one of the configured floating addresses.
 func (s *session) isFloating(addr netip.Addr) bool { return slices.Contains(s.options.Floating, addr) }
 
-// checkInterface refuses an interface that is not the group's. Of several whose subnets contain the address, the daemon may
-// choose.
+// checkInterface refuses an interface that is not the group's. If none is configured, the daemon may choose among those whose subnet
+// contains the first floating address.
 func (s *session) checkInterface(name string) error {
 	if group := s.options.Interface; group != "" {
 		if name != group {
@@ -453,7 +448,7 @@ func (s *session) checkInterface(name string) error {
 	return nil
 }
 
-// portAt returns the group's interface, or a port of that bridge, which must have that index.
+// portAt returns the interface with that index. It must be the group's, or a port of that if it is a bridge.
 func (s *session) portAt(index int) (*net.Interface, error) {
 	link, err := netlink.LinkByIndex(index)
 	if err == nil && link.Attrs().MasterIndex != 0 {
@@ -465,7 +460,7 @@ func (s *session) portAt(index int) (*net.Interface, error) {
 	return s.linkAt(index)
 }
 
-// linkAt returns the group's interface, which must have that index.
+// linkAt returns the interface with that index, which must be the group's.
 func (s *session) linkAt(index int) (*net.Interface, error) {
 	link, err := net.InterfaceByIndex(index)
 	if err != nil {

@@ -13,19 +13,19 @@ import (
 	"topdog/wire"
 )
 
-// heldSockets are the sockets of a group that a holder keeps open while the daemon starts anew. So nobody
-// else can bind to the port meanwhile, and no switch forgets the group.
+// heldSockets are the sockets of a group. A holder keeps them open while the daemon restarts, so that nobody else can bind to the
+// port meanwhile, and no switch forgets that this host is in the group.
 type heldSockets struct {
 	options   Options
 	tag       wire.GroupTag
-	index     int // of the interface when they were opened
+	index     int // of the interface at the time when they were opened
 	sockets   []int
 	admission kernelAdmission
-	// unlimited is why no program in the kernel limits what comes.
+	// unlimited is why no program in the kernel limits what arrives; "" if one does.
 	unlimited string
 }
 
-// provide has the sockets of such a Conn open: fresh ones, though they may have the addresses of those that are open.
+// provide opens the sockets of such a Conn: always fresh ones, even if the open ones have the same addresses.
 func (h *heldSockets) provide(o Options, tag wire.GroupTag) (err error) {
 	if h.are(o, tag) {
 		return h.renew()
@@ -35,8 +35,8 @@ func (h *heldSockets) provide(o Options, tag wire.GroupTag) (err error) {
 	return err
 }
 
-// openSender opens a socket that sends as that of the group does, but from a port of its own: the one of the group must be
-// free when the daemon has ended and is started again.
+// openSender opens a socket that sends as the group's does, but from a port of its own: the group's port must be free when the daemon
+// is restarted.
 func openSender(o Options, index int) (*os.File, error) {
 	socket, err := openSocket(o, index, netip.AddrPortFrom(o.Local, 0), PathUnicast)
 	if err != nil {
@@ -46,14 +46,14 @@ func openSender(o Options, index int) (*os.File, error) {
 	return socket.File()
 }
 
-// openHeld opens the sockets of a Conn, as files that nothing reads.
+// openHeld opens the sockets of a Conn, as bare descriptors that nobody reads.
 func openHeld(o Options, tag wire.GroupTag) (held heldSockets, err error) {
 	held = heldSockets{options: o, tag: tag}
 	c, err := held.openSockets()
 	if err != nil || tag == 0 {
 		return held, err
 	}
-	// Where the kernel has no such programs, the readers do it.
+	// If the kernel has no such programs, the daemon's readers limit what arrives.
 	if held.admission, err = newKernelAdmission(c.binds(), networkOf(o), tag, c.index, os.Geteuid()); err != nil {
 		held.unlimited = err.Error()
 	}
@@ -69,13 +69,13 @@ func networkOf(o Options) netip.Prefix {
 	return netip.Prefix{}
 }
 
-// openSockets opens the sockets, and returns the Conn that they are of, which is closed.
+// openSockets opens the sockets by a Conn, keeps copies of their descriptors, and returns the closed Conn.
 func (h *heldSockets) openSockets() (*Conn, error) {
 	c, err := Open(h.options)
 	if err != nil {
 		return nil, err
 	}
-	// The runtime would be woken by each packet that arrives. It lets go of what a Conn closes.
+	// If the Conn stayed open, each packet that arrives would wake the Go runtime.
 	defer c.Close()
 	var files []int
 	for _, socket := range c.sockets {
@@ -95,9 +95,9 @@ func (h *heldSockets) openSockets() (*Conn, error) {
 	return c, nil
 }
 
-// renew replaces the sockets by others with the same addresses. What the daemon before has set on a socket stays for as long as that is
-// open: if somebody had taken the daemon over, a filter that drops everything and cannot be removed, for example. Those before are
-// closed when the others are there: so nobody else can bind to the port, and this host remains in the group.
+// renew replaces the sockets by fresh ones with the same addresses. Otherwise the options that the previous daemon set on them
+// would remain: a daemon that was taken over could have attached a filter that drops everything and cannot be removed. The old
+// ones are closed once the new ones are open, so that nobody else can bind to the port, and this host stays in the group.
 func (h *heldSockets) renew() error {
 	former := h.sockets
 	for _, socket := range former {
@@ -119,7 +119,7 @@ func (h *heldSockets) renew() error {
 	return nil
 }
 
-// files are what the daemon is given.
+// files are the descriptors that the daemon is given: the sockets, and the memory of the admission program if there is one.
 func (h *heldSockets) files() []int {
 	if h.admission.array == 0 {
 		return h.sockets
@@ -127,7 +127,7 @@ func (h *heldSockets) files() []int {
 	return append(slices.Clip(h.sockets), h.admission.array)
 }
 
-// are reports whether these are the sockets of such a Conn in that group, on the interface as it is now.
+// are reports whether these are the sockets of such a Conn, and the interface is still the same.
 func (h *heldSockets) are(o Options, tag wire.GroupTag) bool {
 	former := &h.options
 	if len(h.sockets) == 0 || former.Interface != o.Interface || former.Local != o.Local || former.Group != o.Group ||
@@ -144,7 +144,7 @@ func (h *heldSockets) close() {
 	*h = heldSockets{}
 }
 
-// takeOver returns a Conn of sockets that openHeld has opened with the same options. It takes the files over.
+// takeOver returns a Conn of the sockets that openHeld has opened with the same options. It takes ownership of the files.
 func takeOver(o Options, files []int, unlimited string) (*Conn, error) {
 	c, err := newConn(o)
 	if err == nil {
@@ -160,7 +160,7 @@ func takeOver(o Options, files []int, unlimited string) (*Conn, error) {
 }
 
 func (c *Conn) takeOver(files []int) error {
-	defer closeAll(files) // the runtime works on duplicates
+	defer closeAll(files) // the Go runtime works on duplicates
 	binds := c.binds()
 	if n := len(files) - len(binds); n < 0 || n > 1 {
 		return fmt.Errorf("%d sockets were given instead of %d", len(files), len(binds))
@@ -202,10 +202,10 @@ func (c *Conn) takeOverSocket(fd int, b bind) error {
 	return c.add(socket, b.path)
 }
 
-// discardMax bounds what is thrown away: more than a socket has room for, and a flood ends it all the same.
+// discardMax bounds how much is thrown away, so that a flood cannot keep this going. It is more than a socket has room for.
 const discardMax = 4096
 
-// discard throws away what a socket has received while nobody read it. It was said to the daemon before.
+// discard throws away what a socket has received while nobody read it: it was meant for the previous daemon.
 func discard(fd int) {
 	var b [1]byte
 	for range discardMax {
@@ -215,13 +215,13 @@ func discard(fd int) {
 	}
 }
 
-// bind is an address that one of the sockets is bound to, and the way by which something comes there.
+// bind is the address that a socket is bound to, and the path by which datagrams arrive there.
 type bind struct {
 	to   netip.AddrPort
 	path Path
 }
 
-// binds are those of all sockets, in the order in which they are opened.
+// binds lists the binds of all sockets, in the order in which they are opened.
 func (c *Conn) binds() []bind {
 	all := []bind{{c.self, PathUnicast}, {c.options.Group, PathMulticast}, {c.broadcast, PathBroadcast}}
 	for _, addr := range c.options.Floating {

@@ -15,9 +15,9 @@ import (
 	"topdog/wire"
 )
 
-// address is the floating address on this board, or all of them: they are held
-// together. Nobody acquires it but [address.acquire], which runs when the core
-// says so, and again for as long as the core wants it held.
+// address is the floating address on this board, or all of them, since they are held
+// together. Only [address.acquire] acquires it: when the core says so, and again for as
+// long as the core wants it held.
 type address struct {
 	shared
 	link     *link
