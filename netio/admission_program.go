@@ -12,42 +12,42 @@ import (
 	"topdog/wire"
 )
 
-// admissionProgram makes the program that limits what reaches the sockets of a group. It drops what is for one of them
-// and no packet of the group, and what comes faster than admission allows. It passes everything else, also what
-// this board forwards.
+// admissionProgram makes the program that limits what reaches the sockets of a group. Of the packets to these sockets, it drops
+// those that are not of the group, and those that come faster than admission allows. It passes everything else, including
+// what this board forwards.
 type admissionProgram struct {
 	sockets []bind
-	network netip.Prefix // of this board; invalid for none that is counted
+	network netip.Prefix // of this board; invalid if nothing is to be counted
 	tag     wire.GroupTag
-	array   int // has an admissionMemory
+	array   int // a map that has an admissionMemory
 }
 
-// Where things are in packets, from the header of IP and from that of UDP on.
+// Offsets in the header of IP and in that of UDP, in bytes, and what is there.
 const (
 	ipFragment = 6
 	ipTTL      = 8
 	ipProtocol = 9
 	ipMore     = 0x2000 // more fragments follow
-	ipOffset   = 0x1fff // of this fragment
+	ipOffset   = 0x1fff // the offset of this fragment
 	udpTarget  = 2
 	udpLength  = 4
 	udpBytes   = 8
 )
 
-// skbVLAN is where the tag of a VLAN is in struct __sk_buff (vlan_tci); 0 if there was none. A tag with the number 0 says no more than a
-// priority, and the packet is for the interface itself.
+// skbVLAN is the offset of the VLAN tag in struct __sk_buff (vlan_tci), which is 0 if there was none. A tag with the number 0 only
+// has a priority, and the packet is for the interface itself.
 const (
 	skbVLAN    = 24
 	vlanNumber = 0xfff
 )
 
-// Where the program keeps what it has copied from a packet: from the end of the stack downwards.
+// Where the program copies headers to, relative to the end of the stack.
 const (
 	stackIP  = -24
 	stackUDP = -48
 )
 
-// offsets in admissionMemory.
+// Offsets in admissionMemory.
 var (
 	offDropped = int32(unsafe.Offsetof(admissionMemory{}.dropped))
 	offSeen    = int16(unsafe.Offsetof(admissionMemory{}.seen))
@@ -73,11 +73,11 @@ func (p admissionProgram) tcx() []instruction {
 	p.count(a)
 	a.label("pass")
 	a.leave(tcxNext)
-	for reason := range admissionUser { // the kernel refuses code that nothing reaches
+	for reason := range admissionUser { // not more, since the kernel refuses unreachable code
 		a.label(reason.label())
 		if reason == admissionGroup {
 			a.load(unix.BPF_W, r1, r10, stackIP+ipSource)
-			a.slotOf(r2, r1, otherSenders, 2, offOthers) // places of 4 bytes
+			a.slotOf(r2, r1, otherSenders, 2, offOthers) // slots of 4 bytes
 			a.store(unix.BPF_W, r2, r1, 0)
 		}
 		a.countUp(int16(offDropped) + int16(reason)*8)
@@ -86,7 +86,7 @@ func (p admissionProgram) tcx() []instruction {
 	return a.program()
 }
 
-// check drops what is no packet of the group, whoever has sent it.
+// check drops what is not a packet of the group.
 func (p admissionProgram) check(a *assembler) {
 	a.load(unix.BPF_B, r1, r10, stackIP+ipTTL)
 	a.jump(unix.BPF_JNE, r1, wire.TTL, admissionTTL.label())
@@ -102,7 +102,7 @@ func (p admissionProgram) check(a *assembler) {
 	a.jump(unix.BPF_JNE, r1, networkOrder(uint16(p.tag)), admissionGroup.label())
 }
 
-// limit drops what comes too fast. See bucket.take.
+// limit drops what comes too fast, see bucket.take.
 func (p admissionProgram) limit(a *assembler) {
 	a.load(unix.BPF_W, r7, r10, stackIP+ipSource)
 	a.slotOf(r8, r7, admissionBoards, 4, offBoards) // a bucket has 16 bytes
@@ -129,9 +129,9 @@ func (p admissionProgram) limit(a *assembler) {
 	a.store(unix.BPF_DW, r8, r1, offDue)
 }
 
-// count counts what passes and is for all boards: the sockets have to hear that, unless something drops it between here and there. What
-// this board has broadcast comes back to it, and is not counted; it gets back no multicast. Nor is counted what does not come from a host of
-// the network: the kernel drops such packets by itself, and anybody could send them.
+// count counts the packets to all boards that pass: the sockets have to receive as many, unless a firewall drops them in between. It
+// does not count what this board has broadcast, and hears itself; its own multicast does not come back. It does not count
+// packets from addresses outside of the network either: the kernel drops them later, and anybody could send them.
 func (p admissionProgram) count(a *assembler) {
 	if !p.network.IsValid() {
 		return
@@ -169,10 +169,10 @@ func (p admissionProgram) count(a *assembler) {
 	a.countUp(offFromOwn)
 }
 
-// egress makes the program that keeps the users of this board from speaking to a group. What they send would come from a board's
-// address, and share what the others grant to that. So what is a packet of the group passes only if the socket is one of the users that the program is made
-// for, or root's, whom nothing here could hold up. What a container has this board forward has no socket here. Everything else passes,
-// also to the same port: the others do not listen to that.
+// egress makes the program that keeps other users of this board from speaking to the group. Their packets would come from the
+// board's address, and use up the limit that the other boards grant it. A packet of the group passes only if its socket belongs
+// to one of the given users, or to root, whom nothing here could stop. Packets that this board forwards for a container have no
+// socket here. Everything else passes, even to the same port, since the other boards ignore it.
 func (p admissionProgram) egress(users ...int) []instruction {
 	a := newAssembler()
 	p.toPort(a)
@@ -193,38 +193,38 @@ func (p admissionProgram) egress(users ...int) []instruction {
 	return a.program()
 }
 
-// toPort goes on with a packet of UDP for the port of the group, and to "pass" with all others, also those of a VLAN. The headers are on
-// the stack then.
+// toPort copies the headers of a UDP packet to the port of the group to the stack, and goes on. With all other packets, and those of
+// a VLAN, it jumps to "pass".
 func (p admissionProgram) toPort(a *assembler) {
 	a.copy(r6, r1)
 	a.load(unix.BPF_W, r8, r6, skbProtocol)
 	a.jump(unix.BPF_JNE, r8, networkOrder(unix.ETH_P_IP), "pass")
 	a.load(unix.BPF_W, r8, r6, skbVLAN)
 	a.and(r8, vlanNumber)
-	a.jump(unix.BPF_JNE, r8, 0, "pass") // it is for a VLAN, whose tag the kernel has taken off, or puts on later
+	a.jump(unix.BPF_JNE, r8, 0, "pass") // it belongs to a VLAN, whose tag the kernel has removed, or adds later
 	a.move(r7, 0)
 	a.copyFromPacket(r7, ipBytes, stackIP, "pass")
 	a.load(unix.BPF_B, r1, r10, stackIP+ipProtocol)
 	a.jump(unix.BPF_JNE, r1, unix.IPPROTO_UDP, "pass")
 	a.load(unix.BPF_H, r1, r10, stackIP+ipFragment)
 	a.and(r1, networkOrder(ipOffset))
-	a.jump(unix.BPF_JNE, r1, 0, "pass") // no header of UDP is in it, and the first fragment is dropped
+	a.jump(unix.BPF_JNE, r1, 0, "pass") // a later fragment has no UDP header, and the first one is dropped
 	a.load(unix.BPF_B, r7, r10, stackIP)
-	a.and(r7, 0xf) // the length of the header of IP in words
+	a.and(r7, 0xf) // the length of the IP header in 32-bit words
 	a.shift(r7, 2)
 	a.copyFromPacket(r7, udpBytes, stackUDP, "pass")
 	a.load(unix.BPF_H, r1, r10, stackUDP+udpTarget)
-	a.jump(unix.BPF_JNE, r1, networkOrder(p.sockets[0].to.Port()), "pass") // all have it
+	a.jump(unix.BPF_JNE, r1, networkOrder(p.sockets[0].to.Port()), "pass") // all sockets have this port
 }
 
-// networkNumber is an address as a program reads it from a packet.
+// networkNumber returns an address as a program reads it from a packet.
 func networkNumber(addr netip.Addr) int32 {
 	as4 := addr.As4()
 	return int32(binary.NativeEndian.Uint32(as4[:]))
 }
 
-// slotOf has a register point to the slot of an address, which another one has as it is in a packet: one of so many in the memory of
-// admission, of 1<<shift bytes each, from the offset on.
+// slotOf sets a register to the slot of an address, which is in another register in network order. The slots begin at an offset in the
+// memory of admission, and each has 1<<shift bytes.
 func (a *assembler) slotOf(to, addr register, places int32, shift, offset int32) {
 	a.copy(to, addr)
 	a.hostOrder32(to)
@@ -234,15 +234,15 @@ func (a *assembler) slotOf(to, addr register, places int32, shift, offset int32)
 	a.add(to, offset)
 }
 
-// countUp adds one to a count in the memory of admission.
+// countUp adds one to a counter in the memory of admission.
 func (a *assembler) countUp(offset int16) {
 	a.load(unix.BPF_DW, r1, r9, offset)
 	a.add(r1, 1)
 	a.store(unix.BPF_DW, r9, r1, offset)
 }
 
-// copyFromPacket copies bytes of the packet, counted from the network header and that many bytes on, to the stack, and jumps
-// if there are not so many.
+// copyFromPacket copies bytes of the packet to the stack. They begin as many bytes after the network header as the register says. It
+// jumps if the packet is too short.
 func (a *assembler) copyFromPacket(from register, length int32, to int32, short string) {
 	a.copy(r1, r6)
 	a.copy(r2, from)
@@ -256,14 +256,14 @@ func (a *assembler) copyFromPacket(from register, length int32, to int32, short 
 
 func (r admissionReason) label() string { return string(rune('0' + r)) }
 
-// kernelAdmission are the programs on an interface, as long as somebody has it.
+// kernelAdmission has the programs of admission on an interface.
 type kernelAdmission struct {
 	array  int // 0 if there is no program
 	link   int
-	egress int // the link of the one for what leaves
+	egress int // the link of the program for outgoing packets
 }
 
-// newKernelAdmission puts the programs on an interface. Besides root, the users may send to the group.
+// newKernelAdmission attaches the programs to an interface. Besides root, only these users may send to the group.
 func newKernelAdmission(sockets []bind, network netip.Prefix, tag wire.GroupTag, ifindex int, users ...int) (k kernelAdmission, err error) {
 	array, err := newArray("topdog_admit", int(unsafe.Sizeof(admissionMemory{})))
 	if err != nil {
@@ -286,7 +286,7 @@ func newKernelAdmission(sockets []bind, network netip.Prefix, tag wire.GroupTag,
 	return k, nil
 }
 
-// attachAdmission loads a program, and attaches it.
+// attachAdmission loads a program and attaches it.
 func attachAdmission(name string, code []instruction, ifindex int, where uint32) (link int, err error) {
 	program, err := loadProgram(name, unix.BPF_PROG_TYPE_SCHED_CLS, where, code)
 	if err != nil {
@@ -299,7 +299,7 @@ func attachAdmission(name string, code []instruction, ifindex int, where uint32)
 	return link, nil
 }
 
-// detach takes the programs from their interface. The memory is closed with the sockets.
+// detach detaches the programs. Their memory is closed with the sockets.
 func (k *kernelAdmission) detach() {
 	if k.array != 0 {
 		detachProgram(k.link)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file speaks bpf(2), as far as the fence and admission need it: seven commands. A library for it would
-// make the program larger by a sixth.
+// This file calls bpf(2) for the fence and admission, which need five of its commands. A library would make the
+// program larger by a sixth.
 
 // bpfMap is the attribute of BPF_MAP_CREATE.
 type bpfMap struct {
@@ -46,7 +46,7 @@ type bpfQuery struct {
 	ifindex, attach uint32
 
 	_ [2]uint32 // flags
-	_ [6]uint64 // what is attached, which nobody asks for here
+	_ [6]uint64 // where to put what is attached, which is not needed here
 }
 
 // callBPF makes the system call.
@@ -63,7 +63,7 @@ func callBPF[T any](command int, attribute *T) (fd int, err error) {
 	}
 }
 
-// newArray makes an array of one value that can be mapped into memory.
+// newArray makes an array map with one value that can be mapped into memory.
 func newArray(name string, size int) (*os.File, error) {
 	a := bpfMap{kind: unix.BPF_MAP_TYPE_ARRAY, keySize: 4, valueSize: uint32(size), entries: 1, flags: unix.BPF_F_MMAPABLE}
 	copy(a.name[:15], name)
@@ -74,10 +74,10 @@ func newArray(name string, size int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// loadProgram has the kernel check a program and keep it.
+// loadProgram loads a program into the kernel, which verifies it.
 func loadProgram(name string, kind, attach uint32, program []instruction) (fd int, err error) {
 	license := []byte("Dual MIT/GPL\x00")
-	var pinned runtime.Pinner // the kernel is given addresses as numbers
+	var pinned runtime.Pinner // since the kernel gets the addresses as numbers
 	defer pinned.Unpin()
 	pinned.Pin(&program[0])
 	pinned.Pin(&license[0])
@@ -93,25 +93,24 @@ func loadProgram(name string, kind, attach uint32, program []instruction) (fd in
 	return fd, nil
 }
 
-// address is a pointer as bpf(2) wants it, of 64 bits everywhere.
+// address returns a pointer as bpf(2) wants it: 64 bits on every machine.
 func address(p unsafe.Pointer) uint64 { return uint64(uintptr(p)) }
 
-// attachProgram attaches a program to an interface. It is there until the last copy of the
+// attachProgram attaches a program to an interface. It stays attached until the last copy of the
 // returned descriptor is closed, or until detachProgram.
 func attachProgram(program, ifindex int, attach, flags uint32) (link int, err error) {
 	a := bpfLink{program: uint32(program), ifindex: uint32(ifindex), attach: attach, flags: flags}
 	return callBPF(unix.BPF_LINK_CREATE, &a)
 }
 
-// detachProgram takes a program from its interface, whoever else has a copy of the descriptor.
+// detachProgram detaches a program from its interface, even if another process has a copy of the descriptor.
 func detachProgram(link int) {
-	// It fails if the interface is gone, and the program with it.
+	// This fails if the interface is gone, and the program with it.
 	_, _ = callBPF(unix.BPF_LINK_DETACH, &bpfDetach{uint32(link)})
 	unix.Close(link)
 }
 
-// knowsAttach returns an error if the kernel knows no such place for a program on an interface. It asks, which
-// changes nothing.
+// knowsAttach returns an error if the kernel cannot attach a program there. It only queries the kernel, and changes nothing.
 func knowsAttach(ifindex int, attach uint32) error {
 	_, err := callBPF(unix.BPF_PROG_QUERY, &bpfQuery{ifindex: uint32(ifindex), attach: attach})
 	return err
@@ -130,8 +129,7 @@ func explainBPF(what string, err error) error {
 	return fmt.Errorf("%s: %w%s", what, err, advice)
 }
 
-// instruction is one of the virtual machine, as linux/bpf.h has it. A Go struct has the byte
-// order of the machine, as the kernel wants it.
+// instruction is an instruction of BPF, struct bpf_insn in linux/bpf.h, in the byte order of the machine.
 type instruction struct {
 	code      uint8
 	registers uint8
@@ -139,8 +137,8 @@ type instruction struct {
 	immediate int32
 }
 
-// register is one of r0 to r10. r0 is what a call returns, r1 to r5 are the arguments and lost
-// in a call, r6 to r9 are kept, r10 is the end of the stack.
+// register is one of r0 to r10. A call returns in r0, takes its arguments from r1 to r5 and overwrites them, and keeps r6 to r9. r10
+// is the end of the stack.
 type register uint8
 
 const (
@@ -157,7 +155,7 @@ const (
 	r10
 )
 
-// registersOf puts two registers into a byte. They are bit fields in C, of which a big-endian
+// registersOf packs two registers into a byte. They are bit fields in C, and a big-endian
 // machine has the first one in the high bits.
 func registersOf(destination, source register) uint8 {
 	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 {
@@ -166,7 +164,7 @@ func registersOf(destination, source register) uint8 {
 	return uint8(source<<4 | destination)
 }
 
-// assembler makes a program. Jumps go to labels, which are filled in at the end.
+// assembler builds a program. Jumps go to labels, whose distances are filled in at the end.
 type assembler struct {
 	code   []instruction
 	labels map[string]int
@@ -181,7 +179,7 @@ func (a *assembler) emit(code uint8, destination, source register, offset int16,
 	a.code = append(a.code, instruction{code, registersOf(destination, source), offset, immediate})
 }
 
-// move sets a register to a number, copy to another one.
+// move sets a register to a number, and copy to another register.
 func (a *assembler) move(destination register, n int32) {
 	a.emit(unix.BPF_ALU64|unix.BPF_MOV|unix.BPF_K, destination, 0, 0, n)
 }
@@ -194,7 +192,7 @@ func (a *assembler) add(destination register, n int32) {
 	a.emit(unix.BPF_ALU64|unix.BPF_ADD|unix.BPF_K, destination, 0, 0, n)
 }
 
-// and and the following compute with 64 bits.
+// and, and those that follow, compute with 64 bits.
 func (a *assembler) and(r register, n int32) {
 	a.emit(unix.BPF_ALU64|unix.BPF_AND|unix.BPF_K, r, 0, 0, n)
 }
@@ -211,7 +209,7 @@ func (a *assembler) addRegister(r, other register) {
 	a.emit(unix.BPF_ALU64|unix.BPF_ADD|unix.BPF_X, r, other, 0, 0)
 }
 
-// hostOrder16 and hostOrder32 turn what was read from a packet into a number.
+// hostOrder16 and hostOrder32 convert what was read from a packet to the byte order of the machine.
 func (a *assembler) hostOrder16(r register) {
 	a.emit(unix.BPF_ALU|unix.BPF_END|unix.BPF_TO_BE, r, 0, 0, 16)
 }
@@ -223,7 +221,7 @@ func (a *assembler) store(size uint8, to, r register, offset int16) {
 	a.emit(unix.BPF_STX|unix.BPF_MEM|size, to, r, offset, 0)
 }
 
-// mapValue sets a register to the address of the value of an array of one.
+// mapValue sets a register to the address of the only value of an array map.
 func (a *assembler) mapValue(destination register, fd int) {
 	a.emit(unix.BPF_LD|unix.BPF_DW|unix.BPF_IMM, destination, unix.BPF_PSEUDO_MAP_VALUE, 0, int32(fd))
 	a.emit(0, 0, 0, 0, 0)

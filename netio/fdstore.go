@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A store is a socket in whose queue a TUN device and the fence's programs are kept open. The holder, and a daemon
-// that has started it, have copies of the socket, and of what is in it nothing else. So all of it ends at once,
-// when the last copy does, also if both were killed while they stood still. And it ends in an order:
-// the kernel closes the device, which takes the addresses away, and a second socket, in whose queue the
-// programs are. What was in the queue of a socket it closes only after everything that was closed with
-// that socket. Else the programs could be gone for some milliseconds before the addresses are.
+// An fd store is a socket with open files in its queue, as unix(7) describes it for SCM_RIGHTS: a TUN device and the programs of
+// the fence. The holder, and a daemon that has started it, have copies of the socket, and no other copies of the files. So the
+// files are closed together, with the last copy of the socket, even if both processes are killed while they stand still.
+//
+// They are closed in order. The kernel closes the files in the queue: the device, which takes the addresses with it, and a second
+// socket, which has the programs in its own queue. It empties that queue only after it has closed everything that was
+// queued beside that socket. Otherwise the programs could be gone some milliseconds before the addresses.
 
-// maxPassed is how many files the kernel passes at once at most (SCM_MAX_FD).
+// maxPassed is how many files the kernel passes at once (SCM_MAX_FD).
 const maxPassed = 253
 
-// storeFiles makes a socket that keeps files open, of which the caller closes his own: a device, or -1 for
-// none, and programs.
+// storeFiles makes an fd store of a device, or -1 for none, and of programs. The caller closes his own copies.
 func storeFiles(device int, programs []int) (socket int, err error) {
 	inner, err := queue(programs)
 	if err != nil {
@@ -33,7 +33,7 @@ func storeFiles(device int, programs []int) (socket int, err error) {
 	return queue([]int{inner, device})
 }
 
-// queue returns a socket with files in its queue.
+// queue returns a socket that has files in its queue.
 func queue(files []int) (socket int, err error) {
 	socket, theirs, err := newConnection()
 	if err != nil {
@@ -47,7 +47,7 @@ func queue(files []int) (socket int, err error) {
 	return socket, nil
 }
 
-// storedFiles returns copies of what is in a store.
+// storedFiles returns copies of the files in a store.
 func storedFiles(socket int) (device int, programs []int, err error) {
 	files, err := queued(socket)
 	if err != nil || len(files) == 0 {
@@ -65,8 +65,8 @@ func storedFiles(socket int) (device int, programs []int, err error) {
 	return device, programs, nil
 }
 
-// queued returns copies of the files in the queue of a socket: all, or none. The kernel leaves out those for
-// which this process may open no more files.
+// queued returns copies of the files in the queue of a socket: all, or none. If this process may not open that many, the kernel
+// leaves some out.
 func queued(socket int) (files []int, err error) {
 	var data [1]byte
 	rights := make([]byte, unix.CmsgSpace(4*maxPassed))
@@ -90,15 +90,15 @@ func queued(socket int) (files []int, err error) {
 	return files, err
 }
 
-// fdStore is what a kernelFence has in its store.
+// fdStore is the store of a kernelFence.
 type fdStore struct {
-	socket int   // -1 without a store
-	of     []int // the interface of each program; 0 if that is covered no more
+	socket int   // -1 while there is none
+	of     []int // the interface of each program in it; 0 if that is no longer covered
 }
 
-// share calls send with a store of the device, if there is one, and of the fence's programs; with -1 if
-// there is nothing of it. From then on this process, too, has them by the store alone: the device is
-// closed. If there are more programs than can be passed at once, the first interface goes before the others.
+// share puts the device, if there is one, and the fence's programs into a store, and calls send with it; with -1 if there is
+// nothing to put in. From then on this process, too, has them only in the store: share closes the device. If there are
+// more programs than the kernel passes at once, those of the first interface have precedence.
 func (f *kernelFence) share(device *os.File, send func(store int) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +115,7 @@ func (f *kernelFence) share(device *os.File, send func(store int) error) error {
 
 func isOpen(file *os.File) bool { return file != nil && int(file.Fd()) >= 0 }
 
-// hasUnstored reports whether there is a program that could be in the store and is not.
+// hasUnstored reports whether some program is not in the store although there is room.
 func (f *kernelFence) hasUnstored() bool {
 	for _, links := range f.attached {
 		if len(links) > 0 && len(f.store.of)+len(links) <= maxPassed {
@@ -125,7 +125,7 @@ func (f *kernelFence) hasUnstored() bool {
 	return false
 }
 
-// renewStore makes a store of an open device, or of that in the store before, and of the programs.
+// renewStore replaces the store. The device is the given one if that is open, and otherwise the one in the store before.
 func (f *kernelFence) renewStore(device *os.File) error {
 	former, all, err := f.opened()
 	if err != nil {
@@ -161,8 +161,8 @@ func (f *kernelFence) renewStore(device *os.File) error {
 	return nil
 }
 
-// opened returns a copy of the device in the store, or -1, and what holds the programs on each
-// interface: first what is not in the store, and then copies of what is.
+// opened returns a copy of the device in the store, or -1, and the links of the programs on each interface: first those that are not
+// in the store, and then copies of those that are.
 func (f *kernelFence) opened() (device int, all map[int][]int, err error) {
 	device, all = -1, maps.Clone(f.attached)
 	if f.store.socket < 0 {
@@ -179,15 +179,15 @@ func (f *kernelFence) opened() (device int, all map[int][]int, err error) {
 	return device, all, err
 }
 
-// leave returns copies of what holds the programs on an interface in the store. They stay there until the
-// next one is made, but will be detached.
+// leave returns copies of the links that are in the store for an interface, to be detached. They stay in the store until the next
+// one is made.
 func (f *kernelFence) leave(ifindex int) (links []int) {
 	if !slices.Contains(f.store.of, ifindex) {
 		return nil
 	}
 	device, programs, err := storedFiles(f.store.socket)
 	if err != nil {
-		return nil // they end with the store
+		return nil // they are closed with the store
 	}
 	if device >= 0 {
 		unix.Close(device)
@@ -203,7 +203,7 @@ func (f *kernelFence) leave(ifindex int) (links []int) {
 	return links
 }
 
-// choose returns as many of the programs as can be passed at once, and the interface of each.
+// choose returns as many of the links as the kernel passes at once, and the interface of each.
 func (f *kernelFence) choose(all map[int][]int) (links, of []int) {
 	add := func(ifindex int) {
 		these := all[ifindex]

@@ -12,57 +12,56 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelFence is the lease of the leader, and programs in the kernel that enforce it: when the
-// lease has ended, they drop ARP and IPv4 for the floating addresses and from them, on every
-// interface, whatever has become of the processes of this board. The board's own addresses
-// are not touched. While there is nothing to release, everything passes: a router or a
+// kernelFence is the lease of the leader, and programs in the kernel that enforce it. When the
+// lease is over, they drop ARP and IPv4 to and from the floating addresses, on every
+// interface, even if no process of this board runs any more. They do not touch the board's own
+// addresses. While there is nothing to release, everything passes: a router or a
 // container on a follower must reach the address on another board.
 //
-// To extend the lease is a store to memory, which the programs read. They are there whether
-// or not this board leads, so that a takeover has nothing to set up. They go when the last
-// process that has the fence open goes: the daemon, or the holder, which sees to it that the
-// addresses are gone first. If both are killed, a TUN device goes before them, see fdStore.
+// Extending the lease is a store to memory that the programs read. They are attached whether
+// or not this board leads, so that a takeover has nothing to set up. They are detached when the last
+// process that has the fence open ends: the daemon, or the holder, which removes the addresses
+// first. If both are killed, a TUN device goes before the programs, see fdStore.
 //
-// Where the kernel has no such programs, the fence is a lease and nothing more: the holder ends it.
+// On a kernel without such programs, the fence is only a lease, which the holder ends.
 //
-// Cover, CoverAgain and State may be called from any goroutine, all else from one. Only Cover, CoverAgain
-// and Close wait for a lock of the kernel that whoever configures interfaces holds.
+// Cover, CoverAgain and State may be called from any goroutine, everything else from one. Only Cover, CoverAgain
+// and Close wait for the kernel's lock on the configuration of interfaces (RTNL).
 type kernelFence struct {
 	sharedLease
 	kind     FenceKind
-	reason   string // why there is none
+	reason   string // why there is no better one
 	inbound  int    // a program
-	outbound int    // likewise; -1 where the kernel has none
+	outbound int    // a program; -1 if the kernel has none of that kind
 
-	covering sync.Mutex // held by who attaches and detaches, for as long as the kernel takes
+	covering sync.Mutex // held while programs are attached or detached, for as long as the kernel takes
 
-	mu       sync.Mutex    // of what follows; held for a moment only
-	attached map[int][]int // what holds the programs on an interface, by its index, if it is not in the store
-	failed   map[int]error // why they are not there, likewise
-	wanted   []int         // what shall be covered
-	first    int           // index of the most important interface
+	mu       sync.Mutex    // guards what follows, and is held only for a moment
+	attached map[int][]int // the links of the programs on each covered interface, by its index, without those in the store
+	failed   map[int]error // why an interface is not covered, by its index
+	wanted   []int         // the interfaces to cover
+	first    int           // the most important one
 	store    fdStore
 }
 
 // FenceKind is how the kernel enforces the lease.
 type FenceKind int
 
-// The kinds, the best last. FenceNone is only a lease.
+// The kinds, the best last. FenceNone is a lease without programs.
 const (
 	FenceNone FenceKind = iota
-	// FenceXDP drops what comes in, in the generic mode of XDP: Linux 5.9 and newer.
+	// FenceXDP drops incoming packets, in the generic mode of XDP: Linux 5.9 and newer.
 	FenceXDP
-	// FenceTCX drops what comes in and what leaves: Linux 6.6 and newer.
+	// FenceTCX drops incoming and outgoing packets: Linux 6.6 and newer.
 	FenceTCX
 )
 
 var fenceKinds = [...]string{FenceNone: "none", FenceXDP: "xdp", FenceTCX: "tcx"}
 
-// String returns the kind for programs: it is part of the JSON that docs/status.md describes.
+// String returns the name that the JSON of docs/status.md has.
 func (k FenceKind) String() string { return fenceKinds[k] }
 
-// bestFence makes a fence for floating addresses, as good a one as the kernel has, and the lease
-// in any case. There is nothing to release yet.
+// bestFence makes the best fence for floating addresses that the kernel allows, and a lease in any case.
 func bestFence(addresses []netip.Addr) (*kernelFence, error) {
 	return newFence(addresses, FenceTCX, FenceXDP)
 }
@@ -88,7 +87,7 @@ func newFence(addresses []netip.Addr, kinds ...FenceKind) (*kernelFence, error) 
 	return f, nil
 }
 
-// load loads the programs of the best kind that the kernel can attach.
+// load loads the programs of the first kind that the kernel can attach.
 func (f *kernelFence) load(addresses []netip.Addr, kinds []FenceKind) error {
 	var failed []error
 	for _, kind := range kinds {
@@ -122,9 +121,10 @@ func (f *kernelFence) loadKind(p fenceProgram) (err error) {
 // loopback is the index of the loopback interface, which every network namespace has.
 const loopback = 1
 
-// try finds out whether the kernel can attach what it has loaded: to load is no proof, an old kernel does not look at
-// where a program belongs. It is asked for tcx. To attach and detach takes up to 0.1 s, in which nobody else in this machine gets an
-// address added. XDP cannot be asked for by its mode, so it is tried. Everything passes, since there is no lease yet.
+// try finds out whether the kernel can attach what it has loaded. Loading proves nothing: an old kernel ignores where a program is
+// to be attached. For tcx, the kernel can be queried. Attaching and detaching would take up to 0.1 s, during which nobody on this
+// machine can add an address. For the generic mode of XDP there is no query, so that is tried. There is no lease yet, so
+// everything passes.
 func (f *kernelFence) try() error {
 	if f.kind == FenceTCX {
 		return explainAttach(knowsAttach(loopback, unix.BPF_TCX_INGRESS))
@@ -134,7 +134,7 @@ func (f *kernelFence) try() error {
 	return err
 }
 
-// attach attaches the programs to an interface: all of them, or none.
+// attach attaches the programs to an interface: both of them, or none.
 func (f *kernelFence) attach(ifindex int) (links []int, err error) {
 	attach := func(program int, to, flags uint32) {
 		if err != nil {
@@ -168,9 +168,8 @@ func explainAttach(err error) error {
 	return err
 }
 
-// Cover puts the fence on interfaces, given by their indexes, and forgets those that are gone. The
-// first one is that which is in the store in any case. The error says where the fence
-// is not, and why; what can be covered is.
+// Cover puts the fence on interfaces, given by their indexes, and takes it from all others. The programs on first are in the
+// fd store in any case. Cover covers what it can. The error says which interfaces are not covered, and why.
 func (f *kernelFence) Cover(interfaces []int, first int) error {
 	f.covering.Lock()
 	defer f.covering.Unlock()
@@ -182,14 +181,14 @@ func (f *kernelFence) Cover(interfaces []int, first int) error {
 	return f.cover()
 }
 
-// CoverAgain tries to cover what could not be covered.
+// CoverAgain tries again to cover the interfaces that are not covered.
 func (f *kernelFence) CoverAgain() error {
 	f.covering.Lock()
 	defer f.covering.Unlock()
 	return f.cover()
 }
 
-// cover covers what is not covered yet.
+// cover covers the interfaces that are not covered yet.
 func (f *kernelFence) cover() error {
 	var failed []error
 	for _, ifindex := range f.uncovered() {
@@ -225,7 +224,7 @@ func (f *kernelFence) uncovered() (missing []int) {
 	return missing
 }
 
-// covered notes what has become of an interface: it is covered, or there is an error, or it is gone.
+// covered notes that an interface is covered, or why it is not, or that it is gone.
 func (f *kernelFence) covered(ifindex int, links []int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -238,7 +237,7 @@ func (f *kernelFence) covered(ifindex int, links []int, err error) {
 	}
 }
 
-// uncover forgets the interfaces that satisfy a condition, and returns what holds the programs there.
+// uncover forgets the interfaces that satisfy a condition, and returns the links of their programs.
 func (f *kernelFence) uncover(holds func(ifindex int) bool) (links []int) {
 	for ifindex, l := range f.attached {
 		if holds(ifindex) {
@@ -256,7 +255,7 @@ func detachAll(links []int) {
 	}
 }
 
-// State says what the fence is, and in words why it is not better, or where it is not.
+// State says which kind of fence it is, and in words why there is no better one, or which interfaces it is missing from.
 func (f *kernelFence) State() (kind FenceKind, problem string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -273,14 +272,14 @@ func (f *kernelFence) State() (kind FenceKind, problem string) {
 	return f.kind, problem
 }
 
-// Closes reports whether nobody reaches this board by the addresses once the lease was ended.
+// Closes reports whether the fence keeps everybody off the addresses once the lease has ended.
 func (f *kernelFence) Closes() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.kind != FenceNone && len(f.attached) > 0 && len(f.failed) == 0
 }
 
-// Close takes the fence from all interfaces and ends the lease.
+// Close takes the fence from all interfaces, and closes the lease.
 func (f *kernelFence) Close() error {
 	f.covering.Lock()
 	defer f.covering.Unlock()
@@ -307,8 +306,7 @@ func (f *kernelFence) unload() {
 	}
 }
 
-// fenceMemory is how many bytes the fence's programs share with the daemon and the holder:
-// the word of the lease.
+// fenceMemory is how many bytes the fence's programs share with the daemon and the holder: the word of the lease.
 const fenceMemory = 8
 
 // Helpers that programs may call (linux/bpf.h).
@@ -320,7 +318,7 @@ const (
 	fromNetworkHeader = 1 // BPF_HDR_START_NET
 )
 
-// Where things are in what a program is given, and in packets.
+// Offsets, in bytes, in the context that a program is given, and in packets.
 const (
 	skbProtocol = 16 // in struct __sk_buff
 	xdpData     = 0  // in struct xdp_md
@@ -329,7 +327,7 @@ const (
 	etherType  = 12
 	etherBytes = 14
 
-	arpSender = 14 // the protocol addresses, of an ARP packet for Ethernet and IPv4
+	arpSender = 14 // the protocol addresses in an ARP packet for Ethernet and IPv4
 	arpTarget = 24
 	arpBytes  = 28
 	ipSource  = 12
@@ -337,14 +335,14 @@ const (
 	ipBytes   = 20 // at least
 )
 
-// Verdicts.
+// The verdicts of programs.
 const (
 	tcxNext, tcxDrop = -1, 2
 	xdpPass, xdpDrop = 2, 1
 )
 
-// direction is which packets of a floating address a program drops while the fence is closed: those
-// for it, as they come in, or those from it, as they leave.
+// direction says which packets a program drops while the fence is closed: incoming ones to a floating address, or outgoing ones
+// from it. It has the offsets of that address in ARP and in IPv4.
 type direction struct{ arp, ip int32 }
 
 var (
@@ -352,15 +350,14 @@ var (
 	outbound = direction{arpSender, ipSource}
 )
 
-// fenceProgram makes the programs of a fence: which addresses they drop, and the array that
-// has the lease.
+// fenceProgram makes the programs of a fence, for these addresses and with the lease in that array map.
 type fenceProgram struct {
 	addresses []netip.Addr
 	array     int
 }
 
-// tcx is the program for traffic control, on any kind of interface. It reads packets from the
-// network header on, which is where it is whether or not there is an Ethernet header before it.
+// tcx makes the program for traffic control, on any kind of interface. It reads packets from the
+// network header on, and so works with and without an Ethernet header.
 func (f fenceProgram) tcx(d direction) []instruction {
 	a := newAssembler()
 	a.copy(r6, r1)
@@ -374,7 +371,7 @@ func (f fenceProgram) tcx(d direction) []instruction {
 	a.label("arp")
 	a.loadBytesRelative(d.arp, 4)
 	a.label("compare")
-	a.jump(unix.BPF_JNE, r0, 0, "pass") // shorter than that
+	a.jump(unix.BPF_JNE, r0, 0, "pass") // the packet is too short
 	a.load(unix.BPF_W, r1, r10, -8)
 	f.compare(a, r1)
 	a.label("pass")
@@ -384,7 +381,7 @@ func (f fenceProgram) tcx(d direction) []instruction {
 	return a.program()
 }
 
-// xdp is the program for an Ethernet interface where there is no tcx. It sees only what comes in.
+// xdp makes the program for an Ethernet interface on a kernel without tcx. It sees only incoming packets.
 func (f fenceProgram) xdp() []instruction {
 	a := newAssembler()
 	a.load(unix.BPF_W, r6, r1, xdpData)
@@ -410,7 +407,7 @@ func (f fenceProgram) xdp() []instruction {
 	return a.program()
 }
 
-// compare goes to "drop" if the register has one of the addresses, and on if not.
+// compare jumps to "drop" if the register has one of the addresses.
 func (f fenceProgram) compare(a *assembler, r register) {
 	for _, address := range f.addresses {
 		b := address.As4()
@@ -418,9 +415,9 @@ func (f fenceProgram) compare(a *assembler, r register) {
 	}
 }
 
-// jumpOpen jumps while the fence is open: while there is no lease, or it has no end, which are
-// both less than 0, or while its end is still to come. A machine of 32 bits reads the word in
-// two halves. What it reads of one that changes meanwhile can only be wrong for one packet.
+// jumpOpen jumps while the fence is open: while there is no lease or it has no end, which are both
+// negative, or while its end is still to come. A 32-bit machine reads the word in
+// two halves. If the word changes in between, that can be wrong for one packet only.
 func (a *assembler) jumpOpen(label string) {
 	a.load(unix.BPF_DW, r1, r7, 0)
 	a.jumpNegative(r1, label)
@@ -429,8 +426,8 @@ func (a *assembler) jumpOpen(label string) {
 	a.jumpWith(unix.BPF_JLT, r0, r1, label)
 }
 
-// loadBytesRelative copies bytes of the packet, counted from the network header, to the end of the
-// stack less 8, and leaves in r0 whether it failed.
+// loadBytesRelative copies bytes of the packet, at an offset from the network header, to r10 - 8 on
+// the stack. r0 is not 0 if it failed.
 func (a *assembler) loadBytesRelative(offset, length int32) {
 	a.copy(r1, r6)
 	a.move(r2, offset)
@@ -441,14 +438,14 @@ func (a *assembler) loadBytesRelative(offset, length int32) {
 	a.call(helperLoadBytesRelative)
 }
 
-// jumpShort jumps if the packet between two registers has less than so many bytes.
+// jumpShort jumps if the packet between two registers is shorter than a length in bytes.
 func (a *assembler) jumpShort(from, end register, length int32, label string) {
 	a.copy(r1, from)
 	a.add(r1, length)
 	a.jumpWith(unix.BPF_JGT, r1, end, label)
 }
 
-// networkOrder is a number of 16 bits as a program reads it from a packet.
+// networkOrder returns a 16-bit number as a program reads it from a packet.
 func networkOrder(n uint16) int32 {
 	return int32(binary.NativeEndian.Uint16([]byte{byte(n >> 8), byte(n)}))
 }
