@@ -18,8 +18,9 @@ import (
 
 // Announcer speaks ARP on one interface: it tells the neighbours where the
 // floating addresses are, asks whether somebody else has one, listens for
-// rivals (RFC 5227), and asks single hosts whether they are there. The kernel does
-// none of that for an added address; it only answers when asked.
+// rivals (RFC 5227), and asks single hosts whether they are there. For an added address the
+// kernel does none of that; it only answers when it is asked. While a board doubts that it hears
+// anything, the Announcer also counts the frames of other hosts.
 //
 // One packet socket is kept open for all of it: closing one takes about 17 ms
 // (the kernel waits for an RCU grace period), which a take-over cannot spare.
@@ -37,8 +38,8 @@ type Announcer struct {
 	// reading is held by whoever reads the socket, so that what is read before and after
 	// a question can be told apart.
 	reading   sync.Mutex
-	rate      arpRate // what is read
-	throttled bool    // the kernel drops what this board does not wait for
+	rate      arpRate // of the packets that are read
+	throttled bool    // the kernel drops whatever this board does not wait for
 
 	mu         sync.Mutex
 	waiting    map[*awaited]struct{}
@@ -48,8 +49,8 @@ type Announcer struct {
 	answered   func(ARPAnswer)
 	announcers map[netip.Addr]hardwareAddr // who has announced each floating address last
 
-	counting sync.Mutex    // of what follows
-	counter  *frameCounter // nil while none are counted
+	counting sync.Mutex    // guards what follows
+	counter  *frameCounter // nil while no frames are counted
 	closing  sync.WaitGroup
 }
 
@@ -59,10 +60,10 @@ type Announcer struct {
 // interface's Ethernet address, which may change at any time (a bond that fails
 // over, `ip link set address`): it asks the kernel with each packet.
 //
-// local is this host's own address, in whose name it asks, or none.
-// If floating addresses are given, nothing wakes it but packets that speak as one of
-// them or as this host, or probe for one, and replies to this host; of a flood of these, some packets a
-// second do. Without any, all ARP does.
+// local is this host's own address, in whose name it asks; it may be invalid.
+// If floating addresses are given, only these packets wake the process: those that speak as one of
+// them or as this host, those that probe for one, and replies to this host. Of a flood of these, only some packets a
+// second do. Without floating addresses, every ARP packet does.
 func OpenAnnouncer(index int, local netip.Addr, floating ...netip.Addr) (*Announcer, error) {
 	a := &Announcer{
 		index:   index,
@@ -92,7 +93,7 @@ func htons(v uint16) uint16 {
 }
 
 func (a *Announcer) open() error {
-	// It hears nothing before it is bound, and so nothing that the filter would have dropped.
+	// The socket receives nothing before it is bound, and so nothing that the filter would drop.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return fmt.Errorf("open a packet socket (needs CAP_NET_RAW): %w", err)
@@ -130,9 +131,9 @@ func (a *Announcer) Announce(addr netip.Addr) error {
 	return nil
 }
 
-// Rivals sets the floating addresses that are ours now and what to do when another host
-// speaks as one of them, or as this host. It replaces what was set before. heard is called from the listening goroutine,
-// which stands still until it returns, so it must not call Close.
+// Rivals sets which floating addresses are ours now, and the function to call when another host
+// speaks as one of them, or as this host. It replaces what was set before. heard is called by the goroutine that listens,
+// which waits for it, so heard must not call Close.
 func (a *Announcer) Rivals(ours []netip.Addr, heard func(addr netip.Addr, mac net.HardwareAddr)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -154,9 +155,9 @@ func (a *Announcer) send(destination hardwareAddr, packets ...arpPacket) error {
 				return true
 			}
 		}
-		return true // never wait for a full queue: late announcements are wrong ones
+		return true // do not wait while the queue is full: a late announcement would be wrong
 	}); err != nil {
-		return net.ErrClosed // the only error that RawConn has, by another name
+		return net.ErrClosed // RawConn has no other error, but another name for it
 	}
 	return withLinkDown(result)
 }
@@ -165,15 +166,15 @@ func sendFrame(fd int, packet arpPacket, to unix.Sockaddr) error {
 	frame := packet.append(make([]byte, 0, arpLength))
 	err := unix.Sendto(fd, frame, 0, to)
 	if err == unix.ENETDOWN {
-		// That may be long over: when the link goes down the kernel leaves an error on
-		// the socket, which the next call gets, however late it comes.
+		// The link may be up again: when it goes down, the kernel leaves an error on
+		// the socket for the next call, however late that comes.
 		err = unix.Sendto(fd, frame, 0, to)
 	}
 	return err
 }
 
-// ownHardwareAddr asks the kernel for the Ethernet address that the interface of a packet socket has
-// now. It has none while the interface is gone.
+// ownHardwareAddr asks the kernel for the current Ethernet address of the interface of a packet socket. There
+// is none while the interface is gone.
 func ownHardwareAddr(fd int) (own hardwareAddr, err error) {
 	name, err := unix.Getsockname(fd)
 	if err != nil {
@@ -181,7 +182,7 @@ func ownHardwareAddr(fd int) (own hardwareAddr, err error) {
 	}
 	link, ok := name.(*unix.SockaddrLinklayer)
 	switch {
-	case !ok || link.Hatype == 0: // packet_getname says so of an interface that is gone
+	case !ok || link.Hatype == 0: // that is what packet_getname returns if the interface is gone
 		return own, unix.ENODEV
 	case int(link.Halen) != len(own):
 		return own, fmt.Errorf("its hardware address %q is not an Ethernet address: set `interface` to an Ethernet or Wi-Fi interface",
@@ -213,16 +214,16 @@ func (a *Announcer) listen() {
 	}
 }
 
-// read is readLocked for who does not hold reading.
+// read locks reading, and calls readLocked.
 func (a *Announcer) read(fd uintptr) error {
 	a.reading.Lock()
 	defer a.reading.Unlock()
 	return a.readLocked(fd)
 }
 
-// readLocked reads one packet and tells of it, or returns EAGAIN if there is none.
+// readLocked reads and handles one packet, or returns EAGAIN if there is none.
 func (a *Announcer) readLocked(fd uintptr) error {
-	var buffer [128]byte // Ethernet's padding makes 46 of the 28 bytes
+	var buffer [128]byte // Ethernet pads the 28 bytes to 46
 	n, err := unix.Read(int(fd), buffer[:])
 	if err != nil {
 		return err
@@ -236,8 +237,8 @@ func (a *Announcer) readLocked(fd uintptr) error {
 	return nil
 }
 
-// receive tells of one ARP packet to whom it concerns, if another host has sent it. An interface
-// that has the Ethernet address own may hear itself, reflected by a bridge or an access point.
+// receive tells whoever waits for an ARP packet, unless this host has sent it: a bridge or an access point may reflect what
+// was sent from the Ethernet address own.
 func (a *Announcer) receive(packet arpPacket, own hardwareAddr) {
 	if packet.senderMAC == own {
 		return
@@ -252,7 +253,7 @@ func (a *Announcer) receive(packet arpPacket, own hardwareAddr) {
 		}
 	}
 	heard := a.heard
-	// Who probes for this host's own address may be a switch that looks for hosts, and does not have it.
+	// A host that only probes for this host's own address may be a switch that looks for hosts, and does not have the address.
 	rival := slices.Contains(a.ours, packet.senderIP) || packet.senderIP == a.local
 	answer, answered := a.answer(packet, own)
 	a.mu.Unlock()
@@ -264,7 +265,7 @@ func (a *Announcer) receive(packet arpPacket, own hardwareAddr) {
 	}
 }
 
-// Close ends the listening and closes the socket. It may be called more than once.
+// Close stops listening, and closes the sockets. It may be called more than once.
 func (a *Announcer) Close() error {
 	var err error
 	a.close.Do(func() {
@@ -279,7 +280,7 @@ func (a *Announcer) Close() error {
 
 // drain reads what has arrived. It is called with reading locked.
 func (a *Announcer) drain() {
-	_ = a.socket.Control(func(fd uintptr) { // else it is closed
+	_ = a.socket.Control(func(fd uintptr) { // an error says that the socket is closed
 		for range drainMax {
 			if a.readLocked(fd) != nil {
 				return
@@ -288,25 +289,25 @@ func (a *Announcer) drain() {
 	})
 }
 
-// A flood of ARP that concerns this board would cost it a core: somebody who speaks as a
-// floating address thirty thousand times a second, or replies to what nobody has asked. So
-// packets have a rate. Beyond it the kernel drops all but the replies that this board waits
-// for, and lets the rest in again a moment later. A rival is then heard some times a second,
+// A flood of ARP packets that concern this board could keep a core busy: somebody may speak as a
+// floating address thirty thousand times a second, or send replies to questions that nobody has asked. So
+// their rate is limited. Above it, the kernel drops all but the replies that this board waits
+// for, and lets the others in again a moment later. A rival is then still heard several times a second,
 // which is more often than this board answers one.
 const (
-	// arpBurst is how many packets may come at once: two for each floating address when a
-	// leader announces them, and the answers of some neighbours.
+	// arpBurst is how many packets may come at once: when a leader announces its floating addresses, there are two
+	// for each, and there are the answers of some neighbours.
 	arpBurst = 128
-	// arpInterval is the time of one packet in the long run: 50 packets a second, of which
-	// each wakes the program.
+	// arpInterval is the time for each packet in the long run: 50 packets a second, each of which
+	// wakes the program.
 	arpInterval = 20 * time.Millisecond
-	// arpPause is for how long the rest is dropped.
+	// arpPause is for how long the other packets are dropped.
 	arpPause = 100 * time.Millisecond
 )
 
-// arpRate is the rate of packets, as the generic cell rate algorithm of ITU-T I.371 keeps it.
+// arpRate limits the rate of packets by the generic cell rate algorithm (ITU-T I.371).
 type arpRate struct {
-	due time.Duration // when the next packet would come at the rate
+	due time.Duration // when the next packet is due at the allowed rate
 }
 
 // exceeded counts a packet, and reports whether there were too many.
@@ -318,20 +319,20 @@ func (r *arpRate) exceeded(now time.Duration) bool {
 // throttle counts a packet that was read. It is called with reading locked.
 func (a *Announcer) throttle(fd uintptr) {
 	if len(a.announcers) == 0 || a.throttled || !a.rate.exceeded(Now()) {
-		return // what was in the queue before does not count
+		return // the packets that were already in the queue do not count
 	}
 	a.throttled = true
 	a.passAwaited(fd)
 	time.AfterFunc(arpPause, a.passAll)
 }
 
-// passAwaited has the kernel drop all but the replies that this board waits for. Without that
-// filter, which the kernel may have no memory for, the flood goes on.
+// passAwaited has the kernel drop all but the replies that this board waits for. If the kernel has no memory for that
+// filter, the flood goes on.
 func (a *Announcer) passAwaited(fd uintptr) {
 	_ = setFilter(int(fd), awaitedFilter(a.awaitedAddrs()))
 }
 
-// awaitedAddrs are the addresses that this board has asked and that have not answered.
+// awaitedAddrs are the addresses that this board has asked, and that have not answered.
 func (a *Announcer) awaitedAddrs() []netip.Addr {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -342,11 +343,11 @@ func (a *Announcer) awaitedAddrs() []netip.Addr {
 	return awaited
 }
 
-// passAll ends the dropping. It is tried again if the kernel refuses it.
+// passAll lets all packets in again. If the kernel refuses, it is tried again later.
 func (a *Announcer) passAll() {
 	a.reading.Lock()
 	defer a.reading.Unlock()
-	_ = a.socket.Control(func(fd uintptr) { // else it is closed
+	_ = a.socket.Control(func(fd uintptr) { // an error says that the socket is closed
 		if setFilter(int(fd), a.filter()) != nil {
 			time.AfterFunc(arpPause, a.passAll)
 			return
@@ -355,7 +356,7 @@ func (a *Announcer) passAll() {
 	})
 }
 
-// filter is the filter of all times without a flood.
+// filter is the filter while there is no flood.
 func (a *Announcer) filter() []bpf.Instruction {
 	addresses := slices.Collect(maps.Keys(a.announcers))
 	if a.local.IsValid() {
@@ -364,9 +365,9 @@ func (a *Announcer) filter() []bpf.Instruction {
 	return arpFilter(addresses)
 }
 
-// renewAwaited tells the kernel of new questions. It is called with reading locked.
+// renewAwaited adds new questions to the filter of a flood. It is called with reading locked.
 func (a *Announcer) renewAwaited() {
 	if a.throttled {
-		_ = a.socket.Control(a.passAwaited) // else it is closed
+		_ = a.socket.Control(a.passAwaited) // an error says that the socket is closed
 	}
 }

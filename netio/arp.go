@@ -50,9 +50,8 @@ func probe(addr netip.Addr) arpPacket {
 	return arpPacket{operation: arpRequest, senderIP: netip.IPv4Unspecified(), targetIP: addr}
 }
 
-// request asks target for its Ethernet address in the name of own. It is no probe: Linux
-// answers a probe only for an address that is on the very interface, and not for one
-// that is held on a TUN device.
+// request asks target for its Ethernet address in the name of own. A probe would not do: Linux
+// answers it only for an address on the same interface, and not for one on a TUN device.
 func request(own, target netip.Addr) arpPacket {
 	return arpPacket{operation: arpRequest, senderIP: own, targetIP: target}
 }
@@ -69,7 +68,7 @@ func announcements(addr netip.Addr) [2]arpPacket {
 	}
 }
 
-// from is the packet as the interface with the Ethernet address own sends it.
+// from returns the packet as an interface with the Ethernet address own sends it.
 func (p arpPacket) from(own hardwareAddr) arpPacket {
 	p.senderMAC = own
 	if p.operation == arpReply {
@@ -78,8 +77,8 @@ func (p arpPacket) from(own hardwareAddr) arpPacket {
 	return p
 }
 
-// conflictsWith tells whether the packet of another host shows that it has addr, or is
-// about to take it: it speaks as addr, or probes for it (RFC 5227, section 2.1.1).
+// conflictsWith reports whether a packet of another host shows that the host has addr, or is
+// about to take it: the packet speaks as addr, or probes for it (RFC 5227, section 2.1.1).
 func (p arpPacket) conflictsWith(addr netip.Addr) bool {
 	return p.senderIP == addr ||
 		p.operation == arpRequest && p.senderIP.IsUnspecified() && p.targetIP == addr
@@ -118,8 +117,8 @@ func parseARP(b []byte) (arpPacket, error) {
 	}, nil
 }
 
-// arpFilter passes ARP packets that concern this host: replies to it, whoever speaks as one of the addresses, and whoever
-// probes for one. The offsets are those of arp.go.
+// arpFilter passes the ARP packets that concern this host: replies to it, packets that speak as one of the addresses, and probes for
+// one.
 func arpFilter(addresses []netip.Addr) []bpf.Instruction {
 	program := reply(bpf.RetConstant{Val: pass}, bpf.LoadAbsolute{Off: 14, Size: 4})
 	program = append(program, passEach(addresses)...)
@@ -139,8 +138,7 @@ func awaitedFilter(awaited []netip.Addr) []bpf.Instruction {
 	return append(program, bpf.RetConstant{Val: 0})
 }
 
-// reply begins a filter: a reply that was sent to this host alone goes on with one instruction, and
-// any other packet with the next.
+// reply begins a filter: a reply to this host alone goes on with the first instruction, and any other packet with the second.
 func reply(isOne, isNone bpf.Instruction) []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.LoadAbsolute{Off: 6, Size: 2},
@@ -152,7 +150,7 @@ func reply(isOne, isNone bpf.Instruction) []bpf.Instruction {
 	}
 }
 
-// passEach passes a packet if the address that was loaded is one of these.
+// passEach passes a packet if the loaded address is one of these.
 func passEach(addresses []netip.Addr) []bpf.Instruction {
 	program := make([]bpf.Instruction, 0, 2*len(addresses))
 	for _, addr := range addresses {
@@ -179,9 +177,9 @@ const (
 	defendBurst = 5
 )
 
-// Defence says which claims of a rival to our address are answered. Answering means to start the
-// announcements over (see AnnouncementDelay). The zero Defence answers the first claims.
-type Defence struct{ restedAt time.Duration } // when as many as defendBurst may be answered again
+// Defence decides which claims of a rival to our address are answered: by starting the announcements over, see AnnouncementDelay. The
+// zero Defence answers the first claims.
+type Defence struct{ restedAt time.Duration } // when defendBurst claims may be answered at once again
 
 // Answer reports whether a claim that is heard now is answered. now must not go backwards.
 func (d *Defence) Answer(now time.Duration) bool {

@@ -22,15 +22,15 @@ type Options struct {
 	Local netip.Addr
 	// Group is the IPv4 multicast address and port of the group.
 	Group netip.AddrPort
-	// Floating are the floating addresses. What is sent to one of them, on the port
-	// of the group, arrives here while this board holds it.
+	// Floating are the floating addresses. While this board holds one, datagrams to it, on the port
+	// of the group, arrive here.
 	Floating []netip.Addr
 	// Shared allows several boards in one host on one interface, as the demo
 	// runs them: they share the port of the group, and the host hears its own
 	// multicast. Without it a second daemon fails with EADDRINUSE, as it should.
 	Shared bool
 
-	// replaces says that this process has sockets with these addresses, which may be bound to until it closes them.
+	// replaces says that this process already has sockets with these addresses, and will close them.
 	replaces bool
 }
 
@@ -49,7 +49,7 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// CheckGroup says why boards cannot meet at an address and port.
+// CheckGroup says why an address and port cannot be those of a group.
 func CheckGroup(group netip.AddrPort) error {
 	switch ip := group.Addr(); {
 	case !ip.Is4() || !ip.IsMulticast():
@@ -79,13 +79,13 @@ type Conn struct {
 	closed chan struct{}
 
 	wrongTTL, truncated, receiveErrors atomic.Uint64
-	own                                atomic.Uint64 // datagrams that were this board's own
+	own                                atomic.Uint64 // datagrams that this board has sent itself
 	anyInterface                       atomic.Bool   // see ByAnyInterface
 }
 
 // Open opens the sockets and joins the group. The error matches ErrLinkDown
-// when the interface or the address is not there (yet), and EADDRINUSE when
-// another daemon is.
+// when there is no such interface or address (yet), and EADDRINUSE when
+// another daemon runs.
 //
 // A Conn is tied to the interface that it was opened on. When the interface is
 // deleted and made again (a USB adapter pulled and plugged) it has a new index
@@ -118,7 +118,7 @@ func newConn(o Options) (*Conn, error) {
 }
 
 // LimitedBroadcast reaches every host on the link (RFC 919, section 7). A switch that
-// snoops on IGMP forwards it to all ports, whatever it has come to believe of the groups.
+// snoops on IGMP forwards it to all ports, whatever it believes about the groups.
 var LimitedBroadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 
 func (c *Conn) open() error {
@@ -145,7 +145,7 @@ func (c *Conn) open() error {
 	return nil
 }
 
-// add takes in a socket that receives what comes by a path.
+// add adds the socket of a path.
 func (c *Conn) add(socket *net.UDPConn, path Path) error {
 	c.sockets = append(c.sockets, socket)
 	switch path {
@@ -162,9 +162,9 @@ func (c *Conn) add(socket *net.UDPConn, path Path) error {
 	return nil
 }
 
-// ByAnyInterface says whether what is sent to this board alone may come by any interface, and not by the Conn's own only. It should if
-// another one is in the same network, such as cable and Wi-Fi: Linux answers ARP for each of its addresses by every interface (arp_ignore,
-// Documentation/networking/ip-sysctl.rst), so either may get what is for an address of the other.
+// ByAnyInterface sets whether datagrams to this board alone are accepted from any interface, and not only from the Conn's own. They
+// should be if another interface is in the same network, such as cable and Wi-Fi: Linux answers ARP for each of its addresses on
+// every interface (arp_ignore, Documentation/networking/ip-sysctl.rst), so each may receive what is meant for the other.
 func (c *Conn) ByAnyInterface(may bool) error {
 	filter := byInterface(c.index)
 	if may {
@@ -174,7 +174,7 @@ func (c *Conn) ByAnyInterface(may bool) error {
 	var failed []error
 	for _, r := range c.readers {
 		if r.path == PathUnicast || r.path == PathFloating {
-			_ = r.socket.Control(func(fd uintptr) { failed = append(failed, setFilter(int(fd), filter)) }) // else it is closed
+			_ = r.socket.Control(func(fd uintptr) { failed = append(failed, setFilter(int(fd), filter)) }) // an error says that it is closed
 		}
 	}
 	return errors.Join(failed...)
@@ -217,7 +217,7 @@ func (c *Conn) sendError(to netip.AddrPort, err error) error {
 // error matches ErrLinkDown when the interface that the Conn was opened on no longer exists.
 func (c *Conn) Rejoin() error {
 	group := c.options.Group.Addr()
-	// Not being a member is no obstacle to becoming one.
+	// It does not matter if the socket was not in the group.
 	_ = leave(c.multicast, group, c.index)
 	if err := join(c.multicast, group, c.index); err != nil {
 		return fmt.Errorf("netio: join group %s on %s again: %w", group, c.options.Interface, withLinkDown(err))

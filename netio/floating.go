@@ -138,8 +138,8 @@ func (f *FloatingIP) checkARP() error {
 	return nil
 }
 
-// leaveTUN has the addresses on the interface itself from now on if nobody would be told any more where they are on a TUN
-// device. It reports whether that is so.
+// leaveTUN moves the addresses to the interface itself if the kernel no longer answers ARP for an address on a TUN
+// device. It reports whether it has moved them.
 func (f *FloatingIP) leaveTUN() (left bool, err error) {
 	if f.device.Load().Method != HoldTUN || Now() < f.askARPAt {
 		return false, nil
@@ -163,9 +163,8 @@ func (f *FloatingIP) leaveTUN() (left bool, err error) {
 	return true, nil
 }
 
-// openDevice makes the TUN device, anew if somebody has deleted the one we had. The file of that
-// one stays open until the next time: another goroutine may be about to keep it together with the
-// fence, see session.keepTogether.
+// openDevice makes the TUN device, or another one if somebody has deleted the first. The file of the first
+// stays open until the next call: another goroutine may be about to put it into an fd store, see session.keepTogether.
 func (f *FloatingIP) openDevice() error {
 	tun, name, err := openTUN(f.options.device)
 	if err != nil {
@@ -219,8 +218,8 @@ func (f *FloatingIP) Acquire() error {
 //
 // It must only be called by a leader that has just made sure that it still
 // leads: the kernel knows no "renew only", so renewing an address that is gone
-// adds it. The worst case is a process that wakes up after the lifetime is over. It
-// gets ErrExpired. Once Release or Close was called, it does nothing but say ErrNotHeld, also if
+// adds it. The worst case is a process that wakes up after the lifetime is over; it
+// gets ErrExpired. After Release or Close, Renew only returns ErrNotHeld, even if
 // they could not remove the addresses.
 func (f *FloatingIP) Renew() (restored bool, err error) {
 	f.mu.Lock()
@@ -253,8 +252,7 @@ func (f *FloatingIP) ensureOnDevice() (added bool, err error) {
 	return added, err
 }
 
-// ensure makes every address present with a full lifetime, and tells whether
-// one of them had to be added.
+// ensure gives every address a full lifetime, and reports whether one of them had to be added.
 func (f *FloatingIP) ensure() (added bool, err error) {
 	// The lifetime is counted from before the first system call, so that it can only end
 	// too early here, never too late.
@@ -265,7 +263,7 @@ func (f *FloatingIP) ensure() (added bool, err error) {
 		// Adding fails if the address is there, which is how to find out; only
 		// replacing sets a new lifetime. The two cost about 10 µs each.
 		err := f.handle.AddrAdd(nil, addr)
-		// Without the permission it was not added. After any other error it may be there.
+		// Without permission the address was not added. After any other error it may be there.
 		f.present = f.present || !errors.Is(err, unix.EPERM)
 		switch {
 		case err == nil:
@@ -284,8 +282,8 @@ func (f *FloatingIP) ensure() (added bool, err error) {
 	return added, nil
 }
 
-// address is the only place where an address to add is made: one without lifetimes
-// becomes permanent, also if it had a lifetime before.
+// address is the only place that makes an address to add. Without lifetimes an address
+// would become permanent, even if it had a lifetime before.
 func (f *FloatingIP) address(p netip.Prefix) *netlink.Addr {
 	seconds := int(f.options.lifetime / time.Second)
 	at := *f.device.Load()
@@ -310,11 +308,11 @@ func (f *FloatingIP) Release() error {
 }
 
 func (f *FloatingIP) release() error {
-	f.ending.Store(true) // an Acquire may have had the lock before this
+	f.ending.Store(true) // again, since an Acquire may have had the lock before
 	if !f.held {
 		return nil
 	}
-	if !f.present { // and the kernel would not say so to one that may not remove it
+	if !f.present { // without permission, the kernel would not say that the address is not there
 		f.held = false
 		return nil
 	}
@@ -330,8 +328,7 @@ func (f *FloatingIP) remove() error {
 	var failed []error
 	link := f.device.Load().link
 	for _, p := range f.options.Addresses {
-		// The kernel removes a route whose source address goes away, so the
-		// routes need no attention.
+		// The kernel removes a route together with its source address, so there is nothing to do for the routes.
 		if err := removeAddress(f.handle, link, p.Addr()); err != nil && !isGone(err) {
 			failed = append(failed, f.explain("remove", p, err))
 		}

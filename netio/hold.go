@@ -82,13 +82,12 @@ const (
 	DefaultDevice = "topdog0"
 	devicePrefix  = "topdog"
 	devicePattern = devicePrefix + "%d"
-	// DefaultLifetime is the shortest that the kernel can count. It removes an
-	// address up to 1.25 s after its lifetime ended (measured, docs/address.md),
-	// so this is what a frozen board costs: 1 to 2.25 s with two holders. Renew about
-	// four times as often.
+	// DefaultLifetime is the shortest that the kernel can count. The kernel removes an
+	// address up to 1.25 s after the end of its lifetime (measured, docs/address.md). So after a board has frozen,
+	// two boards may have the address for 1 to 2.25 s. Renew it about four times as often.
 	DefaultLifetime = time.Second
-	// GoneAfter is how long after it was renewed last an address of that lifetime is gone for certain:
-	// 2.25 s, and some more for a kernel that is busy.
+	// GoneAfter is how long after its last renewal an address with that lifetime is certainly gone:
+	// 2.25 s, and some more in case the kernel is busy.
 	GoneAfter = 3 * time.Second
 )
 

@@ -394,7 +394,7 @@ func (s *session) askLAN(announcer *Announcer, r lanRequest) (any, error) {
 	if r.Resolve.IsValid() {
 		return nil, announcer.Resolve(r.Resolve)
 	}
-	if r.Port != 0 {
+	if r.Port != 0 && !announcer.countsAt(r.Port) {
 		if _, err := s.portAt(r.Port); err != nil {
 			return nil, err
 		}

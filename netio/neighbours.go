@@ -37,7 +37,7 @@ func OpenNeighbours(index int) (*NeighbourTable, error) {
 	return &NeighbourTable{index: index, handle: handle}, nil
 }
 
-// List returns the neighbours, first those that were confirmed to be there last.
+// List returns the neighbours, the most recently confirmed ones first.
 func (t *NeighbourTable) List() ([]Neighbour, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,11 +56,11 @@ func (t *NeighbourTable) List() ([]Neighbour, error) {
 	return found, nil
 }
 
-// unconfirmed is the freshness of an entry without an Ethernet address, or whose host did
+// unconfirmed is the freshness of an entry that has no Ethernet address, or whose host did
 // not answer.
 const unconfirmed = 3
 
-// freshness orders the states of an entry.
+// freshness orders the states of entries, the freshest first.
 func freshness(state int) int {
 	switch {
 	case state&(unix.NUD_REACHABLE|unix.NUD_DELAY|unix.NUD_PROBE) != 0:
@@ -108,25 +108,25 @@ func (t *NeighbourTable) Close() error {
 
 // frameCounter counts the frames of other hosts that an interface receives: ARP and IPv4, whoever
 // they are for. Other frames prove nothing: spanning tree, LLDP, pause frames and loop
-// detection arrive on ports that forward nothing. IPv6 does not tell from which of the
-// hosts it comes that are not to be counted.
+// detection arrive even at a port that forwards nothing. A frame of IPv6 does not say whether it comes from one of the
+// hosts that do not count.
 //
-// It is a packet socket that is read only when somebody wants to know the senders, so it costs no
-// wake-up. But every frame is filtered for it, and closing it takes about 17 ms (see
-// Announcer). It is meant to be open while there is a doubt. It is for one goroutine.
+// It is a packet socket that is read only to learn the senders, so it wakes nobody. But the kernel filters every frame
+// for it, and closing it takes about 17 ms (see Announcer), so it is open only during a doubt. It is for one goroutine at a time.
 type frameCounter struct {
+	index  int // of the interface
 	fd     int
 	frames uint64
 }
 
 // openFrameCounter opens the counter of the interface with the given index. It needs CAP_NET_RAW.
 func openFrameCounter(index int) (*frameCounter, error) {
-	// It hears nothing before it is bound, and so nothing that the filter would have dropped.
+	// The socket receives nothing before it is bound, and so nothing that the filter would drop.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("netio: count frames on interface %d: open a packet socket (needs CAP_NET_RAW): %w", index, err)
 	}
-	c := &frameCounter{fd: fd}
+	c := &frameCounter{index: index, fd: fd}
 	if err := c.open(index); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("netio: count frames on interface %d: %w", index, err)
@@ -135,11 +135,11 @@ func openFrameCounter(index int) (*frameCounter, error) {
 }
 
 func (c *frameCounter) open(index int) error {
-	// What there is no room for is counted all the same: the smallest buffer will do.
+	// The smallest buffer is enough: frames are counted even if there is no room for them.
 	if err := unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1); err != nil {
 		return fmt.Errorf("make the buffer small: %w", err)
 	}
-	// With protocol 0 it hears nothing yet, and has the interface whose Ethernet address is asked.
+	// With protocol 0 it receives nothing yet, but knows the interface, which filter asks for its Ethernet address.
 	if err := unix.Bind(c.fd, &unix.SockaddrLinklayer{Ifindex: index}); err != nil {
 		return fmt.Errorf("bind the packet socket: %w", withLinkDown(err))
 	}
@@ -152,7 +152,7 @@ func (c *frameCounter) open(index int) error {
 	return nil
 }
 
-// begin counts from now on, but for the frames of these hosts.
+// begin begins to count, without the frames of these hosts.
 func (c *frameCounter) begin(ignored []netip.Addr) error {
 	if err := c.filter(ignored); err != nil {
 		return fmt.Errorf("netio: choose which frames are counted: %w", err)
@@ -162,8 +162,8 @@ func (c *frameCounter) begin(ignored []netip.Addr) error {
 	return err
 }
 
-// filter chooses which frames are counted. One that this host has sent and a bridge or an access point
-// reflects is told by its Ethernet address, as it is now: each doubt sets the filter anew.
+// filter sets which frames are counted. Frames of this host that a bridge or an access point reflects are recognized by its
+// Ethernet address. That may change, so each doubt sets the filter anew.
 func (c *frameCounter) filter(ignored []netip.Addr) error {
 	own, err := ownHardwareAddr(c.fd)
 	if err != nil {
@@ -172,9 +172,9 @@ func (c *frameCounter) filter(ignored []netip.Addr) error {
 	return setFilter(c.fd, foreignFilter(own, ignored))
 }
 
-// count returns how many frames have come since begin.
+// count returns how many frames have arrived since begin.
 func (c *frameCounter) count() (uint64, error) {
-	// The kernel counts what it had no room for as well, and starts over when it is asked.
+	// The kernel's count includes the frames for which there was no room, and starts over each time it is read.
 	stats, err := unix.GetsockoptTpacketStats(c.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {
 		return 0, fmt.Errorf("netio: read how many frames were received: %w", err)
@@ -183,8 +183,8 @@ func (c *frameCounter) count() (uint64, error) {
 	return c.frames, nil
 }
 
-// senders returns who has sent some of the frames that were counted since the last call. A
-// sender of IPv4 may be behind a router, whose Ethernet address it has then.
+// senders returns the senders of some of the frames that were counted since the last call. A
+// sender of IPv4 may be behind a router; then the Ethernet address is the router's.
 func (c *frameCounter) senders() (senders []Neighbour) {
 	for range drainMax {
 		var frame [64]byte
@@ -209,8 +209,8 @@ const (
 	ipv4Source = 14 + 12
 )
 
-// foreignFilter passes the beginning of each frame of ARP or IPv4 that another host has sent, but
-// for the hosts to be ignored. 0.0.0.0 is that of hosts that do not know yet who they are.
+// foreignFilter passes the beginning of each frame of ARP or IPv4 that another host has sent, except for the ignored
+// hosts. It drops those from 0.0.0.0, which hosts use that have no address yet.
 func foreignFilter(own hardwareAddr, ignored []netip.Addr) []bpf.Instruction {
 	drop := bpf.RetConstant{Val: 0}
 	program := []bpf.Instruction{

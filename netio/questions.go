@@ -15,11 +15,11 @@ import (
 // awaited is a Probe that waits for a conflict, or a reach that waits for an answer.
 type awaited struct {
 	addr   netip.Addr
-	answer bool              // a reply to this host counts, and nothing else
-	heard  chan hardwareAddr // of capacity 1; the first one is enough
+	answer bool              // only a reply to this host counts
+	heard  chan hardwareAddr // who was heard; its capacity is 1, since the first one is enough
 }
 
-// isFor reports whether a packet of another host is what is waited for by the host with the Ethernet address own.
+// isFor reports whether a packet of another host is awaited. This host has the Ethernet address own.
 func (w *awaited) isFor(packet arpPacket, own hardwareAddr) bool {
 	if w.answer {
 		return packet.operation == arpReply && packet.senderIP == w.addr && packet.targetMAC == own
@@ -30,10 +30,10 @@ func (w *awaited) isFor(packet arpPacket, own hardwareAddr) bool {
 // Probe asks n times, spacing apart, whether another host on the link has addr,
 // and waits spacing after the last time (RFC 5227, section 2.1). It returns
 // at once when somebody answers, speaks as addr, or probes for addr as well.
-// Silence is only worth something while the link is up: with the
+// Silence proves something only while the link is up: with the
 // cable out, packets are lost without an error.
 //
-// A host that is frozen but has the address still answers, since its kernel does.
+// A host that has the address answers even if its programs are frozen, since its kernel does.
 func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error) {
 	addr = addr.Unmap()
 	w := a.await(addr, false)
@@ -74,7 +74,7 @@ func (a *Announcer) reach(ctx context.Context, addr netip.Addr) bool {
 	return false
 }
 
-// await begins to wait for an address. What has arrived before is no answer.
+// await begins to wait for a packet about an address. What has arrived before is not an answer.
 func (a *Announcer) await(addr netip.Addr, answer bool) *awaited {
 	w := &awaited{addr: addr, answer: answer, heard: make(chan hardwareAddr, 1)}
 	a.reading.Lock()
@@ -98,17 +98,19 @@ func (a *Announcer) forget(w *awaited) {
 // ARPQuestion asks one host whether it is there, and has an address.
 type ARPQuestion struct {
 	Addr netip.Addr
-	// To is the Ethernet address that is asked. If it is nil, everybody is: then a proxy
+	// To is the Ethernet address to ask. If it is nil, everybody is asked, and a proxy
 	// may answer for another host.
 	To net.HardwareAddr
-	// ToAnnouncer asks the host that has announced the floating address last, and nobody if none has since the Announcer was opened.
+	// ToAnnouncer sends the question to the host that has announced the floating address last. If none has since the Announcer was
+	// opened, nobody is asked.
 	ToAnnouncer bool
 }
 
-// Doubt is what is asked when a board doubts whether it hears anything.
+// Doubt is what a board asks when it doubts that it hears anything.
 type Doubt struct {
 	Questions []ARPQuestion
-	// Port is the index of the interface at which the frames of other hosts are counted, but of those that are ignored; 0 for none.
+	// Port is the index of the interface at which the frames of other hosts are counted; 0 for no counting. The frames of Ignored
+	// do not count.
 	Port    int
 	Ignored []netip.Addr
 }
@@ -116,14 +118,14 @@ type Doubt struct {
 // ARPAnswer is the answer to an ARPQuestion.
 type ARPAnswer struct {
 	Addr netip.Addr
-	// AskedAt is when Addr was asked last before the answer was read, on the clock of Now,
-	// which was read before the question was sent. The answer may be to an earlier question:
-	// ARP does not tell.
+	// AskedAt is when Addr was asked last before the answer was read. The clock is that of Now,
+	// and was read before the question was sent. The answer may belong to an earlier question:
+	// ARP does not say to which.
 	AskedAt time.Duration
 }
 
-// Ask sends questions in the name of this host. What was received before is read before. The answers go to whom
-// Answers has set. It returns when the questions were sent; the error matches ErrLinkDown when the link is away.
+// Ask sends questions in the name of this host, and forgets the former ones. It first reads what has arrived already. The answers go to
+// the function that Answers has set. Ask returns when the questions are sent. The error matches ErrLinkDown when the link is away.
 func (a *Announcer) Ask(questions []ARPQuestion) error {
 	questions = a.addressed(questions)
 	a.begin(questions)
@@ -148,7 +150,7 @@ func (a *Announcer) question(addr netip.Addr) arpPacket {
 	return request(a.local, addr.Unmap())
 }
 
-// addressed fills in the Ethernet addresses of those who have announced an address. A question to nobody is left out.
+// addressed fills in the Ethernet address of a host that has announced an address. It leaves out questions to nobody, and repeated ones.
 func (a *Announcer) addressed(questions []ARPQuestion) (all []ARPQuestion) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -167,10 +169,16 @@ func (a *Announcer) addressed(questions []ARPQuestion) (all []ARPQuestion) {
 	return all
 }
 
-// Doubt sends questions, and has frames counted that come from now on. If they cannot be counted, the questions are sent
-// all the same.
+// Doubt sends questions, and counts frames from now on. It sends the questions even if frames cannot be counted.
 func (a *Announcer) Doubt(d Doubt) error {
 	return errors.Join(a.count(d), a.Ask(d.Questions))
+}
+
+// countsAt reports whether frames are counted at an interface.
+func (a *Announcer) countsAt(port int) bool {
+	a.counting.Lock()
+	defer a.counting.Unlock()
+	return a.counter != nil && a.counter.index == port
 }
 
 // count begins to count frames. After an error none are counted.
@@ -180,6 +188,9 @@ func (a *Announcer) count(d Doubt) (err error) {
 	}
 	a.counting.Lock()
 	defer a.counting.Unlock()
+	if a.counter != nil && a.counter.index != d.Port {
+		a.stopCounting()
+	}
 	if a.counter == nil {
 		a.counter, err = openFrameCounter(d.Port)
 	}
@@ -192,8 +203,8 @@ func (a *Announcer) count(d Doubt) (err error) {
 	return err
 }
 
-// Heard returns how many frames have come since the last Doubt, and who has sent some of those that have come since Heard was
-// called last. None are counted unless there was a Doubt and no Calm.
+// Heard returns how many frames have arrived since the last Doubt, and the senders of some that have arrived since the last call of
+// Heard. It is an error if there was no Doubt, or Calm was called since.
 func (a *Announcer) Heard() (frames uint64, senders []Neighbour, err error) {
 	a.counting.Lock()
 	defer a.counting.Unlock()
@@ -204,7 +215,7 @@ func (a *Announcer) Heard() (frames uint64, senders []Neighbour, err error) {
 	return frames, a.counter.senders(), err
 }
 
-// Calm ends the counting.
+// Calm stops counting frames.
 func (a *Announcer) Calm() error {
 	a.counting.Lock()
 	defer a.counting.Unlock()
@@ -212,7 +223,8 @@ func (a *Announcer) Calm() error {
 	return nil
 }
 
-// stopCounting does not wait for the kernel, which takes a while to close a packet socket. It is called with counting locked.
+// stopCounting closes the counter in the background, since closing a packet socket takes about 17 ms. It is called with counting
+// locked.
 func (a *Announcer) stopCounting() {
 	if counter := a.counter; counter != nil {
 		a.closing.Go(func() { unix.Close(counter.fd) })
@@ -220,11 +232,10 @@ func (a *Announcer) stopCounting() {
 	a.counter = nil
 }
 
-// Resolve asks for the Ethernet address of a host in the name of this one, and expects no answer: it is for
-// the kernels of both. One that has asked in vain asks again every second
-// (net.ipv4.neigh.default.retrans_time_ms) and holds back what it is to send meanwhile; now the
-// answer, and on the other side the question, tells it. The error matches ErrLinkDown when the
-// link is away.
+// Resolve asks for the Ethernet address of a host in the name of this one, and waits for no answer. It helps the
+// kernels of both. A kernel that has asked in vain asks again only after a second
+// (net.ipv4.neigh.default.retrans_time_ms), and holds back packets until then. Here it learns the address from the
+// answer, and on the other host from the question. The error matches ErrLinkDown when the link is away.
 func (a *Announcer) Resolve(addr netip.Addr) error {
 	if err := a.send(broadcast, a.question(addr)); err != nil {
 		return fmt.Errorf("netio: ask for the Ethernet address of %s on interface %d: %w", addr, a.index, err)
@@ -232,8 +243,8 @@ func (a *Announcer) Resolve(addr netip.Addr) error {
 	return nil
 }
 
-// begin reads what has arrived, and then notes the time of new questions. An answer that has
-// waited in the socket while this process stood still is not to be taken for one to them.
+// begin reads what has arrived, and then notes the time of new questions. Otherwise an answer that has
+// waited in the socket while this process stood still could be taken for an answer to them.
 func (a *Announcer) begin(questions []ARPQuestion) {
 	a.reading.Lock()
 	defer a.reading.Unlock()
@@ -253,17 +264,16 @@ func (a *Announcer) note(questions []ARPQuestion) {
 	}
 }
 
-// Answers sets who is told of answers. It replaces what was set before. heard is called by the
-// goroutine that listens or asks, which stands still until it returns, so it must call nothing
-// of the Announcer.
+// Answers sets the function that is told of answers. It replaces the former one. heard is called by the
+// goroutine that listens or asks, which waits for it, so heard must call no method of the Announcer.
 func (a *Announcer) Answers(heard func(ARPAnswer)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.answered = heard
 }
 
-// answer returns the answer to own that another host's packet is, and who is to be told. It notes who
-// announces a floating address.
+// answer returns the answer that a packet of another host to own is, and the function to tell. If the packet announces a floating
+// address, its sender is noted.
 func (a *Announcer) answer(packet arpPacket, own hardwareAddr) (answer ARPAnswer, answered func(ARPAnswer)) {
 	if _, floating := a.announcers[packet.senderIP]; floating && packet.senderIP == packet.targetIP {
 		a.announcers[packet.senderIP] = packet.senderMAC
@@ -272,6 +282,6 @@ func (a *Announcer) answer(packet arpPacket, own hardwareAddr) (answer ARPAnswer
 	if !asked || packet.operation != arpReply || packet.targetMAC != own {
 		return answer, nil
 	}
-	delete(a.asked, packet.senderIP) // the same again says nothing more
+	delete(a.asked, packet.senderIP) // a second answer says nothing more
 	return ARPAnswer{Addr: packet.senderIP, AskedAt: at}, a.answered
 }

@@ -16,7 +16,7 @@ import (
 	"topdog/wire"
 )
 
-// Path is the way by which a datagram came: what it was sent to.
+// Path is the kind of address that a datagram was sent to.
 type Path uint8
 
 // The paths.
@@ -33,21 +33,21 @@ type Datagram struct {
 	Data []byte
 	// From is the sender's own address and port.
 	From netip.AddrPort
-	// Path is the way by which it came.
+	// Path says to which kind of address it was sent.
 	Path Path
 	// At is when it was read, on the clock of Now.
 	At time.Duration
-	// Known says that the sender's address is that of a board which Conn.Know was told of.
+	// Known says that Conn.Know was called for the sender's address.
 	Known bool
 }
 
 // Drops counts what was received and not delivered.
 type Drops struct {
-	WrongTTL      uint64 // came from beyond the link, or from something that does not speak topdog
+	WrongTTL      uint64 // from beyond the link, or from a program other than topdog
 	Short         uint64 // shorter than wire.MinPacket
 	Truncated     uint64 // longer than wire.MaxPacket
 	OtherGroup    uint64 // of another group
-	OverRate      uint64 // more than a sender may say
+	OverRate      uint64 // more than a sender may send
 	LocalUser     uint64 // a user of this board was about to send it to the group
 	Overflows     uint64 // there was no room in a socket
 	ReceiveErrors uint64 // reads that failed; the reader waits a little and goes on
@@ -67,16 +67,16 @@ func (c *Conn) Drops() Drops {
 	}
 }
 
-// Arrivals counts what has come, at the interface for all boards, and at the sockets.
+// Arrivals counts the packets that have arrived: those to all boards at the interface, and those at the sockets.
 type Arrivals struct {
-	Counted bool   // a program in the kernel counts, before any firewall; else Seen and FromOwn are 0
-	Seen    uint64 // by the interface, of other hosts, and within the limits of admission
-	FromOwn uint64 // by the interface, from this board's own address: another machine has that as well, and the kernel drops it
-	Heard   uint64 // by the sockets, of other hosts, also what was sent to this board alone
-	Own     uint64 // by the sockets, of what this board has broadcast itself
+	Counted bool   // a program in the kernel counts at the interface, before any firewall; otherwise Seen and FromOwn are 0
+	Seen    uint64 // at the interface, from other hosts, and within the limits of admission
+	FromOwn uint64 // at the interface, from another machine with this board's own address; the kernel drops them
+	Heard   uint64 // at the sockets, from other hosts, including those to this board alone
+	Own     uint64 // at the sockets, broadcast by this board itself
 }
 
-// Arrivals returns what has arrived so far. Only differences mean something.
+// Arrivals returns what has arrived so far. Only the difference between two results is meaningful.
 func (c *Conn) Arrivals() Arrivals {
 	a := Arrivals{Counted: c.admission.inKernel, Seen: c.admission.memory.seen.Load(), FromOwn: c.admission.memory.fromOwn.Load() - c.admission.fromOwn}
 	a.Own = c.own.Load()
@@ -87,8 +87,8 @@ func (c *Conn) Arrivals() Arrivals {
 	return a
 }
 
-// OtherGroups returns who has sent packets of other groups since it was called last, as far as the program in the kernel has dropped them.
-// Without one they come to the sockets.
+// OtherGroups returns the senders of packets of other groups that the program in the kernel has dropped since the last call. Without
+// such a program these packets are delivered.
 func (c *Conn) OtherGroups() (senders []netip.Addr) {
 	for i := range c.admission.memory.others {
 		slot := &c.admission.memory.others[i]
@@ -113,7 +113,7 @@ func (c *Conn) overflows() (sum uint64) {
 // Serve delivers every datagram that arrives until Close is called, and then
 // returns nil. Each socket is read by a goroutine, so deliver may be
 // called several times at once. Serve survives every error that a read can
-// return: the link may go and come back under it.
+// return: the link may go and come back.
 func (c *Conn) Serve(deliver func(Datagram)) error {
 	var running sync.WaitGroup
 	for _, r := range c.readers {
@@ -124,18 +124,17 @@ func (c *Conn) Serve(deliver func(Datagram)) error {
 	return nil
 }
 
-// Drain delivers, before it returns, what the kernel has received until now. The readers
-// would deliver the same a little later: after the process stood still, its timers may
-// be ahead of them.
+// Drain delivers what the kernel has received until now before it returns. The readers
+// would deliver it as well, but after the process stood still, timers may expire before they do.
 func (c *Conn) Drain() {
 	for _, r := range c.readers {
 		r.drain()
 	}
 }
 
-// next is what the loop of a reader needs.
+// next is the part of a reader that its loop needs.
 type next interface {
-	// next waits for one datagram, and hands it on.
+	// next waits for one datagram and delivers it.
 	next() error
 }
 
@@ -158,7 +157,7 @@ func (c *Conn) receive(socket next) {
 	}
 }
 
-// accept delivers a datagram of another board, and counts what is none.
+// accept delivers a datagram of another board, and counts what it drops.
 func (c *Conn) accept(d *received, path Path, deliver func(Datagram)) {
 	now := Now()
 	switch {
@@ -167,8 +166,8 @@ func (c *Conn) accept(d *received, path Path, deliver func(Datagram)) {
 	case ttl(d.control) != wire.TTL:
 		c.wrongTTL.Add(1)
 	case d.from == c.self:
-		// Our own, looped back: a broadcast is always, a multicast only if Shared.
-		// The kernel rejects what others send from our address.
+		// This board's own datagram, looped back: a broadcast always is, a multicast only if Shared.
+		// The kernel rejects what others send from this address.
 		c.own.Add(1)
 	case !c.admission.admit(d.from.Addr(), now, c.anyInterface.Load() && (path == PathUnicast || path == PathFloating)):
 	default:
@@ -211,11 +210,11 @@ func pause(stop <-chan struct{}, d time.Duration) bool {
 // IP_TTL) with room to spare.
 const controlSpace = 64
 
-// drainMax bounds what is read from one socket at once: a flood must not keep the
-// caller from what it wanted to do.
+// drainMax bounds how many packets are read from a socket at once, so that a flood does not hold the
+// caller up.
 const drainMax = 64
 
-// received is a datagram as the kernel hands it over. Its memory is used again.
+// received is a datagram as the kernel delivers it. Its memory is reused.
 type received struct {
 	data, control []byte
 	flags         int
@@ -235,10 +234,10 @@ type reader struct {
 	err   error // of the last wait
 
 	got    atomic.Uint64 // packets that were read
-	lost   atomic.Uint32 // packets for which there was no room, as they were counted last
-	before uint32        // what was lost before this reader
+	lost   atomic.Uint32 // packets for which there was no room, at the last count
+	before uint32        // how many of them were lost before this reader was made
 
-	mu     sync.Mutex // whoever reads hands on what was read before another one reads
+	mu     sync.Mutex // held from reading a datagram until it is delivered
 	handle func(*received)
 	last   received
 	data   [wire.MaxPacket]byte
@@ -270,10 +269,10 @@ func newReader(conn *net.UDPConn, path Path) (*reader, error) {
 	return r, nil
 }
 
-// overflows counts the packets for which the socket had no room. The kernel counts those whose
-// checksum is wrong with them.
+// overflows counts the packets for which the socket had no room. The kernel includes those with a
+// wrong checksum.
 func (r *reader) overflows() uint32 {
-	_ = r.socket.Control(r.count) // what is closed has lost what it had lost before
+	_ = r.socket.Control(r.count) // for a closed socket, the last count stands
 	return r.lost.Load() - r.before
 }
 
@@ -289,32 +288,32 @@ func lostBy(fd int) uint32 {
 	return memory[skMemoryDrops]
 }
 
-// What SO_MEMINFO gives (linux/sock_diag.h).
+// What SO_MEMINFO returns (linux/sock_diag.h).
 const (
 	skMemoryDrops = 8
 	skMemoryWords = 9
 )
 
-// begin sets what becomes of what is read.
+// begin sets the function that gets what is read.
 func (r *reader) begin(handle func(*received)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.handle = handle
 }
 
-// next waits for one datagram, and hands it on.
+// next waits for one datagram and delivers it.
 func (r *reader) next() error {
 	if r.socket.Read(r.wait) != nil {
-		return net.ErrClosed // the only error that RawConn has, by another name
+		return net.ErrClosed // RawConn has no other error, but another name for it
 	}
 	return r.err
 }
 
-// drain hands on what has arrived, and waits for nothing. An error is left to next: it
-// comes from a link that has gone, or the socket is closed.
+// drain delivers what has arrived, without waiting. It leaves errors to next: the
+// link is gone, or the socket is closed.
 func (r *reader) drain() { _ = r.socket.Control(r.empty) }
 
-// read reads one datagram and hands it on, or returns EAGAIN if there is none.
+// read reads one datagram and delivers it, or returns EAGAIN if there is none.
 func (r *reader) read(fd uintptr) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,14 +25,14 @@ type Link struct {
 	// Up means that the interface is switched on and its cable (or its radio)
 	// is connected. A switch that forwards nothing still looks like this.
 	Up bool
-	// Uplinks are the ports by which a bridge leads out of this board, sorted. The bridge is Up if one of them is: the ports
-	// of its containers and virtual machines have a carrier without any cable. Other interfaces have none.
+	// Uplinks are the ports that connect a bridge to the world outside of this board, sorted. The bridge is Up if one of them is; the
+	// ports of its containers and virtual machines have a carrier without any cable. Other interfaces have no uplinks.
 	Uplinks []Port
 	// Addrs are the IPv4 addresses on it with their prefix lengths, sorted.
 	Addrs []netip.Prefix
 }
 
-// Port is an interface that belongs to a bridge.
+// Port is a port of a bridge.
 type Port struct {
 	Name  string
 	Index int
@@ -45,12 +45,12 @@ type LocalAddr struct {
 	Device string
 }
 
-// Snapshot is all that topdog wants to know about the host's network at one moment. It shares no memory with later ones.
+// Snapshot is what topdog needs to know about the host's network at one moment. It shares no memory with later ones.
 type Snapshot struct {
 	// Present tells whether the interface exists. Link is zero if not.
 	Present bool
 	Link    Link
-	// Missing says why no interface was chosen, and what to do. It is "" if one was, or was named, be it present or not.
+	// Missing says why no interface was chosen, and what to do about it. It is "" if one was chosen or configured.
 	Missing string
 	// Ambiguous is that of the Choice.
 	Ambiguous string
@@ -67,8 +67,8 @@ func (s Snapshot) Has(addr netip.Addr) bool {
 	return slices.ContainsFunc(s.Local, func(l LocalAddr) bool { return l.Prefix.Addr() == addr })
 }
 
-// SharesNetwork tells whether another interface than that with the index is in the network of an address of this host. Then
-// what is sent to that may come by either.
+// SharesNetwork tells whether another interface than the one with the index is in the network of an address of this host. Then
+// packets to that address may arrive at either.
 func (s Snapshot) SharesNetwork(index int, local netip.Addr) bool {
 	return slices.ContainsFunc(s.Local, func(l LocalAddr) bool {
 		return l.Index != index && slices.Contains(s.Interfaces, l.Index) && !l.Prefix.IsSingleIP() && l.Prefix.Contains(local)
@@ -102,16 +102,16 @@ type table struct {
 	defaultRoutes func() []int // decides if several fit
 	links         map[int]Link
 	addrs         map[int]map[netip.Prefix]struct{}
-	inner         map[int]bool // nothing comes in by it: it is loopback
+	inner         map[int]bool // whether it is loopback, by which nothing comes in
 	kinds         map[int]string
-	masters       map[int]int // of what belongs to another interface, such as a bridge
-	// gone says that an address has gone since the last snapshot was notified, or may have. One
-	// that was added before, after that snapshot, shows in neither.
+	masters       map[int]int // the interface, such as a bridge, that it belongs to
+	// gone says that an address may have gone since the last snapshot that was notified. An address that came and went in
+	// between is in neither snapshot.
 	gone bool
 }
 
-// newTable makes a table of the interface with that name or, if floating is valid, of the one whose subnet contains that:
-// then the name is that of the one in use so far.
+// newTable makes a table for the interface with that name. If floating is valid, the table chooses the interface whose subnet
+// contains it, and the name is that of the interface in use so far.
 func newTable(name string, floating netip.Addr) *table {
 	return &table{name: name, floating: floating, links: map[int]Link{}, addrs: map[int]map[netip.Prefix]struct{}{}, inner: map[int]bool{}, kinds: map[int]string{}, masters: map[int]int{}, gone: true}
 }
@@ -150,8 +150,9 @@ func (t *table) link(u netlink.LinkUpdate) {
 	t.links[index] = Link{Name: name, Index: index, HardwareAddr: mac, Up: isUp(u.IfInfomsg.Flags)}
 }
 
-// uplinks are the ports by which a bridge leads out of this board, and up says whether one of them is connected. If it has no other ports
-// than containers and virtual machines have, it may lead out by one of those, as inside of a container: then there are none.
+// uplinks are the ports that connect a bridge to the world outside of this board, and up says whether one of them is connected. A
+// bridge that has only ports of the kinds that containers and virtual machines have may lead out by one of those, as it does inside of
+// a container. Then uplinks returns none.
 func (t *table) uplinks(bridge int) (ports []Port, up bool) {
 	if t.kinds[bridge] != "bridge" {
 		return nil, false
@@ -166,7 +167,7 @@ func (t *table) uplinks(bridge int) (ports []Port, up bool) {
 	return ports, up
 }
 
-// isConnected reports whether an interface is up, and leads out of this board.
+// isConnected reports whether an interface is up and connected to the world outside of this board.
 func (t *table) isConnected(index int) bool {
 	ports, up := t.uplinks(index)
 	return t.links[index].Up && (len(ports) == 0 || up)
@@ -199,7 +200,7 @@ func (t *table) addr(u netlink.AddrUpdate) {
 	t.addrs[u.LinkIndex][prefix] = struct{}{}
 }
 
-// choose chooses the interface anew. The one in use stays if there is no better one: it may get its address back.
+// choose chooses the interface anew. The one in use stays if no other fits, since it may get its address back.
 func (t *table) choose() (missing, ambiguous string) {
 	if !t.floating.IsValid() {
 		return "", ""
@@ -214,7 +215,7 @@ func (t *table) choose() (missing, ambiguous string) {
 	return missing, found.Ambiguous
 }
 
-// subnets lists the addresses of the host that could tell where an address belongs.
+// subnets lists the host's addresses and their subnets, without those of loopback.
 func (t *table) subnets() (all []subnet) {
 	for index, prefixes := range t.addrs {
 		link, known := t.links[index]
@@ -272,8 +273,8 @@ func LastAddr(network netip.Prefix) netip.Addr {
 	return netip.AddrFrom4(last)
 }
 
-// IsEdge reports whether an address is the first or the last one of a network, which no machine has (RFC 1122, section 3.2.1.3), but in
-// networks of two addresses (RFC 3021).
+// IsEdge reports whether an address is the first or the last one of a network. No machine has these (RFC 1122, section 3.2.1.3), except
+// in networks of two addresses (RFC 3021).
 func IsEdge(addr netip.Addr, network netip.Prefix) bool {
 	return network.Bits() < 31 && (addr == network.Masked().Addr() || addr == LastAddr(network))
 }
@@ -283,14 +284,14 @@ type Choice struct {
 	Name string
 	// Prefix is the board's own address on it, with its prefix length.
 	Prefix netip.Prefix
-	// Ambiguous says that other interfaces fit as well, and what to write into the config; "" if none does.
+	// Ambiguous says which other interface fits as well, and what to write into the config; "" if none does.
 	Ambiguous string
 }
 
 // FindInterface returns the interface whose IPv4 subnet contains addr. The longest prefix wins, as
-// in routing, then an interface that is up, then the default route decides, and then the interface that was made first.
-// Left out are what is no Ethernet or Wi-Fi, /32 addresses, which have no subnet,
-// and addr itself: it may be a left-over of an earlier life.
+// in routing, then an interface that is up, then the one of the default route, and then the one that was made first.
+// It ignores interfaces other than Ethernet and Wi-Fi, /32 addresses, which have no subnet,
+// and addr itself, which may be a left-over of an earlier daemon.
 //
 // When no interface fits, the error says what was seen and what to write into the config.
 func FindInterface(addr netip.Addr) (Choice, error) {
@@ -310,8 +311,8 @@ func FindInterface(addr netip.Addr) (Choice, error) {
 	return found, nil
 }
 
-// defaultRoutes returns the indexes of the interfaces by which the default routes lead, the
-// preferred one first. Without an answer of the kernel, none decides.
+// defaultRoutes returns the indexes of the interfaces of the default routes, the
+// preferred one first; none if the kernel does not answer.
 func defaultRoutes(handle *netlink.Handle) (indexes []int) {
 	routes, err := dump(func() ([]netlink.Route, error) {
 		return handle.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
@@ -339,9 +340,9 @@ type subnet struct {
 
 func (s subnet) String() string { return fmt.Sprintf("%s (%s)", s.name, s.prefix) }
 
-// choose picks the interface whose subnet contains addr. The one in use stays for as long as it does: what works
-// goes on working when another one appears. An interface may have two addresses in the same subnet: then it is the lower
-// one, so that the choice is the same at the next start. defaultRoutes is asked only if it decides.
+// choose picks the interface whose subnet contains addr. The one in use stays for as long as it fits, so that what works
+// goes on working when another one appears. If the interface has two addresses in the same subnet, choose takes the lower
+// one, so that the choice is the same at the next start. defaultRoutes is called only if it decides.
 func choose(addr netip.Addr, all []subnet, inUse string, defaultRoutes func() []int) (Choice, error) {
 	var fits, tunnels []subnet
 	for _, s := range all {
@@ -387,7 +388,7 @@ func choose(addr netip.Addr, all []subnet, inUse string, defaultRoutes func() []
 	return found, nil
 }
 
-// errOwn says what to do with a floating address that is a machine's own one.
+// errOwn says what to do if a floating address is a machine's own address.
 var errOwn = errors.New("a floating address is one that no machine has for itself: choose another one, on all boards")
 
 // noneFits says why no interface is the one, and what to do.

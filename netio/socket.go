@@ -24,9 +24,9 @@ const (
 	// Wi-Fi access points and managed switches carry it in their fast queue.
 	tosNetworkControl = 0xc0
 
-	// receiveBuffer is the room of a socket, in bytes of the kernel's memory, which doubles what it is told. A packet takes 768
-	// of them, and the longest one 2,304. It is used only while this process does not read: 400 packets of strangers, and as
-	// many of boards, come in 200 ms.
+	// receiveBuffer is the size of a socket's buffer in bytes, half of what the kernel then allows. A packet takes 768 bytes of it, and
+	// the longest one 2,304. The buffer is needed while this process does not read: in 200 ms, 400 packets of strangers and as many
+	// of boards may arrive.
 	receiveBuffer = 512 << 10
 
 	// priorityControl is the highest SO_PRIORITY that needs no capability
@@ -34,9 +34,9 @@ const (
 	priorityControl = 6
 )
 
-// ErrLinkDown says that the link, its address or its route is away just now:
-// the cable is out, the interface is down or gone, or it lost its address. That is
-// no fault; try again when [Watch] reports a change.
+// ErrLinkDown says that there is no link, address or route at the moment:
+// the cable is out, the interface is down or gone, or it has lost its address. That is
+// not a fault; try again when [Watch] reports a change.
 var ErrLinkDown = errors.New("the link is down")
 
 // isLinkDown tells which errno mean ErrLinkDown. They come when an interface is
@@ -96,12 +96,12 @@ func openSocket(o Options, index int, bind netip.AddrPort, path Path) (conn *net
 	return conn, nil
 }
 
-// beforeBind sets what has to be set before the socket hears anything.
+// beforeBind sets the options that must be set before the socket receives anything.
 func beforeBind(fd int, o Options, path Path, index int) error {
 	if err := bindToInterface(fd, o, path, index); err != nil {
 		return err
 	}
-	// Without CAP_NET_ADMIN it has as much room as the system allows.
+	// Without CAP_NET_ADMIN the buffer is as large as the system allows.
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer)
 	}
@@ -125,12 +125,12 @@ func beforeBind(fd int, o Options, path Path, index int) error {
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 			return fmt.Errorf("switch SO_REUSEADDR on: %w", err)
 		}
-	case path == PathUnicast: // it sends for all
+	case path == PathUnicast: // this socket sends everything
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BROADCAST, 1); err != nil {
 			return fmt.Errorf("switch SO_BROADCAST on: %w", err)
 		}
-		// Boards are on the link, whatever their addresses are. Beyond a gateway nobody
-		// would hear them: the TTL is not the one that boards demand there.
+		// All boards are on the link, whatever their addresses are. Beyond a gateway none
+		// would accept the packet: its TTL would be too low.
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DONTROUTE, 1); err != nil {
 			return fmt.Errorf("switch SO_DONTROUTE on: %w", err)
 		}
@@ -138,8 +138,8 @@ func beforeBind(fd int, o Options, path Path, index int) error {
 	return nil
 }
 
-// bindToInterface has a socket send by the interface only, and hear by it only. Those for what is sent to this board alone are not bound to it
-// as the others are: then it can be changed what they hear, see Conn.ByAnyInterface.
+// bindToInterface has a socket send and receive by the interface only. The sockets for datagrams to this board alone do that by an
+// option and a filter, so that Conn.ByAnyInterface can change from where they receive.
 func bindToInterface(fd int, o Options, path Path, index int) error {
 	if path == PathUnicast || path == PathFloating {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_UNICAST_IF, int(htonl(uint32(index)))); err != nil {
@@ -148,15 +148,15 @@ func bindToInterface(fd int, o Options, path Path, index int) error {
 		return setFilter(fd, byInterface(index))
 	}
 	err := unix.BindToDevice(fd, o.Interface)
-	// Kernels before 5.7 want CAP_NET_RAW for this. The demo runs on loopback
-	// without any privilege, and there is no other link to hear there.
+	// Kernels before 5.7 want CAP_NET_RAW for this. The demo runs without privileges on loopback,
+	// where there is no other link to hear.
 	if err != nil && !(o.Shared && errors.Is(err, unix.EPERM)) {
 		return fmt.Errorf("SO_BINDTODEVICE: %w", withLinkDown(err))
 	}
 	return nil
 }
 
-// byInterface passes what has come by an interface.
+// byInterface passes what has arrived by an interface.
 func byInterface(index int) []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.LoadExtension{Num: bpf.ExtInterfaceIndex},
@@ -173,8 +173,8 @@ func htonl(v uint32) uint32 {
 	return binary.NativeEndian.Uint32(b[:])
 }
 
-// setReusePort allows, or not, that other sockets are bound to the same address. The kernel wants both to have allowed it, and to be
-// of the same user.
+// setReusePort sets whether other sockets may be bound to the same address. The kernel wants both sockets to allow it, and to
+// belong to the same user.
 func setReusePort(fd int, allowed bool) error {
 	value := 0
 	if allowed {
@@ -248,13 +248,11 @@ func ttl(control []byte) int {
 	return -1
 }
 
-// A filter runs in the kernel for each packet that a socket would get. What it drops
-// does not wake this process.
-
-// pass is more than any packet has: the filter lets all of it through.
+// pass is a filter's verdict to let a packet through: more bytes than any packet has.
 const pass = 1 << 18
 
-// setFilter attaches a filter to a socket.
+// setFilter attaches a filter to a socket. The kernel runs it for each packet that the socket would get. A packet that it drops does
+// not wake this process.
 func setFilter(fd int, program []bpf.Instruction) error {
 	raw, err := bpf.Assemble(program)
 	if err != nil {
@@ -276,7 +274,7 @@ func setFilter(fd int, program []bpf.Instruction) error {
 // udpTables list the UDP sockets of this network namespace (proc_net_tcp.txt in the kernel's documentation).
 var udpTables = []string{"/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"}
 
-// whoHas says in words whose program is bound to a UDP port.
+// whoHas says in words whose program has a UDP port.
 func whoHas(port uint16) string {
 	for _, table := range udpTables {
 		text, err := os.ReadFile(table)
@@ -290,7 +288,7 @@ func whoHas(port uint16) string {
 	return "another topdog, or another program,"
 }
 
-// ownerOf finds the user who is bound to a port in a table of the kernel.
+// ownerOf finds the user of a port in a table of the kernel.
 func ownerOf(port uint16, table string) (uid int, found bool) {
 	suffix := fmt.Sprintf(":%04X", port)
 	for line := range strings.Lines(table) {
@@ -305,10 +303,10 @@ func ownerOf(port uint16, table string) (uid int, found bool) {
 	return 0, false
 }
 
-// topdogUsers are those that topdog's packages and manuals have its sockets opened by, beside whoever runs this program.
+// topdogUsers are the users whom topdog runs as by its packages and manuals, besides the user of this process.
 var topdogUsers = []string{"root", "topdog", "topdog-holder"}
 
-// programOf says what a program of a user may be, whose number it adds to the name. Only some users run topdog.
+// programOf says in words what a program of a user may be. Only some users run topdog.
 func programOf(uid int) string {
 	number := strconv.Itoa(uid)
 	name, text := number, number

@@ -13,12 +13,12 @@ import (
 
 // WatchOptions say what Watch watches.
 type WatchOptions struct {
-	// Interface is the name of the interface. It need not exist. If it is "", the interface is watched whose subnet contains
-	// Floating, see FindInterface. It stays the same for as long as it fits, or while no other does.
+	// Interface is the name of the interface, which need not exist. If it is "", Watch chooses the interface whose subnet contains
+	// Floating, see FindInterface. It keeps that interface for as long as it fits, or no other one does.
 	Interface string
 	Floating  netip.Addr
 	// Problem, if not nil, is called when the watch was interrupted and is about
-	// to be set up again. Nothing is lost by an interruption but a little time.
+	// to be set up again. An interruption loses nothing but a little time.
 	Problem func(error)
 }
 
@@ -50,7 +50,7 @@ func Watch(ctx context.Context, o WatchOptions, notify func(Snapshot)) error {
 	}
 }
 
-// Look returns the state that Watch would report at the start. It tells nothing of changes.
+// Look returns the state that Watch would report first.
 func Look(o WatchOptions) (Snapshot, error) {
 	handle, err := openHandle()
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"topdog/systemd"
 )
 
-// defaultHolderSocket is where the daemon asks the holder. topdog-holder.service makes the directory.
+// defaultHolderSocket is the holder's socket. topdog-holder.service makes its directory.
 const defaultHolderSocket = "/run/topdog-holder/socket"
 
 func holderCommand() *cobra.Command {
@@ -29,16 +29,16 @@ func holderCommand() *cobra.Command {
 		Short: "Run the privileged helper that changes addresses and sends ARP for the daemon",
 		Long: `Run the holder in the foreground, as topdog-holder.service does: the one process of
 a board that may change the network. It holds the floating address, speaks ARP, and
-opens the sockets of the group, for the daemon alone, and only for what its own
-configuration has. It releases the address when the daemon is killed or stands still.
+opens the sockets of the group. It does so only for the daemon, and only as its own
+configuration allows. It releases the address when the daemon is killed or stands still.
 It needs root, or the capabilities CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for the
 fence. SIGTERM ends it.
 
 You do not need this if you start the daemon by hand: topdog run starts a holder of its own.`,
 		RunE: func(c *cobra.Command, _ []string) error { return serveHolder(configPath(c), path, name) },
 	}
-	c.Flags().StringVar(&path, "socket", defaultHolderSocket, "where the daemon asks: a `path`")
-	c.Flags().StringVar(&name, "user", "topdog", "the `user` of the daemon, who may ask besides root")
+	c.Flags().StringVar(&path, "socket", defaultHolderSocket, "the `path` of the socket to which the daemon connects")
+	c.Flags().StringVar(&name, "user", "topdog", "the `user` of the daemon, who may connect besides root")
 	return c
 }
 
