@@ -25,43 +25,43 @@ type address struct {
 	lease    *lease
 	deadman  *deadman
 	floating []config.Address
-	takes    bool                 // also at a cold start from a machine that has it, see election.TakeInUseAfter
-	firstEnd func() time.Duration // when the lease ends that begins now, until it is extended
-	tellHeld func(bool)           // is told whenever it was acquired or released
+	takes    bool                 // take it from a machine that has it at a cold start, see election.TakeInUseAfter
+	firstEnd func() time.Duration // the first end of a lease that begins now
+	tellHeld func(bool)           // is called whenever it was acquired or released
 
 	// Holding it.
 	iface      string          // where it is to be held
 	addresses  Addresses       // nil until it was opened
 	openedOn   string          // the interface that it was opened for
-	state      netio.HoldState // how it is held, as people were told last
+	state      netio.HoldState // how it is held, as the log said last
 	wanted     bool            // the core wants the address held
 	held       bool
-	unfinished bool          // it was acquired just now, and nobody on this board was told yet
-	acquired   int           // how often it was
-	renewAt    time.Duration // when its lifetime is started over, or acquiring it is tried again
-	renewing   atomic.Uint32 // whether a task is at it: renewIdle, renewRuns or renewAgain
+	unfinished bool          // it was just acquired, and finishAcquire was not called yet
+	acquired   int           // how often it was acquired
+	renewAt    time.Duration // when to start its lifetime over, or to try again to acquire it
+	renewing   atomic.Uint32 // whether a task renews it: renewIdle, renewRuns or renewAgain
 	restored   uint64        // how often something else had deleted it
 
 	everywhere []netio.LocalAddr // all addresses of this board
 	strayFor   lasting           // some floating address is where topdog has not put it
 
 	// Not being able to release it.
-	unreleased bool          // it may be here still
+	unreleased bool          // this board may still have it
 	goneAt     time.Duration // when the kernel has removed it
 	releaseAt  time.Duration // when releasing it is tried again
 
 	// Not being able to acquire it.
-	failed       bool          // the core was not told yet
-	backOff      time.Duration // how long this board backs off; doubles
-	backOffUntil time.Duration // when it stands for the lead again; never if it does
+	failed       bool          // acquiring it failed, and the core was not told yet
+	backOff      time.Duration // how long this board backs off; it doubles
+	backOffUntil time.Duration // when this board stands for the lead again; never if it does now
 
 	// Announcing and defending it.
 	announcer  Announcer     // nil while the link is closed
-	announceAt time.Duration // when it is announced next; never if it was not while the lease is over
-	announced  int           // how often it was since it was acquired
+	announceAt time.Duration // when to announce it next; never while the lease is over
+	announced  int           // how often it was announced since it was acquired
 	defence    netio.Defence
 	rivalHeard func(addr netip.Addr, mac net.HardwareAddr)
-	probes     int // how often the address was probed, to tell the answers apart
+	probes     int // counts the probes, so that the answer to an old one is recognized
 }
 
 func newAddress(
@@ -75,15 +75,15 @@ func newAddress(
 }
 
 const (
-	// renewEvery is how often the lifetime is started over, so that a renewal may
-	// be late by as much again before the address is lost. From renewAfter
-	// on it is done whenever the loop is awake anyway, as for a heartbeat: waking
-	// costs more than renewing.
+	// renewEvery is how often the lifetime is started over. A renewal may be late by as
+	// much again before the address is lost. From renewAfter on, the address is renewed
+	// whenever the loop is awake anyway, as for a heartbeat: waking up costs more than
+	// renewing.
 	renewEvery = netio.DefaultLifetime / 2
 	renewAfter = netio.DefaultLifetime * 2 / 5
 	// retryAcquireEvery is how often a leader that cannot acquire the address tries again.
 	retryAcquireEvery = 500 * time.Millisecond
-	// retryReleaseEvery is how often releasing it is tried again. The others are kept waiting.
+	// retryReleaseEvery is how often releasing it is tried again. Until then the other boards have to wait.
 	retryReleaseEvery = 50 * time.Millisecond
 )
 
@@ -169,14 +169,13 @@ func (a *address) acquireFailed(err error) {
 	a.reporter.alert(console.ProblemAddressNotHeld, err.Error(), forever)
 }
 
-// setHeld enters whether this board has the address.
+// setHeld notes whether this board has the address.
 func (a *address) setHeld(held bool) {
 	a.held = held
 	a.tellHeld(held)
 }
 
-// finishAcquire is what is left to do when the address was acquired, and can wait
-// until the others know.
+// finishAcquire does what can wait until the other boards know that the address was acquired.
 func (a *address) finishAcquire() {
 	if !a.unfinished {
 		return
@@ -188,8 +187,8 @@ func (a *address) finishAcquire() {
 	}
 }
 
-// release releases the address. The lease ends first: where there is a fence, nobody reaches this
-// board by the address from then on. It reports false if somebody has ended the lease before.
+// release releases the address. It ends the lease first: if there is a fence, it keeps everybody off the address from then
+// on. release reports false if somebody else had ended the lease.
 func (a *address) release() (inTime bool) {
 	a.wanted = false
 	a.setHeld(false)
@@ -203,8 +202,8 @@ func (a *address) release() (inTime bool) {
 	return inTime
 }
 
-// tryRelease releases the address, and tries again later if that fails. If it goes on to fail,
-// the kernel removes the address when its lifetime ends, since nobody renews it.
+// tryRelease releases the address. If that fails, it is tried again later. Even if it keeps failing,
+// the kernel removes the address at the end of its lifetime, since nobody renews it.
 func (a *address) tryRelease() {
 	if a.addresses != nil {
 		if err := a.addresses.Release(); err != nil {
@@ -223,13 +222,13 @@ func (a *address) tryRelease() {
 	a.lease.released()
 }
 
-// mayAnswer reports whether this board may still answer for an address that it was to
-// release, see tellsOthers. The kernel removes the address when its lifetime ends.
+// mayAnswer reports whether this board may still answer for an address that it could not
+// release, see tellsOthers. The kernel removes the address at the end of its lifetime.
 func (a *address) mayAnswer() bool {
 	return a.unreleased && !a.lease.closes() && a.now() < a.goneAt
 }
 
-// close is the end: the address, and what could hold it.
+// close releases the address, and closes what holds it.
 func (a *address) close() {
 	a.release()
 	if a.addresses != nil {
@@ -259,50 +258,50 @@ func (a *address) maintain(now time.Duration) {
 	}
 }
 
-// renew has a task start the lifetime of the address over. The kernel takes a lock for that which
-// other programs may hold for tens of milliseconds: who makes a container, or sets up a wireless
-// interface. The heartbeats of a leader must not wait for them.
+// renew starts the lifetime of the address over, in a task of its own. The kernel takes a lock for that, and
+// another program, which makes a container or sets up a wireless interface, may hold it for tens of
+// milliseconds. A leader's heartbeats must not wait for that.
 func (a *address) renew(now time.Duration) {
 	if a.lease.fired() {
 		return // the core hears of it before anything else is done
 	}
 	a.renewAt = now + renewEvery
 	if !a.renewing.CompareAndSwap(renewIdle, renewRuns) {
-		// What it has looked at may have been deleted since.
+		// The task that runs may have looked at the address before it was deleted.
 		if a.renewing.CompareAndSwap(renewRuns, renewAgain) || a.renewing.Load() == renewAgain {
 			return
 		}
-		a.renewing.Store(renewRuns) // it has just ended
+		a.renewing.Store(renewRuns) // that task has just ended
 	}
 	addresses, acquired := a.addresses, a.acquired
 	a.tasks.start(func(context.Context) error {
 		restored, err := addresses.Renew()
 		again := a.renewing.Swap(renewIdle) == renewAgain
-		if restored || err != nil || again { // else there is nothing to wake the loop for
+		if restored || err != nil || again { // otherwise there is nothing to wake the loop for
 			a.tasks.post(func() { a.renewed(acquired, restored, err, again) })
 		}
 		return nil
 	})
 }
 
-// The states of a renewal. Only the loop leaves renewIdle, and only a task comes back to it.
+// The states of a renewal. Only the loop leaves renewIdle, and only a task returns to it.
 const (
 	renewIdle uint32 = iota
 	renewRuns
-	renewAgain // once more when it has ended
+	renewAgain // once more when the task has ended
 )
 
-// renewed is told of what a renewal has found, of an address that was acquired so often.
+// renewed handles the result of a renewal. The renewal began when the address had been acquired that often.
 func (a *address) renewed(acquired int, restored bool, err error, again bool) {
 	switch {
 	case !a.held:
 		return // it was released meanwhile
 	case acquired != a.acquired:
-		// And acquired again: what was found says nothing of that.
+		// It was released and acquired again meanwhile, so the result is out of date.
 	case errors.Is(err, netio.ErrExpired):
 		a.reporter.log.Warn("the lifetime of the address ended before it was renewed; acquiring it again")
 		a.setHeld(false)
-		a.renewAt = a.now() // when the core was asked whether this board still leads
+		a.renewAt = a.now() // acquire it once the core says that this board still leads
 		return
 	case err != nil:
 		a.acquireFailed(err)
@@ -319,7 +318,7 @@ func (a *address) renewed(acquired int, restored bool, err error, again bool) {
 	}
 }
 
-// tellMoved tells people if the address is held in another way than before, and reports whether it is.
+// tellMoved logs if the address is held in another way than before, and reports whether it is.
 func (a *address) tellMoved() (moved bool) {
 	state := a.addresses.State()
 	moved = state.Method != a.state.Method
@@ -330,7 +329,7 @@ func (a *address) tellMoved() (moved bool) {
 	return moved
 }
 
-// restore looks whether somebody has deleted the address.
+// restore renews the address if it is missing: somebody may have deleted it.
 func (a *address) restore(s netio.Snapshot) {
 	if !a.held {
 		return
@@ -344,16 +343,16 @@ func (a *address) restore(s netio.Snapshot) {
 	}
 }
 
-// How long a board that could not acquire the address backs off. Without that, boards
-// that all lack the permission would hand the lead around as fast as they can
-// send, and a broken one that preempts would claim it again and again.
+// How long a board backs off that could not acquire the address. Without that, boards
+// that all lack the permission would pass the lead around as fast as they can
+// send, and a broken board that preempts would claim it again and again.
 const (
 	backOffMin = 10 * time.Second
 	backOffMax = 5 * time.Minute
 )
 
-// clearFailure forgets that the address could not be acquired. It reports whether that has
-// happened, and the address is still wanted and not held.
+// clearFailure reports whether the address could not be acquired, and is still wanted and not held. It
+// then forgets the failure.
 func (a *address) clearFailure() bool {
 	failed := a.failed && a.wanted && !a.held
 	a.failed = false
@@ -378,7 +377,7 @@ func (a *address) endBackOff(now time.Duration) bool {
 	return true
 }
 
-// extendLease moves the end of the lease, and has the dead man's switch know what to do then, see lease.extend.
+// extendLease moves the end of the lease, see lease.extend, and keeps the RESIGN of the dead man's switch up to date.
 func (a *address) extendLease(resign wire.Message, end, overdue time.Duration) {
 	if a.announcer == nil {
 		return
@@ -393,8 +392,8 @@ func (a *address) extendLease(resign wire.Message, end, overdue time.Duration) {
 	a.deadman.update(resign)
 }
 
-// configured are the floating addresses with their prefix lengths, or alone if the configuration has none: then no route comes with
-// them, and nothing of the interface's own network, which may change, is copied.
+// configured are the floating addresses with their configured prefix lengths. One without a configured length is alone (/32): then no
+// route comes with it, and nothing is copied from the interface's own network, which may change.
 func (a *address) configured() []netip.Prefix {
 	all := make([]netip.Prefix, 0, len(a.floating))
 	for _, f := range a.floating {

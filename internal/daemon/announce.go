@@ -14,13 +14,13 @@ import (
 	"topdog/netio"
 )
 
-// announce tells the neighbours where the address is now, and plans the next time. It says nothing
-// while the lease is over: somebody else may have the address by now, and a fence that drops only
-// what comes in (netio.FenceXDP) would let an announcement out. When the lease goes on,
-// extendLease announces it.
+// announce tells the neighbours where the address is now, and sets when to do so again. While the lease
+// is over it says nothing: somebody else may have the address by now, and a fence that drops only
+// incoming packets (netio.FenceXDP) would let an announcement out. Once the lease goes on,
+// extendLease announces the address.
 func (a *address) announce() {
 	if a.announcer == nil {
-		return // the link was lost a moment ago; the core hears of it next
+		return // the link was just lost, and the core is about to be told
 	}
 	if a.lease.over(a.now()) {
 		a.announceAt = never
@@ -42,11 +42,10 @@ func (a *address) announce() {
 	}
 }
 
-// askOthersEvery is how often a leader asks whether another machine answers for the address as well: with each of the late
-// announcements.
+// askOthersEvery is how often a leader asks whether another machine also answers for the address: with each late announcement.
 const askOthersEvery = time.Minute
 
-// askOthers asks everybody for the addresses. Whoever answers is a rival: a proxy, or a machine that was given the address by hand.
+// askOthers asks everybody for the addresses. A machine that answers is a rival: a proxy, or one to which somebody gave the address.
 func (a *address) askOthers() {
 	for _, f := range a.floating {
 		if err := a.announcer.Resolve(f.IP); err != nil {
@@ -63,9 +62,9 @@ func (a *address) announceAnew() {
 	}
 }
 
-// listenForRivals begins to defend the address, or ends that: whoever claims it hears from us
-// again (RFC 5227, section 2.4), at once and then not too often (netio.Defence). Another machine with this board's own address is
-// always listened for.
+// listenForRivals begins or stops to defend the address. When a rival claims it, this board announces it again
+// (RFC 5227, section 2.4): at once, and then not too often (netio.Defence). This board always listens for another machine that
+// has its own address.
 func (a *address) listenForRivals() {
 	if a.announcer == nil {
 		return
@@ -79,7 +78,7 @@ func (a *address) listenForRivals() {
 	})
 }
 
-// defend announces the address against a machine that claims it, which people call so.
+// defend announces the address against a machine that claims it. rival is its name for people.
 func (a *address) defend(addr netip.Addr, rival string) {
 	now := a.now()
 	if !a.held || !a.defence.Answer(now) {
@@ -108,7 +107,7 @@ const (
 	probeSpacing = 35 * time.Millisecond
 )
 
-// probeAnswer is what became of the probe for one address.
+// probeAnswer is the result of the probe for one address.
 type probeAnswer struct {
 	addr  netip.Addr
 	owner net.HardwareAddr
@@ -116,15 +115,15 @@ type probeAnswer struct {
 	err   error
 }
 
-// probe asks, beside the loop, whether a foreign machine has one of the addresses.
-// The loop is told by answered, unless another probe was begun meanwhile.
+// probe asks, in a task, whether a foreign machine has one of the addresses. It then
+// calls answered in the loop, unless another probe was begun meanwhile.
 func (a *address) probe(answered func(probeAnswer)) {
 	a.probes++
 	number, announcer, floating := a.probes, a.announcer, a.floating
 	a.tasks.start(func(ctx context.Context) error {
 		worst := probeAll(ctx, announcer, floating)
 		a.tasks.post(func() {
-			if number == a.probes { // else it is of a candidacy that is over
+			if number == a.probes { // otherwise that candidacy is over
 				a.tellProbe(worst)
 				answered(worst)
 			}
@@ -154,11 +153,11 @@ func probeAll(ctx context.Context, announcer Announcer, floating []config.Addres
 }
 
 // inUse reports whether the address may not be claimed. A probe that could not be made counts as
-// if the address had an owner: it is repeated soon, and the address may not be
-// claimed blindly.
+// if the address had an owner: the address must not be claimed blindly, and the probe is
+// repeated soon.
 func (p probeAnswer) inUse() bool { return p.found || p.err != nil }
 
-// tellProbe tells people of the outcome.
+// tellProbe reports the result to people.
 func (a *address) tellProbe(answer probeAnswer) {
 	switch {
 	case answer.err != nil:
@@ -175,7 +174,7 @@ func (a *address) tellProbe(answer probeAnswer) {
 	}
 }
 
-// tellTaken tells people that this board has taken the address although another machine has it.
+// tellTaken warns that this board has taken the address although another machine has it.
 func (a *address) tellTaken(answer probeAnswer) {
 	if answer.found {
 		a.reporter.warn(console.ProblemAddressConflict, fmt.Sprintf("%v has had the address %v for %v, and this board takes it all the same, since take_in_use = true: find that machine and give it another address",

@@ -16,18 +16,18 @@ import (
 
 // CleanupOptions say what is taken away.
 type CleanupOptions struct {
-	// Address is what a holder may have left, and Light what a daemon may have.
+	// Address is what a holder may have left behind, and Light what a daemon may have.
 	Address, Light bool
-	// Ended says that it is known that what has them does not run.
+	// Ended says that these processes are known to have ended.
 	Ended bool
 }
 
-// Cleanup takes away what a daemon with the configuration at path, or its holder, has left behind when
-// it died. It says on out what it removed.
+// Cleanup removes what a daemon with the configuration at path, or its holder, has left behind when
+// it died. It reports on out what it has removed.
 func Cleanup(ctx context.Context, path string, o CleanupOptions, out io.Writer) error {
 	cfg, err := config.Load(path)
 	if err != nil {
-		// Which address it was nobody knows then. The light was noted.
+		// Without a configuration, nobody knows which address it was. The light was noted.
 		if o.Light {
 			err = errors.Join(gpio.DarkenLeftovers(gpio.Options{NotesIn: config.Defaults().NotesDir()}), err)
 		}
@@ -60,9 +60,9 @@ func removeLeftovers(cfg *config.Config, out io.Writer) error {
 	return err
 }
 
-// darkenConfigured puts out the light of the configuration, in case that there is
-// no note. A light that cannot be had now was none of the daemon's either: that is
-// said, and is no failure, or every stop of the service would end as one.
+// darkenConfigured puts out the configured light, in case that there is no note. A light that
+// cannot be opened now was not the daemon's either. That is reported and is not a failure, or
+// every stop of the service would fail.
 func darkenConfigured(out io.Writer, led gpio.Spec) error {
 	err := gpio.Darken(led, gpio.Options{})
 	if errors.Is(err, gpio.ErrBusy) || errors.Is(err, fs.ErrPermission) {

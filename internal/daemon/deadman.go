@@ -17,7 +17,7 @@ type Deadman interface {
 	// Lost is closed when it has ended, or does not answer any more.
 	Lost() <-chan struct{}
 	PID() int
-	// Close ends its use, and Abandon does so as the end of this process would: what is held is released, and told.
+	// Close ends its use. Abandon does so as the end of this process would: it releases the address, and tells the other boards.
 	Close() error
 	Abandon() error
 }
@@ -32,14 +32,14 @@ type deadman struct {
 	prepared preparation
 }
 
-// preparation is what the holder was told, and what that was made of.
+// preparation is the RESIGN that the holder was given, and what it was made of.
 type preparation struct {
 	resign   wire.Message // with its sequence
 	revision int          // of the group
-	past     bool         // it is of a time that is over: the holder sends it no more
+	past     bool         // it is out of date, since the address was released: the holder will not send it
 }
 
-// start begins to use the holder, and has lost called when that is lost.
+// start begins to use the holder. It calls lost, in the loop, if the holder is lost.
 func (s *deadman) start(lost func()) {
 	if s.platform.StartDeadman == nil {
 		return
@@ -56,7 +56,7 @@ func (s *deadman) start(lost func()) {
 	})
 }
 
-// close ends the use of the holder. It goes on to release what could not be released.
+// close ends the use of the holder. If the address could not be released, the holder goes on trying.
 func (s *deadman) close(unreleased bool) {
 	switch {
 	case s.holder == nil:
@@ -67,7 +67,7 @@ func (s *deadman) close(unreleased bool) {
 	}
 }
 
-// update keeps the RESIGN that the holder would send up to date.
+// update gives the holder a new RESIGN if the one that it has is out of date.
 func (s *deadman) update(resign wire.Message) {
 	// A leader that runs is not deposed because what was prepared is out of date.
 	if s.holder != nil && s.outdated(&resign) {
@@ -75,14 +75,14 @@ func (s *deadman) update(resign wire.Message) {
 	}
 }
 
-// outdated reports whether the holder has to be told something else.
+// outdated reports whether the holder needs a new RESIGN.
 func (s *deadman) outdated(resign *wire.Message) bool {
 	p := &s.prepared
 	return p.past || resign.Term != p.resign.Term || resign.Grade != p.resign.Grade || resign.Resign != p.resign.Resign ||
 		s.group.presignDue(p.resign.Sequence) || s.group.revision() != p.revision
 }
 
-// prepare tells the holder what to send.
+// prepare gives the holder the RESIGN to send.
 func (s *deadman) prepare(resign wire.Message) {
 	resign.Sequence = s.group.presignSequence()
 	var prepared netio.PreparedResign
@@ -109,14 +109,14 @@ func (s *deadman) released() { s.prepared.past = true }
 
 // acted is called when the lease was ended by the holder.
 func (s *deadman) acted() {
-	// The RESIGN was sent, or is about to be. What this board says from now on must
-	// come after it.
+	// The RESIGN was sent, or is about to be. Whatever this board says from now on must
+	// have a later sequence.
 	s.group.skipTo(s.prepared.resign.Sequence)
 	s.reporter.log.Warn("this daemon did not run when its next heartbeat was due: its dead man's switch has released the address")
 }
 
-// holderLost is called when the holder has ended, or stands still. What it had open is of no use any more, and
-// the addresses are gone, or go soon. This board hands over, and begins anew.
+// holderLost is called when the holder has ended, or stands still. What it had open is useless, and
+// the addresses are gone or will be soon. So this board hands over, and starts again.
 func (d *Daemon) holderLost() {
 	if d.stopping {
 		return

@@ -12,24 +12,25 @@ import (
 	"topdog/netio"
 )
 
-// duplicate is another machine that has this board's own address as well, as a copy of its card does (RFC 5227 calls it a conflict). The
-// kernel drops what such a board says, and so neither hears the other: after the leader's end both would take the address.
+// duplicate is another machine that also has this board's own address, for example a board with a copy of its card (RFC 5227 calls
+// that a conflict). The kernel drops the packets of such a board, so neither hears the other, and when a leader ends both would take
+// the floating address.
 type duplicate struct {
 	mac     net.HardwareAddr // nil for none
 	heardAt time.Duration    // when it was heard last
 	askedAt time.Duration    // when it was asked for last
-	fromOwn uint64           // what has come from this board's own address, as it was looked at last
-	speaks  time.Duration    // when that was more than before: it is a board of the group
-	yields  bool             // this board leaves the group to that one
+	fromOwn uint64           // how many packets have come from this board's own address, at the last check
+	speaks  time.Duration    // when they were last found to be more than before: it is a board of the group
+	yields  bool             // this board takes no part, and leaves the group to the other one
 }
 
 const (
-	// duplicateEvery is how often a duplicate is asked whether it is there still, and duplicateLasts how long it is believed without an answer.
+	// duplicateEvery is how often a duplicate is asked whether it is still there. After duplicateLasts without an answer it is gone.
 	duplicateEvery = 5 * time.Second
 	duplicateLasts = 15 * time.Second
 )
 
-// due is when to look again though nothing happens, if it was looked then.
+// due is when to check again if nothing happens. The last check was at lookedAt.
 func (u *duplicate) due(lookedAt time.Duration) time.Duration {
 	if u.mac == nil {
 		return never
@@ -37,7 +38,7 @@ func (u *duplicate) due(lookedAt time.Duration) time.Duration {
 	return lookedAt + firewallEvery
 }
 
-// probeOwn asks, beside the loop, whether another machine has this board's own address. Its kernel answers.
+// probeOwn asks, in a task, whether another machine has this board's own address. Its kernel would answer.
 func (d *Daemon) probeOwn() {
 	d.duplicate.askedAt = d.now()
 	announcer, local := d.address.announcer, d.link.local
@@ -50,10 +51,10 @@ func (d *Daemon) probeOwn() {
 	})
 }
 
-// duplicateHeard is told of another machine with this board's own address.
+// duplicateHeard handles a packet of another machine with this board's own address.
 func (d *Daemon) duplicateHeard(mac net.HardwareAddr) {
 	if d.link.owns(mac) {
-		return // by another interface of this board
+		return // another interface of this board
 	}
 	known := bytes.Equal(d.duplicate.mac, mac)
 	d.duplicate.mac, d.duplicate.heardAt = bytes.Clone(mac), d.now()
@@ -62,7 +63,7 @@ func (d *Daemon) duplicateHeard(mac net.HardwareAddr) {
 	}
 }
 
-// checkDuplicate takes in what has arrived, and forgets a duplicate that is gone.
+// checkDuplicate looks at what has arrived, and forgets a duplicate that is gone.
 func (d *Daemon) checkDuplicate(now time.Duration, a netio.Arrivals) {
 	u := &d.duplicate
 	if a.FromOwn > u.fromOwn {
@@ -74,15 +75,15 @@ func (d *Daemon) checkDuplicate(now time.Duration, a netio.Arrivals) {
 	case u.mac == nil && !spoke:
 		return
 	case u.mac != nil && now-u.heardAt >= duplicateLasts && !spoke:
-		*u = duplicate{fromOwn: u.fromOwn, yields: u.yields} // until that is decided, below
+		*u = duplicate{fromOwn: u.fromOwn, yields: u.yields} // decided anew below
 	case now-u.askedAt >= duplicateEvery && d.address.announcer != nil:
 		d.probeOwn()
 	}
 	d.decideDuplicate()
 }
 
-// decideDuplicate decides which of the two takes no part: of two boards of the group, the one whose Ethernet address is the lower one.
-// Where no program in the kernel counts what the other says, it may be any machine, and nobody gives way.
+// decideDuplicate decides which of the two takes no part: of two boards of the group, the one with the lower Ethernet address.
+// Unless a program in the kernel counts what the other one says, it may be any machine, and this board does not yield.
 func (d *Daemon) decideDuplicate() {
 	u, now := &d.duplicate, d.now()
 	board := u.speaks > 0 && now-u.speaks < duplicateLasts
@@ -95,7 +96,8 @@ func (d *Daemon) decideDuplicate() {
 	d.reopenLink()
 }
 
-// yieldsTo reports whether the board with the first Ethernet address takes no part while a duplicate has the second one, which is a board.
+// yieldsTo reports whether the board with the Ethernet address own takes no part because of a duplicate with the other one. board says
+// that the duplicate is a board of the group.
 func yieldsTo(own, other net.HardwareAddr, board bool) bool {
 	return board && bytes.Compare(own, other) < 0
 }
@@ -116,7 +118,7 @@ func duplicated(mac net.HardwareAddr, own netip.Addr, yields bool) string {
 	return text
 }
 
-// reportDuplicate tells people of a duplicate, or that it is gone, and reports whether this board takes no part because of it.
+// reportDuplicate warns of a duplicate, or ends the warning. It reports whether this board takes no part because of it.
 func (d *Daemon) reportDuplicate() (yields bool) {
 	u := &d.duplicate
 	if u.mac == nil {

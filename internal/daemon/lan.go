@@ -14,11 +14,11 @@ import (
 	"topdog/wire"
 )
 
-// lan is the network around this board, beside the boards of the group. When the core
-// doubts, the LAN is asked by ARP: the machine that has announced the floating address,
-// whether it still answers for it; and the witnesses and some neighbours, whether anything
-// arrives on this board's port at all. For the same reason the frames of other hosts are
-// counted. While nobody doubts, nothing is sent, read or counted.
+// lan is the network around this board, apart from the boards of the group. When the core
+// doubts that it hears anything, the LAN is asked by ARP. The machine that has announced the floating
+// address is asked whether it still answers for it. The witnesses and some neighbours are asked
+// to find out whether anything arrives on this board's port at all; for the same reason the frames of other hosts are
+// counted. Without a doubt, nothing is sent, read or counted.
 type lan struct {
 	shared
 	link     *link
@@ -31,33 +31,33 @@ type lan struct {
 	table      []netio.Neighbour
 	gateway    netip.Addr // none if it is not on this link
 	readAt     time.Duration
-	reading    int // counts the readings of the table, to tell an old one
+	reading    int // counts the readings of the table, so that the result of an old one is recognized
 
 	witness   config.Witness
 	witnesses []witness
-	// answerers are witnesses that have answered once, the newest first. They outlive the link: a
-	// gateway that has answered for weeks still has when this board gets another address.
+	// answerers are witnesses that have answered at least once, the newest first. They outlive the link: a
+	// gateway that has answered for weeks still counts when this board gets another address.
 	answerers []netip.Addr
 
 	// The last question.
 	asking   bool // nothing was heard since it was asked
 	askedAt  time.Duration
-	doubtEnd time.Duration // when counting ends, and the witnesses are asked once more; never without a doubt
-	// seen are the hosts whose frames were counted last: in the next doubt they are asked. One
-	// that was heard once is one that this board expects to hear.
+	doubtEnd time.Duration // when the doubt is over, and the witnesses are asked once more; never without a doubt
+	// seen are the hosts whose frames were counted last. They are asked in the next doubt: this board
+	// expects to hear a host that it has heard once.
 	seen []netio.Neighbour
 }
 
 const (
 	// neighboursMax is how many hosts are asked that are no witnesses.
 	neighboursMax = 3
-	// tableLasts is how long what the kernel said of the neighbours is good enough: a doubt is
-	// over by then, and the MAC address of a board does not change meanwhile.
+	// tableLasts is how long the kernel's table of neighbours is used before it is read again. A doubt
+	// takes no longer, and a board's MAC address does not change meanwhile.
 	tableLasts = time.Second
 	// answersWithin is how long an answer may take.
 	answersWithin = time.Second
-	// doubtLasts is how long after the last question a doubt is over. A board that waits for
-	// the first frame asks every interval, which is 10 s at most.
+	// doubtLasts is how long a doubt lasts after its last question. A board that waits for
+	// the first frame asks in every interval, which is 10 s at most.
 	doubtLasts = 15 * time.Second
 )
 
@@ -99,8 +99,8 @@ func (l *lan) ask(suspect netip.Addr) {
 	if l.announcer == nil {
 		return
 	}
-	// What is known is asked for at once, since the questions have to be back before the
-	// grace is over. What the kernel has to be asked for follows.
+	// The hosts that are known are asked at once, since the answers have to be back before the
+	// grace is over. Those in the kernel's table are asked when it was read.
 	began, asked := l.askedAt, l.addressQuestions(suspect)
 	l.failed(l.announcer.Doubt(netio.Doubt{
 		Questions: l.withWitnesses(began, asked), Port: l.link.outside(), Ignored: l.group.hosts(),
@@ -119,9 +119,9 @@ func (l *lan) ask(suspect netip.Addr) {
 	})
 }
 
-// addressQuestions are the questions whether a machine answers for the floating address. They
-// go to the machine that has announced it last, and to the suspected board, by their Ethernet
-// addresses: a proxy would answer what goes to everybody.
+// addressQuestions ask whether a machine answers for the floating address. They go to the machine
+// that has announced it last, and to the suspected board, by their Ethernet addresses: a proxy
+// could answer a question to everybody.
 func (l *lan) addressQuestions(suspect netip.Addr) (questions []netio.ARPQuestion) {
 	if !suspect.IsValid() {
 		return nil
@@ -136,10 +136,10 @@ func (l *lan) addressQuestions(suspect netip.Addr) (questions []netio.ARPQuestio
 	return questions
 }
 
-// neighbourQuestions ask some hosts that were heard lately, or that the kernel knows. They need
-// not answer: they are no witnesses. But a client that believes the floating address to
-// be elsewhere may be the only one here. Boards are no such hosts: the lost leader's kernel
-// may answer, and proves nothing, and the others are asked by the core.
+// neighbourQuestions ask some hosts that were heard lately, or that the kernel knows. They are not
+// witnesses, so they need not answer. But the only other host here may be a client that believes the floating
+// address to be elsewhere. Boards are left out: the kernel of a lost leader
+// may answer, which proves nothing, and the core asks the others.
 func (l *lan) neighbourQuestions() (questions []netio.ARPQuestion) {
 	hosts := slices.Clone(l.seen)
 	if !l.link.isMixed() {
@@ -161,14 +161,15 @@ func (l *lan) send(questions []netio.ARPQuestion) {
 	}
 }
 
-// resolve has the kernel know the Ethernet address of a board.
+// resolve lets the kernel learn the Ethernet address of a board.
 func (l *lan) resolve(board netip.Addr) {
 	if l.announcer != nil {
 		l.failed(l.announcer.Resolve(board))
 	}
 }
 
-// waits reports whether answers may still come to a question of the core, or to a witness. Other questions would have them forgotten.
+// waits reports whether the core, or a question to a witness, still waits for an answer. Other questions would make the announcer
+// forget these.
 func (l *lan) waits() bool {
 	now := l.now()
 	waits := l.doubtEnd != never && now-l.askedAt < answersWithin
@@ -178,15 +179,15 @@ func (l *lan) waits() bool {
 	return waits
 }
 
-// announce has the neighbours know at which Ethernet address this board is now.
+// announce tells the neighbours this board's present Ethernet address.
 func (l *lan) announce() { l.resolve(l.local) }
 
-// hostWith names a machine for people: by its Ethernet address, and by its own address if the kernel knows that. called names a board.
+// hostWith names a machine for people: by its Ethernet address, and by its IP address if the kernel knows that. called names a board.
 func (l *lan) hostWith(mac net.HardwareAddr, called func(wire.ID) string) string {
 	i := slices.IndexFunc(l.table, func(n netio.Neighbour) bool { return slices.Equal(n.MAC, mac) && !l.link.isFloating(n.Addr) })
 	if i < 0 {
 		if l.doubtEnd == never && l.now()-l.readAt > time.Minute {
-			l.readTable(func() {}) // the next time it may
+			l.readTable(func() {}) // so that the next time it can
 		}
 		return mac.String()
 	}
@@ -196,15 +197,14 @@ func (l *lan) hostWith(mac net.HardwareAddr, called func(wire.ID) string) string
 	return fmt.Sprintf("%v, which is %v,", mac, l.table[i].Addr)
 }
 
-// failed tells people that a doubt may last because of an error. A link that is down is
-// reported elsewhere.
+// failed warns that a doubt may last because of an error. A link that is down is reported elsewhere.
 func (l *lan) failed(err error) {
 	if err != nil && !isLinkDown(err) {
 		l.reporter.warn(console.ProblemAskLAN, err.Error(), time.Minute)
 	}
 }
 
-// receive is told of an answer, in the loop.
+// receive handles an answer, in the loop.
 func (l *lan) receive(answer netio.ARPAnswer) {
 	for i := range l.witnesses {
 		if w := &l.witnesses[i]; w.receive(answer) && !l.hasAnswered(w) {
@@ -215,8 +215,8 @@ func (l *lan) receive(answer netio.ARPAnswer) {
 	l.answered(answer)
 }
 
-// heardFrames reports whether frames of other hosts have arrived since the core has asked, and
-// nothing else was heard. Why they could not be counted was told when it was asked.
+// heardFrames reports whether frames of other hosts have arrived since the core asked, and
+// nothing else was heard before. If frames could not be counted, ask has reported why.
 func (l *lan) heardFrames() bool {
 	if !l.asking || l.announcer == nil {
 		return false
@@ -230,7 +230,7 @@ func (l *lan) heardFrames() bool {
 	return true
 }
 
-// remember notes who was heard, if it is a host of this link.
+// remember notes the senders of frames that are hosts of this link.
 func (l *lan) remember(senders []netio.Neighbour) {
 	for _, s := range senders {
 		if !l.link.reaches(s.Addr) || slices.ContainsFunc(l.seen, func(n netio.Neighbour) bool { return n.Addr == s.Addr }) {
@@ -241,7 +241,7 @@ func (l *lan) remember(senders []netio.Neighbour) {
 	}
 }
 
-// isNews reports whether an answer is the first thing that was heard since the core has asked.
+// isNews reports whether an answer is the first thing that was heard since the core asked.
 func (l *lan) isNews(answer netio.ARPAnswer) bool {
 	if !l.asking || answer.AskedAt < l.askedAt {
 		return false
@@ -250,7 +250,7 @@ func (l *lan) isNews(answer netio.ARPAnswer) bool {
 	return true
 }
 
-// readTable has the kernel's table of neighbours read beside the loop, and then calls done.
+// readTable reads the kernel's table of neighbours in a task, and then calls done in the loop.
 func (l *lan) readTable(done func()) {
 	if l.neighbours == nil {
 		l.chooseWitnesses()
@@ -264,7 +264,7 @@ func (l *lan) readTable(done func()) {
 		gateway, found, gatewayErr := neighbours.Gateway()
 		l.tasks.post(func() {
 			if number != l.reading {
-				return // of a link that was closed, or asked again meanwhile
+				return // the link was closed, or another reading was begun
 			}
 			l.failed(err)
 			l.failed(gatewayErr)
@@ -282,8 +282,8 @@ func (l *lan) readTable(done func()) {
 // due is when the doubt is over, or a witness is asked again that has not answered.
 func (l *lan) due() time.Duration { return min(l.doubtEnd, l.retryAt()) }
 
-// maintain ends a doubt that is over. The witnesses are asked once more, so that it is known
-// which of them count in the next one.
+// maintain ends a doubt that is over. It asks the witnesses once more, to know
+// which of them count in the next doubt.
 func (l *lan) maintain(now time.Duration) {
 	l.askWhich(func(w *witness) bool { return now >= w.retryAt() })
 	if now >= l.doubtEnd {

@@ -15,35 +15,35 @@ import (
 type witness struct {
 	addr       netip.Addr
 	configured bool          // by its address; else it is the gateway
-	askedAt    time.Duration // for the last time
-	since      time.Duration // when it was asked first of the last doubt
+	askedAt    time.Duration // when it was asked last
+	since      time.Duration // when it was asked first in the last doubt
 	heard      bool          // it has answered since then
-	present    bool          // it has, or had answered in the doubt before
-	vain       int           // how often it was asked since it has answered, each doubt counted once
+	present    bool          // it has answered since then, or in the doubt before
+	vain       int           // in how many doubts it was asked since its last answer
 }
 
 const (
 	// witnessAnswers is how long a witness may take to answer: a Wi-Fi station that sleeps
 	// wakes for every third beacon of 102 ms, and some sleep for longer.
 	witnessAnswers = 500 * time.Millisecond
-	// witnessMissed is how often a witness must be asked in vain until people are told.
+	// witnessMissed is how often a witness must be asked in vain before people are told.
 	witnessMissed = 2
-	// answerersMax bounds what is remembered of former witnesses: a board that is carried about
+	// answerersMax bounds how many former witnesses are remembered: a board that is carried around
 	// has another gateway in each network.
 	answerersMax = 4 * config.MaxWitnesses
-	// lookAgain is how long after the last question a witness that has not answered is asked
-	// again if a person asks for the status. So what people are told is over when it is.
+	// lookAgain is how long after the last question a silent witness is asked again when somebody
+	// asks for the status, so that the problem ends soon after the witness is back.
 	lookAgain = 10 * time.Second
 )
 
-// witnessRetries are the times after which a witness is asked again that has not answered, each
-// after the last question. A question may be lost; and a port of a switch with spanning tree
-// forwards nothing for 30 s after the link has come up.
+// witnessRetries are the times, each after the last question, at which a silent witness is asked
+// again. A question may be lost, and a port of a switch with spanning tree forwards nothing for
+// 30 s after the link has come up.
 var witnessRetries = []time.Duration{time.Second, 10 * time.Second, time.Minute}
 
 // ask notes that a witness is asked now, and returns the question.
 func (w *witness) ask(now time.Duration) netio.ARPQuestion {
-	if now-w.since > witnessAnswers { // else it may still answer what it was asked
+	if now-w.since > witnessAnswers { // otherwise it may still answer the last question
 		w.present, w.heard, w.since = w.heard, false, now
 		w.vain++
 	}
@@ -51,7 +51,7 @@ func (w *witness) ask(now time.Duration) netio.ARPQuestion {
 	return netio.ARPQuestion{Addr: w.addr}
 }
 
-// receive is told of an answer, perhaps of another host. It reports whether it is news of this one.
+// receive handles an answer, perhaps of another host. It reports whether this witness has answered.
 func (w *witness) receive(answer netio.ARPAnswer) bool {
 	if w.addr != answer.Addr || answer.AskedAt < w.since {
 		return false
@@ -60,7 +60,7 @@ func (w *witness) receive(answer netio.ARPAnswer) bool {
 	return true
 }
 
-// hasAnswered reports whether a witness has answered once, on this link or an earlier one.
+// hasAnswered reports whether a witness has ever answered, on this link or an earlier one.
 func (l *lan) hasAnswered(w *witness) bool { return slices.Contains(l.answerers, w.addr) }
 
 // retryAt is when the witness is asked again because it has not answered.
@@ -71,7 +71,7 @@ func (w *witness) retryAt() time.Duration {
 	return w.askedAt + witnessRetries[w.vain-1]
 }
 
-// missed reports whether the witness has not answered for so long that people should know.
+// missed reports whether the witness has been silent for so long that people should know.
 func (w *witness) missed(now time.Duration) bool {
 	return w.vain > witnessMissed || w.vain == witnessMissed && now-w.since >= witnessAnswers
 }
@@ -85,10 +85,10 @@ func (l *lan) setWitness(w config.Witness) {
 	}
 }
 
-// findWitnesses finds out which witnesses there are, and whether they answer.
+// findWitnesses finds out which witnesses there are, and asks them.
 func (l *lan) findWitnesses() { l.readTable(func() { l.send(l.withWitnesses(l.now(), nil)) }) }
 
-// withWitnesses adds to other questions those to all witnesses that were not asked since then.
+// withWitnesses adds questions to all witnesses that were not asked since then.
 func (l *lan) withWitnesses(since time.Duration, questions []netio.ARPQuestion) []netio.ARPQuestion {
 	now := l.now()
 	for i := range l.witnesses {
@@ -99,7 +99,7 @@ func (l *lan) withWitnesses(since time.Duration, questions []netio.ARPQuestion) 
 	return questions
 }
 
-// askWhich asks those witnesses again of which that holds.
+// askWhich asks those witnesses again for which a condition holds.
 func (l *lan) askWhich(holds func(*witness) bool) {
 	var questions []netio.ARPQuestion
 	for i := range l.witnesses {
@@ -110,14 +110,14 @@ func (l *lan) askWhich(holds func(*witness) bool) {
 	l.send(questions)
 }
 
-// excuseWitnesses is called while nothing arrives at all: that they do not answer then says nothing.
+// excuseWitnesses is called while nothing arrives at all: the silence of a witness proves nothing then.
 func (l *lan) excuseWitnesses() {
 	for i := range l.witnesses {
 		l.witnesses[i].vain = 0
 	}
 }
 
-// retryAt is when a witness is asked again because it has not answered.
+// retryAt is when the next witness is asked again because it has not answered.
 func (l *lan) retryAt() time.Duration {
 	next := never
 	for i := range l.witnesses {
@@ -164,7 +164,7 @@ func (l *lan) problems() (found []console.Problem) {
 	return found
 }
 
-// problem says that the witness does not answer, and what to do. answered says that it has once.
+// problem says that the witness does not answer, and what to do. answered says that it has answered before.
 func (w *witness) problem(answered bool) string {
 	who, do := fmt.Sprintf("the gateway %v", w.addr), "name another host of this network that always runs as `witness`"
 	if w.configured {

@@ -11,37 +11,37 @@ import (
 	"topdog/netio"
 )
 
-// Fence is the lease of the leader, and what in the kernel enforces it; netio.Fence is the
+// Fence is the lease of the leader, and what enforces it in the kernel; netio.HeldFence is the
 // real one.
 type Fence interface {
-	// Begin, Extend, Shut, Released and Fired are about the lease. The kernel and the holder
-	// share it.
+	// Begin, Extend, Shut, Released and Fired are about the lease, which the daemon shares with the kernel and
+	// the holder.
 	Begin(end time.Duration)
 	Extend(end, wake time.Duration) bool
 	Shut() (inTime bool)
 	Released()
 	Fired() bool
-	// Cover puts the fence on interfaces. It may be called beside the loop.
+	// Cover puts the fence on interfaces. It may be called outside of the loop.
 	Cover(interfaces []int, first int) error
 	CoverAgain() error
-	// Closes reports whether nobody reaches this board by the addresses once the lease was ended.
+	// Closes reports whether the fence keeps everybody off the addresses once the lease has ended.
 	Closes() bool
 	State() (kind netio.FenceKind, problem string)
 	Close() error
 }
 
-// lease is the right of this board to answer for the address: it begins before the address
-// is acquired, ends when the core says so, and is over when the address was released. What
-// enforces it is the fence in the kernel, and the dead man's switch.
+// lease is the right of this board to answer for the address. It begins before the address
+// is acquired, and ends when the core says so, or when the address is released. The fence in
+// the kernel and the dead man's switch enforce it.
 type lease struct {
 	shared
 	fence   Fence  // nil where there is none
 	problem string // why there is none at all
 	begun   bool
 	end     time.Duration // while it has begun; netio.NoEnd for none
-	wake    time.Duration // when the dead man's switch looks: at the end, or later
+	wake    time.Duration // when the dead man's switch wakes: at the end, or later
 
-	covered int // how often covering the interfaces was tried in vain since they changed
+	covered int // how often the interfaces could not be covered since they changed
 }
 
 // open makes the fence. Without one, nothing ends a lease.
@@ -83,10 +83,10 @@ func (l *lease) begin(end time.Duration) {
 	}
 }
 
-// extend moves its end. Whether it could is asked before the next thing is done. Until overdue, which is 0 for
-// never, the dead man's switch leaves a daemon alone that runs although its lease is over: the majority was not heard.
-// Both are set at once, since an acknowledgement that comes late may move the end to a moment that is over.
-// Where the kernel does not keep everybody off, the switch must remove the address at the end of the lease.
+// extend moves its end. If somebody has ended the lease, fired says so, and is asked before anything else is done. A daemon that
+// does not hear the majority may run on although its lease is over; until overdue the dead man's switch leaves it alone, and
+// 0 means that it never does. Both times are set at once, since a late acknowledgement may move the end to a moment in the past.
+// Without a fence that closes, the switch must remove the address at the end of the lease.
 func (l *lease) extend(end, overdue time.Duration) {
 	if !l.begun {
 		return
@@ -109,20 +109,20 @@ func (l *lease) lapsed(now time.Duration) (end time.Duration, lapsed bool) {
 	return l.end, l.begun && now >= l.end
 }
 
-// over reports whether this board must not answer for the address at the moment, nor say that it does.
+// over reports whether this board must neither answer for the address at the moment, nor announce it.
 func (l *lease) over(now time.Duration) bool {
 	_, lapsed := l.lapsed(now)
 	return lapsed || l.fired()
 }
 
-// endsAt reports whether there is nothing to do to have the lease end then.
+// endsAt reports whether the lease needs no change to end then.
 func (l *lease) endsAt(end time.Duration) bool { return !l.begun || l.end == end }
 
-// fired reports whether somebody has ended the lease: then this board must neither say that it
+// fired reports whether somebody else has ended the lease. Then this board must neither say that it
 // leads nor touch the address.
 func (l *lease) fired() bool { return l.begun && l.fence != nil && l.fence.Fired() }
 
-// shut ends the lease before the address is released. It reports false if somebody has ended it.
+// shut ends the lease before the address is released. It reports false if somebody else had ended it.
 func (l *lease) shut() (inTime bool) {
 	if !l.begun {
 		return true
@@ -131,14 +131,14 @@ func (l *lease) shut() (inTime bool) {
 	return l.fence == nil || l.fence.Shut()
 }
 
-// released is called when the address was released for certain: then nothing has to be kept off.
+// released opens the fence when the address was certainly released.
 func (l *lease) released() {
 	if l.fence != nil && !l.begun {
 		l.fence.Released()
 	}
 }
 
-// closes reports whether the fence keeps everybody from an address that is not released.
+// closes reports whether the fence keeps everybody off an address that could not be released.
 func (l *lease) closes() bool { return l.fence != nil && l.fence.Closes() }
 
 const (
@@ -146,8 +146,8 @@ const (
 	coverRetryEvery = time.Second
 )
 
-// cover puts the fence on the interfaces that there are now. It is called beside the loop, before
-// the loop hears of them: it waits for a lock of the kernel that others may have for long.
+// cover puts the fence on the present interfaces. It is called outside of the loop, before
+// the loop hears of them, since it waits for a lock of the kernel that other programs may hold for long.
 func (l *lease) cover(s netio.Snapshot) {
 	if l.fence == nil {
 		return
@@ -159,8 +159,8 @@ func (l *lease) cover(s netio.Snapshot) {
 	})
 }
 
-// coverEnded tells if an interface is not covered, and tries again some times: a daemon that
-// was killed may leave its program there for a moment.
+// coverEnded tries again if an interface is not covered, since the program of a daemon that
+// was killed may still be there for a moment. After some attempts it warns.
 func (l *lease) coverEnded(err error) {
 	if err == nil {
 		l.reporter.solved(console.ProblemFence)
@@ -173,7 +173,7 @@ func (l *lease) coverEnded(err error) {
 	l.reporter.warn(console.ProblemFence, err.Error(), forever)
 }
 
-// coverAgain tries it once more after a while, beside the loop as well.
+// coverAgain tries again after a while, in a task.
 func (l *lease) coverAgain(ctx context.Context) error {
 	select {
 	case <-time.After(coverRetryEvery):
@@ -184,7 +184,7 @@ func (l *lease) coverAgain(ctx context.Context) error {
 	return nil
 }
 
-// left is how long this board may answer for the address if nothing more is done.
+// left is how long this board may answer for the address if the lease is not extended.
 func (l *lease) left(now time.Duration) time.Duration {
 	switch {
 	case !l.begun || l.over(now):
@@ -210,7 +210,7 @@ func (l *lease) status(s *console.Status, now time.Duration) {
 	s.Defences = append(s.Defences, d)
 }
 
-// fenceTexts say what a fence does.
+// fenceTexts say what each kind of fence does.
 var fenceTexts = map[netio.FenceKind]string{
 	netio.FenceTCX: "the kernel drops what is for the address and from it when the lease is over, whatever is frozen",
 	netio.FenceXDP: "the kernel drops what is for the address when the lease is over, whatever is frozen; what it sends from the address still leaves",

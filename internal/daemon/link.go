@@ -26,27 +26,26 @@ type link struct {
 	name       string // "" until the interface was found
 	state      netio.Link
 	present    bool
-	missing    string                                 // why none was found, and what to do
-	ambiguous  string                                 // which others fit as well, and what to do
+	missing    string                                 // why no interface was found, and what to do
+	ambiguous  string                                 // which other interfaces fit as well, and what to do
 	hardware   []net.HardwareAddr                     // the Ethernet addresses of this board
 	elsewhere  string                                 // a floating address is in the network of another interface, and what to do
 	crowds     func(index int, local netip.Addr) bool // whether another interface is in that network
 	snapshots  chan netio.Snapshot                    // on their way to the loop; only the newest counts
-	cover      func(netio.Snapshot)                   // is told of each before the loop is
+	cover      func(netio.Snapshot)                   // is given each snapshot before the loop
 
-	// What is open was opened for this address, on the interface with this index.
+	// open says that the sockets are open, for the address local and on the interface with this index.
 	open   bool
-	worked bool // it was open once, with this configuration
+	worked bool // they were open before, with this configuration
 	local  netip.Addr
 	index  int
-	// crowded says that another interface is in the network of that address, as the sockets were told.
+	// crowded says that another interface is in the network of local, and that the sockets know it.
 	crowded bool
 
-	retryAt time.Duration // when opening is tried again; never for not
+	retryAt time.Duration // when to try again to open them
 }
 
-// retryEvery is how often something that is missing is tried again, if no change
-// of the link says when.
+// retryEvery is how often opening the link is tried again while no change of the link comes.
 const retryEvery = time.Second
 
 func newLink(s shared, cfg *config.Config) *link {
@@ -70,10 +69,10 @@ func (l *link) watch(ctx context.Context) error {
 	})
 }
 
-// covers names who is told of each state of the interfaces before the loop is.
+// covers sets the function that is given each snapshot before the loop.
 func (l *link) covers(cover func(netio.Snapshot)) { l.cover = cover }
 
-// update enters the state of the interface, and reports whether that has another Ethernet address than before.
+// update notes the state of the interface, and reports whether its Ethernet address has changed.
 func (l *link) update(s netio.Snapshot) (readdressed bool) {
 	readdressed = l.open && s.Present && s.Link.Index == l.index && !slices.Equal(s.Link.HardwareAddr, l.state.HardwareAddr)
 	l.state, l.present, l.missing, l.ambiguous, l.crowds = s.Link, s.Present, s.Missing, s.Ambiguous, s.SharesNetwork
@@ -85,8 +84,8 @@ func (l *link) update(s netio.Snapshot) (readdressed bool) {
 	return readdressed
 }
 
-// findElsewhere says which floating address is in the network of another interface only: there nobody would be told where it is, and no
-// board would notice that the interface is cut off.
+// findElsewhere says which floating address is only in the network of another interface. There, nobody would be told where the address
+// is, and no board would notice that the interface is cut off.
 func (l *link) findElsewhere(s netio.Snapshot) string {
 	if len(l.ownNetworks()) == 0 {
 		return "" // it is about to get its address
@@ -139,7 +138,7 @@ func (l *link) owns(mac net.HardwareAddr) bool {
 	return slices.ContainsFunc(l.hardware, func(own net.HardwareAddr) bool { return slices.Equal(own, mac) })
 }
 
-// report tells people of an interface that is not found, or is one of several.
+// report warns that the interface was not found, or is one of several, or that a floating address belongs to another one.
 func (l *link) report() {
 	if l.missing == "" {
 		l.reporter.solved(console.ProblemInterface)
@@ -158,18 +157,18 @@ func (l *link) report() {
 	}
 }
 
-// opened enters that the sockets are open for one of the board's addresses.
+// opened notes that the sockets are open for one of the board's addresses.
 func (l *link) opened(local netip.Addr) {
 	l.open, l.worked, l.local, l.index, l.retryAt = true, true, local, l.state.Index, never
 	l.crowded = false
 }
 
-// closed enters that they are closed, and when they are opened again at the latest.
+// closed notes that they are closed, and when to try again to open them.
 func (l *link) closed(retryAt time.Duration) { l.open, l.retryAt = false, retryAt }
 
 // chooseLocal returns the board's own address on the interface, or says in words
-// why there is none. It is the one used so far if that is still there, else the one
-// whose subnet contains the floating address, else the first.
+// why there is none. It is the one used so far if that is still there, otherwise the one
+// whose subnet contains the floating address, otherwise the first.
 func (l *link) chooseLocal() (local netip.Addr, problem string) {
 	if !l.present {
 		return local, fmt.Sprintf("the interface %s does not exist (yet)", l.name)
@@ -198,7 +197,7 @@ func (l *link) chooseLocal() (local netip.Addr, problem string) {
 	return local, l.refuses()
 }
 
-// ownFloating returns a floating address that the interface has with its subnet, as boards have their own ones; else none.
+// ownFloating returns a floating address that somebody has given to the interface, with its subnet, as the board's own address.
 func (l *link) ownFloating() (own netip.Addr) {
 	for _, p := range l.state.Addrs {
 		if l.isFloating(p.Addr()) && !p.IsSingleIP() {
@@ -214,7 +213,7 @@ func (l *link) own() netip.Addr { return l.local }
 // iface is the name of the interface; "" until it is known.
 func (l *link) iface() string { return l.name }
 
-// firstFloating is the floating address by which whoever holds them all is asked.
+// firstFloating is the floating address that is asked for to find out who holds them all.
 func (l *link) firstFloating() netip.Addr { return l.floating[0].IP }
 
 func (l *link) floatingAddrs() (all []netip.Addr) {
@@ -233,7 +232,7 @@ func (l *link) reaches(addr netip.Addr) bool {
 	return slices.ContainsFunc(l.state.Addrs, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// ownNetworks are those in which this board has an address of its own on the link.
+// ownNetworks are the networks in which this board has an address of its own on the link.
 func (l *link) ownNetworks() (all []netip.Prefix) {
 	for _, p := range l.state.Addrs {
 		if !p.IsSingleIP() && !l.isFloating(p.Addr()) {
@@ -243,12 +242,12 @@ func (l *link) ownNetworks() (all []netip.Prefix) {
 	return all
 }
 
-// shares reports whether an address belongs to one of these.
+// shares reports whether an address belongs to one of ownNetworks.
 func (l *link) shares(addr netip.Addr) bool {
 	return slices.ContainsFunc(l.ownNetworks(), func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// networks are those of the link.
+// networks are the link's networks, each once.
 func (l *link) networks() (all []netip.Prefix) {
 	for _, p := range l.state.Addrs {
 		if !p.IsSingleIP() && !slices.Contains(all, p.Masked()) {
@@ -263,8 +262,8 @@ func (l *link) hasHost(addr netip.Addr) bool {
 	return l.reaches(addr) && !slices.ContainsFunc(l.state.Addrs, func(p netip.Prefix) bool { return netio.IsEdge(addr, p) })
 }
 
-// prefix completes a floating address: without a prefix length it has that of the
-// subnet in which it is found, or stands alone.
+// prefix returns a floating address with its prefix length. If none is configured, that is the
+// length of the subnet that contains the address, or 32 if none does.
 func (l *link) prefix(a config.Address) netip.Prefix {
 	bits := a.Bits
 	if bits <= 0 {
@@ -278,8 +277,8 @@ func (l *link) prefix(a config.Address) netip.Prefix {
 	return netip.PrefixFrom(a.IP, bits)
 }
 
-// outside is the interface at which frames from outside of this board are seen. On a bridge these are mixed with those of its
-// containers, so that is the port by which it leads out, if there is one.
+// outside is the index of the interface at which frames from outside of this board arrive. On a bridge these are mixed with those of
+// its containers, so it is the bridge's uplink, if there is only one.
 func (l *link) outside() int {
 	if ports := l.state.Uplinks; len(ports) == 1 {
 		return ports[0].Index
@@ -287,7 +286,7 @@ func (l *link) outside() int {
 	return l.state.Index
 }
 
-// isMixed reports whether hosts of the link may be inside of this board: containers and virtual machines on a bridge.
+// isMixed reports whether some hosts of the link may be inside of this board: containers and virtual machines on a bridge.
 func (l *link) isMixed() bool { return len(l.state.Uplinks) > 0 }
 
 // noCarrier says what is wrong with an interface that is not up, and what to do; "" if it is.
@@ -305,7 +304,7 @@ func (l *link) noCarrier() string {
 	return fmt.Sprintf("%s has no carrier at %s, by which it leads out of this board: check the cable", l.name, strings.Join(names, " and "))
 }
 
-// linkChanged is told the state of the interface and of all addresses.
+// linkChanged handles a new state of the interface and of all addresses.
 func (d *Daemon) linkChanged(s netio.Snapshot) {
 	readdressed := d.link.update(s)
 	d.link.report()
@@ -315,14 +314,14 @@ func (d *Daemon) linkChanged(s netio.Snapshot) {
 	d.address.restore(s)
 	d.address.located(s.Local)
 	if readdressed && d.link.open {
-		// The neighbours' kernels keep the old one, the boards' and the clients', until they ask again.
+		// The kernels of the boards and the clients keep the old one until they ask again.
 		d.reporter.log.Infof("the Ethernet address of %s is %v now", d.link.name, d.link.state.HardwareAddr)
 		d.address.announceAnew()
 		d.lan.announce()
 	}
 }
 
-// reopenLink brings what is open in line with the interface as it is.
+// reopenLink opens and closes the sockets as the present state of the interface demands.
 func (d *Daemon) reopenLink() {
 	local, problem := d.link.chooseLocal()
 	if problem != "" {
@@ -367,7 +366,7 @@ func (d *Daemon) reopenLink() {
 	}
 }
 
-// hearByOthers has the sockets hear by all interfaces, or by the group's only.
+// hearByOthers sets whether the sockets receive by all interfaces, or by the group's only.
 func (d *Daemon) hearByOthers() {
 	if crowded, changed := d.link.crowding(); changed {
 		d.group.byAnyInterface(crowded)
