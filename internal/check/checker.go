@@ -133,20 +133,22 @@ func receive(in *net.UnixConn, buffer []byte) (o received, err error) {
 	rights := make([]byte, unix.CmsgSpace(4))
 	n, controls, flags, _, err := in.ReadMsgUnix(buffer, rights)
 	switch {
-	case n <= 0: // after an end without a close there is an error too
+	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET):
 		return o, nil
 	case err != nil:
 		return o, fmt.Errorf("read an order: %w", err)
 	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
 		return o, fmt.Errorf("read an order: %w", unix.EMSGSIZE)
 	}
-	if messages, err := unix.ParseSocketControlMessage(rights[:controls]); err == nil && len(messages) > 0 {
-		if lanes, err := unix.ParseUnixRights(&messages[0]); err == nil {
-			o.asker, _ = netio.InheritGatewayAsker(lanes[0])
-		}
-	}
 	if err := json.Unmarshal(buffer[:n], &o.Order); err != nil {
 		return o, fmt.Errorf("read an order: %w", err)
+	}
+	if messages, err := unix.ParseSocketControlMessage(rights[:controls]); err == nil && len(messages) > 0 {
+		if lanes, err := unix.ParseUnixRights(&messages[0]); err == nil && len(lanes) > 0 {
+			if o.asker, err = netio.InheritGatewayAsker(lanes[0]); err != nil {
+				o.NoGateway = err.Error()
+			}
+		}
 	}
 	return o, nil
 }

@@ -103,10 +103,9 @@ func (p *Process) read() {
 			continue
 		}
 		p.note(&r)
-		if r.Began != 0 || r.Ended != nil && r.Ended.Reason == "" {
-			continue // nobody has to do anything
+		if r.Began == 0 { // that doesn't show that the checker works
+			p.reports <- r
 		}
-		p.reports <- r
 	}
 }
 
@@ -263,7 +262,7 @@ func Once(ctx context.Context, runner Runner, o Order) ([]string, error) {
 				return nil, errEnded
 			case r.Ended != nil && r.Ended.PID == 0:
 				return nil, errors.New(r.Ended.Reason)
-			case r.Ended != nil && r.Ended.Reason != "":
+			case r.Ended != nil && r.Ended.Reason != "": // else it is the one of the last trial
 				return nil, errors.New("the process that tries the checks has ended: see journalctl -u topdog")
 			}
 			if reasons, complete := o.reasons(r.Tried); complete {

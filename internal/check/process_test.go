@@ -75,7 +75,7 @@ func (p *Process) await(t *testing.T, like func(Report) bool) Report {
 	for {
 		select {
 		case r, runs := <-p.Reports():
-			if !runs || r.Ended != nil && !like(r) {
+			if !runs || r.Ended != nil && r.Ended.Reason != "" && !like(r) {
 				t.Fatalf("the checker has ended: %+v", r.Ended)
 			}
 			if like(r) {

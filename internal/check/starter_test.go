@@ -42,10 +42,10 @@ func (p *Process) starter(t *testing.T) int {
 	return pid
 }
 
-// over waits for the end of a checker, and returns how it has ended.
+// over waits until a checker has ended that had something to run, and returns how.
 func (p *Process) over(t *testing.T) Ended {
 	t.Helper()
-	return *p.await(t, func(r Report) bool { return r.Ended != nil }).Ended
+	return *p.await(t, func(r Report) bool { return r.Ended != nil && r.Ended.Reason != "" }).Ended
 }
 
 func runs(pid int) bool {
@@ -69,7 +69,8 @@ func TestStart(t *testing.T) {
 	}
 	send(t, p, Order{})
 	send(t, p, unending) // for the next one
-	assert.Until(t, "there is another one", func() bool { return p.pid() != 0 && p.pid() != first })
+	ended := p.await(t, func(r Report) bool { return r.Ended != nil }).Ended
+	assert.Is(t, Ended{PID: first}, *ended, "its end")
 	p.runs(t)
 	second := p.pid()
 	p.Kill()

@@ -107,17 +107,15 @@ func (c *checks) send() {
 	}
 }
 
-// ended replaces a checker that has ended, though it has something to run.
+// ended replaces a checker that has ended, if there is anything to run.
 func (c *checks) ended(e *check.Ended) {
-	if e.PID == 0 {
+	switch {
+	case e.PID == 0:
 		c.reporter.warn(console.ProblemChecker, e.Reason, forever)
-	}
-	if c.order.Idle() {
-		return
-	}
-	if e.PID != 0 {
+	case e.Reason != "" && !c.order.Idle():
 		c.reporter.log.Warnf("the checker (process %d) has ended; starting another one", e.PID)
 	}
+	// If another one runs already, because it had an order before this report came, the order changes nothing.
 	c.tasks.postAfter(checkerRestartPause, c.send)
 }
 
