@@ -17,11 +17,11 @@
 // do something. The kernel tells who the caller is (SO_PEERCRED, see unix(7)). The page may connect to it too, and only
 // look. Everybody may connect to the public socket, and look. Every connection carries one request.
 //
-// Clients cost the daemon little, whatever they do. A [limiter] for each socket bounds how fast connections are accepted,
-// how fast each user is answered, and how many connections each may have, so that no user keeps the others out. An
-// answer is made once for all who ask at the same time (cache.go). No thread has a lower priority for that: Go's collector stops
-// all threads, and waits for each. Beside eight programs that compute on two processors, one thread at nice 19 in a
-// process at nice -10 made such a stop last 330 ms instead of 0.03 (medians).
+// Clients cost the daemon little, whatever they do. A [limiter] for each socket bounds how fast connections are
+// accepted, how fast each user is answered, and how many connections each may have, so that no user keeps the others
+// out. An answer is made once for all who ask at the same time (cache.go). No thread has a lower priority for that:
+// Go's collector stops all threads, and waits for each. Beside eight programs that compute on two processors, one
+// thread at nice 19 in a process at nice -10 made such a stop last 330 ms instead of 0.03 (medians).
 //
 // The daemon side is a [Server] with a [Backend] behind it, the other side a
 // [Client]. The package knows nothing of elections and networks: internal/daemon

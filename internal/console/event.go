@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Transition is an event in the life of a board, and how the board is after it. GET /v1/events is a stream of transitions,
-// a line of JSON for each.
+// Transition is an event in the life of a board, and how the board is after it. GET /v1/events is a stream of
+// transitions, a line of JSON for each.
 type Transition struct {
 	Number uint64 `json:"number"` // one more with each; the first of a daemon is 1
 	Event  Event  `json:"event"`

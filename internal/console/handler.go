@@ -99,7 +99,11 @@ func (s *Server) mayAct(c *connection) error {
 			err:     errDenied,
 		}
 	case c.caller.uid == unidentified.uid:
-		return &requestError{code: http.StatusForbidden, message: "the kernel does not say who is calling, so nothing is done", err: errDenied}
+		return &requestError{
+			code:    http.StatusForbidden,
+			message: "the kernel does not say who is calling, so nothing is done",
+			err:     errDenied,
+		}
 	}
 	return s.authorise(c.caller)
 }
@@ -150,7 +154,8 @@ func decodeBody(w *answer, r *http.Request, v any, most int64) error {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		refusal.code, refusal.message = http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has a body of more than %d bytes", most)
+		refusal.code = http.StatusRequestEntityTooLarge
+		refusal.message = fmt.Sprintf("the request has a body of more than %d bytes", most)
 		return refusal
 	}
 	if err != nil {
@@ -249,7 +254,9 @@ func (s *Server) serveKeys(w *answer, r *http.Request) error {
 func (s *Server) serveTry(w *answer, r *http.Request) error {
 	// A check can be any program, and only root may write those of the configuration. So only root may try them.
 	if connectionOf(r.Context()).caller.uid != 0 {
-		return &requestError{code: http.StatusForbidden, message: "only root may have the daemon try checks", hint: "use sudo", err: errDenied}
+		return &requestError{
+			code: http.StatusForbidden, message: "only root may have the daemon try checks", hint: "use sudo", err: errDenied,
+		}
 	}
 	var asked TryRequest
 	if err := decodeBody(w, r, &asked, s.limits.file); err != nil {
@@ -283,7 +290,10 @@ func late(err error, limit time.Duration) error {
 func (s *Server) recover(err *error) {
 	if cause := recover(); cause != nil {
 		s.report(fmt.Errorf("control socket: panic: %v\n%s", cause, debug.Stack()))
-		*err = &requestError{message: "the daemon failed on this request", hint: "journalctl -u topdog has the details; please report them"}
+		*err = &requestError{
+			message: "the daemon failed on this request",
+			hint:    "journalctl -u topdog has the details; please report them",
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"net/http"
 	"sync"
 	"syscall"
 	"time"
@@ -222,9 +221,9 @@ func (c *connection) Close() error {
 // a tenth of an answer.
 func (c *connection) refuse(message, hint string) {
 	if body, err := json.Marshal(failure{Error: message, Hint: hint}); err == nil {
-		const header = "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n"
-		// The answer fits into the socket's buffer, so this never waits for the client.
-		_, _ = fmt.Fprintf(c.Conn, header, http.StatusServiceUnavailable, http.StatusText(http.StatusServiceUnavailable), len(body)+1, body)
+		const answer = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %d\r\n" +
+			"Connection: close\r\n\r\n%s\n"
+		_, _ = fmt.Fprintf(c.Conn, answer, len(body)+1, body) // it fits into the socket's buffer, so this never waits
 	}
 	_ = c.Conn.Close()
 }

@@ -63,8 +63,8 @@ type TriedCheck struct {
 	Text     string `json:"text"` // why it fails; "" if it passes
 }
 
-// Keys is what GET /v1/keys returns: which keys this board and the others accept. A key is named by its fingerprint, which
-// does not give it away.
+// Keys is what GET /v1/keys returns: which keys this board and the others accept. A key is named by its fingerprint,
+// which does not give it away.
 type Keys struct {
 	SignsWith   string `json:"signs_with"`   // what this board sends; "" if the group has no key
 	AlsoAccepts string `json:"also_accepts"` // of other boards; "" if that is all

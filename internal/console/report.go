@@ -6,49 +6,49 @@ import (
 	"strings"
 )
 
-// State is how something stands that `topdog check` has looked at. The values are part of the interface.
+// State is the result of something that `topdog check` has looked at. The values are part of the interface.
 type State string
 
 // The states, the best first.
 const (
 	StateRight   State = "right"
-	StateLook    State = "look"    // it works, and a person should look at it
-	StateUnknown State = "unknown" // it could not be found out
-	StateWrong   State = "wrong"   // the daemon does not start with it, or waits; or a check fails
+	StateLook    State = "look"    // it works, but a person should look at it
+	StateUnknown State = "unknown" // nobody could find out
+	StateWrong   State = "wrong"   // the daemon does not start or has to wait because of it, or a check fails
 )
 
-// Finding is what was found out about one thing.
+// Finding is what was found out about something.
 type Finding struct {
 	Topic  Topic  `json:"topic"`
 	State  State  `json:"state"`
 	Text   string `json:"text"`   // what was found, for people
-	Remedy string `json:"remedy"` // what to do, for people; "" if nothing is, or the text says it
+	Remedy string `json:"remedy"` // what to do, for people; "" if there is nothing to do, or the text says it
 }
 
-// Topic is what was looked at. The values are part of the interface.
+// Topic is what a finding is about. The values are part of the interface.
 type Topic string
 
 // The topics.
 const (
 	TopicConfiguration Topic = "configuration" // the file
-	TopicKey           Topic = "key"           // the file of the key
-	TopicInterface     Topic = "interface"     // that of the group, and what the daemon makes of the network
+	TopicKey           Topic = "key"           // the key file
+	TopicInterface     Topic = "interface"     // the interface of the group, and what the daemon makes of the network
 	TopicPowerSave     Topic = "power_save"    // of the Wi-Fi interface
 	TopicDHCP          Topic = "dhcp"          // whether a DHCP server hands out a floating address
 	TopicAddress       Topic = "address"       // who has a floating address
-	TopicSockets       Topic = "sockets"       // of the group, and the rights that they need
+	TopicSockets       Topic = "sockets"       // the sockets of the group, and the rights that they need
 	TopicFirewall      Topic = "firewall"      // of this board
-	TopicOtherBoard    Topic = "other_board"   // of the group
-	TopicDaemon        Topic = "daemon"        // that of this board
-	TopicProblem       Topic = "problem"       // that the daemon has
-	TopicUnit          Topic = "unit"          // of systemd
+	TopicOtherBoard    Topic = "other_board"   // another board of the group
+	TopicDaemon        Topic = "daemon"        // the daemon of this board
+	TopicProblem       Topic = "problem"       // a problem that the daemon has
+	TopicUnit          Topic = "unit"          // a unit of systemd
 	TopicLight         Topic = "light"
 	TopicClock         Topic = "clock"
 	TopicTried         Topic = "tried" // who has tried the checks
 	TopicCheck         Topic = "check"
 )
 
-// Section are the findings about one part of a board.
+// Section has the findings about one part of a board.
 type Section struct {
 	Section  string    `json:"section"` // one of the Section constants
 	Findings []Finding `json:"findings"`
@@ -63,14 +63,14 @@ const (
 	SectionChecks  = "checks"
 )
 
-// Report is what `topdog check` has found. The names and identifiers in the JSON are part of the interface.
+// Report is what `topdog check` has found. The keys and identifiers in the JSON are part of the interface.
 type Report struct {
 	File     string    `json:"file"`  // the configuration
-	State    State     `json:"state"` // wrong if something is, look if something should be looked at, else right
+	State    State     `json:"state"` // the worst of all findings that are not unknown
 	Sections []Section `json:"sections"`
 }
 
-// Add adds a finding to a section, which is made if it is missing.
+// Add adds a finding to a section. It makes the section if there is none.
 func (r *Report) Add(section string, f Finding) {
 	if r.State == "" {
 		r.State = StateRight
@@ -87,17 +87,17 @@ func (r *Report) Add(section string, f Finding) {
 	r.Sections = append(r.Sections, Section{section, []Finding{f}})
 }
 
-// verdicts are what people read first.
+// verdicts are the first line of a report.
 var verdicts = map[State]string{
 	StateRight: "this board is ready",
 	StateLook:  "this board is ready, and something should be looked at",
 	StateWrong: "this board is not ready",
 }
 
-// looks are the styles of the states.
+// looks are the looks of the states.
 var looks = map[State]style{StateRight: plain, StateLook: notice, StateUnknown: dim, StateWrong: urgent}
 
-// WriteReport shows a report as a tree: first the verdict, and then each thing that was looked at, with what to do.
+// WriteReport writes a report as a tree: first the verdict, and then every finding, with what to do.
 func WriteReport(w io.Writer, r Report, o Options) error {
 	p := newPage(o)
 	p.item(strong, "", 0, fmt.Sprintf("%s (%s)", verdicts[r.State], r.File))

@@ -7,10 +7,10 @@ import (
 	"topdog/internal/boottime"
 )
 
-// Status is what GET /v1/status returns: everything that one board knows of its group. The keys and identifiers in the JSON
-// are part of the interface: some are added, none is renamed. A key that ends with text has words for people. A Raspberry
-// Pi has no trustworthy clock, so there are no times of day, only ages. Times have their unit in the key. A null means
-// unknown.
+// Status is what GET /v1/status returns: everything that one board knows of its group. The keys and identifiers in the
+// JSON are part of the interface: some are added, none is renamed. A key that ends with text has words for people. A
+// Raspberry Pi has no trustworthy clock, so there are no times of day, only ages. Times have their unit in the key. A
+// null means unknown.
 type Status struct {
 	Version    string `json:"version"`    // of the daemon, which may differ from that of the client
 	Transition uint64 `json:"transition"` // number of the last one that is told here; 0 if there was none
@@ -214,8 +214,8 @@ type Change struct {
 	OutageMs *float64 `json:"outage_ms"` // how long nobody led, if this board could tell
 }
 
-// fill replaces missing lists and objects by empty ones: a list that is null in JSON is a trap for every script that loops
-// over it.
+// fill replaces missing lists and objects by empty ones: a list that is null in JSON is a trap for every script that
+// loops over it.
 func (s *Status) fill() {
 	fillList(&s.Addresses)
 	fillList(&s.Defences)

@@ -3,19 +3,20 @@ package console
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// column is one of the table of boards.
+// column is a column of the table of boards.
 type column struct {
 	head  string
-	right bool // numbers
+	right bool // aligned, as numbers are
 	cell  func(*Status, *Board) string
-	brief func(*Status, *Board) string // for narrow terminals; nil if there is no shorter one
+	brief func(*Status, *Board) string // a shorter cell for narrow terminals; nil if there is none
 }
 
-// columns are in the order in which they are shown.
+// columns are all columns, in the order in which they are shown.
 var columns = []column{
 	{head: "BOARD", cell: func(_ *Status, b *Board) string { return cmp.Or(b.Name, "unknown") },
 		brief: func(_ *Status, b *Board) string { return cmp.Or(b.Name, b.Address, b.ID) }},
@@ -28,7 +29,7 @@ var columns = []column{
 	{head: "UP", cell: upCell},
 }
 
-// dropOrder is the order in which columns go when there is no room for all.
+// dropOrder is the order in which columns are left out if there is no room for all.
 var dropOrder = []string{"UP", "PRIORITY", "SCORE", "ID", "ADDRESS"}
 
 func scoreCell(_ *Status, b *Board) string {
@@ -38,8 +39,8 @@ func scoreCell(_ *Status, b *Board) string {
 	return strconv.FormatUint(uint64(*b.Score), 10)
 }
 
-// roleCell says what a board is now. What a silent one was is no longer known. A board
-// that has just resigned is the last leader that it told of, which is no news.
+// roleCell says what a board is now. It is not known what a silent board has become. A board that follows another
+// leader than this one does is worth a word, unless it is the leader that it names itself: it has just resigned.
 func roleCell(s *Status, b *Board) string {
 	switch {
 	case b.Gone:
@@ -57,7 +58,7 @@ func roleCell(s *Status, b *Board) string {
 	}
 }
 
-// gradedRole adds how fit a board is to lead, unless it passes or nobody can know.
+// gradedRole is roleCell, with how fit a board is to lead unless it passes or that is unknown.
 func gradedRole(s *Status, b *Board) string {
 	role := roleCell(s, b)
 	if !b.live() || b.GradeText == "" {
@@ -90,21 +91,21 @@ func upCell(_ *Status, b *Board) string {
 	case b.UpSeconds == nil:
 		return "unknown"
 	case !b.live():
-		return "" // it may be down
+		return "" // perhaps it is down
 	default:
 		return span(*b.UpSeconds * 1000)
 	}
 }
 
-// marks are the two characters in front of a board: whether it is this one, and
-// whether it has or will have the address.
+// marks returns the two characters in front of a board. They say whether it is this board, and whether it has the
+// address or is next.
 func marks(s *Status, b *Board) string {
 	self, rank := " ", " "
 	if b.Self {
 		self = "*"
 	}
 	switch {
-	case !b.live(), s.Role == RoleIsolated: // it had, perhaps
+	case !b.live(), s.Role == RoleIsolated: // perhaps it had the address
 	case s.leads(b):
 		rank = "●"
 	case b.Role == RoleHeir || b.ID == s.Heir && b.ID != s.Leader && b.ID != "":
@@ -113,11 +114,11 @@ func marks(s *Status, b *Board) string {
 	return self + rank
 }
 
-// table is the boards as text, made to fit.
+// table is the table of boards.
 type table struct {
 	columns []column
 	widths  []int
-	rows    [][]string // the head first
+	rows    [][]string // the heads are the first
 }
 
 const (
@@ -156,15 +157,9 @@ func (t *table) fill(s *Status, brief bool) {
 	}
 }
 
-// drop leaves a column out.
+// drop leaves out a column.
 func (t *table) drop(head string) {
-	var left []column
-	for _, c := range t.columns {
-		if c.head != head {
-			left = append(left, c)
-		}
-	}
-	t.columns = left
+	t.columns = slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool { return c.head == head })
 }
 
 // boards adds the table of boards.
@@ -196,8 +191,8 @@ func (p *page) boards(s *Status) {
 	}
 }
 
-// fitTable returns the table of boards. Where it is too wide for the terminal, it has
-// shorter cells, then fewer columns, and in the end shorter names.
+// fitTable returns the table of boards. If it is too wide for the terminal, it gets fewer columns and shorter cells,
+// and in the end shorter names.
 func fitTable(s *Status, most int) *table {
 	t := &table{columns: columns}
 	if !s.idsDiffer() {
@@ -223,7 +218,7 @@ func fitTable(s *Status, most int) *table {
 	return t
 }
 
-// narrow takes room from the widest column until all fit: from long names, usually.
+// narrow takes room from the widest column until the table fits. Usually that shortens long names.
 func (t *table) narrow(most int) {
 	for t.total() > most {
 		widest := 0
@@ -239,7 +234,7 @@ func (t *table) narrow(most int) {
 	}
 }
 
-// boardStyle dims what is not known to be so now.
+// boardStyle dims a board of which the present state is unknown.
 func boardStyle(s *Status, b *Board) style {
 	switch {
 	case !b.live(), s.Role == RoleIsolated && !b.Self:
@@ -251,17 +246,12 @@ func boardStyle(s *Status, b *Board) style {
 	}
 }
 
-// idsDiffer reports whether a board has an id that is not simply its address.
+// idsDiffer reports whether some board has an id that is not its address.
 func (s *Status) idsDiffer() bool {
-	for i := range s.Boards {
-		if b := &s.Boards[i]; b.Address != "" && b.ID != b.Address {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Boards, func(b Board) bool { return b.Address != "" && b.ID != b.Address })
 }
 
-// addresses names the floating addresses, with the verb that fits them.
+// addresses names the floating addresses, and the verb that goes with them.
 func (s *Status) addresses() (what, is, was string) {
 	var bare []string
 	for _, a := range s.Addresses {
@@ -280,7 +270,7 @@ func (s *Status) addresses() (what, is, was string) {
 	}
 }
 
-// list joins words as a sentence does.
+// list joins words as in a sentence: "a, b and c".
 func list(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -289,7 +279,7 @@ func list(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// holderName is fullName, and says when this very board is meant.
+// holderName is fullName, and says if it is this board.
 func (s *Status) holderName(id string) string {
 	if id != "" && id == s.Board.ID {
 		return "this board, " + s.fullName(id, s.Board.Name)
@@ -297,7 +287,7 @@ func (s *Status) holderName(id string) string {
 	return s.fullName(id, "")
 }
 
-// fullName is a board as "pi2 (192.168.1.12)", with whatever of it is known.
+// fullName returns a board as "pi2 (192.168.1.12)", or the part of that which is known.
 func (s *Status) fullName(id, name string) string {
 	name = s.shortName(id, name)
 	address := id
@@ -310,7 +300,7 @@ func (s *Status) fullName(id, name string) string {
 	return name + " (" + address + ")"
 }
 
-// shortName is the name of a board, or its id.
+// shortName returns the name of a board, or its id if the name is unknown.
 func (s *Status) shortName(id, name string) string {
 	if b := s.board(id); b != nil {
 		name = cmp.Or(name, b.Name)

@@ -13,10 +13,10 @@ import (
 // joint is a blank at which no line is broken, as in "12 s".
 const joint = '\u00a0'
 
-// joined puts joints in place of blanks.
+// joined replaces blanks by joints.
 func joined(text string) string { return strings.ReplaceAll(text, " ", string(joint)) }
 
-// clean makes one line of text fit for a terminal.
+// clean makes a text fit for a terminal, as one line.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) && r != joint {
@@ -26,7 +26,7 @@ func clean(text string) string {
 	}, text)
 }
 
-// Printable makes text fit for a terminal, and keeps its lines and tabs.
+// Printable makes a text fit for a terminal. It keeps the lines and tabs.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
@@ -36,9 +36,8 @@ func Printable(text string) string {
 	}, text)
 }
 
-// shown is what a terminal gets of a character. Names come from other boards, over a
-// network: a control sequence in one must not reach the screen of the person who asks,
-// nor may a mark that reverses the direction of the line.
+// shown returns what a terminal gets of a character. Names come from other boards, over a network: neither a control
+// sequence in one nor a mark that reverses the direction of the line may reach a person's screen.
 func shown(r rune) rune {
 	if r == joint || r != utf8.RuneError && unicode.IsPrint(r) {
 		return r
@@ -46,8 +45,8 @@ func shown(r rune) rune {
 	return '?'
 }
 
-// PrintableJSON escapes what is not printable in JSON, where it can be in strings only.
-// encoding/json leaves DEL, the C1 control characters and marks of direction as they are.
+// PrintableJSON escapes what is not printable in JSON, which can only be in its strings. encoding/json leaves DEL, the
+// C1 control characters and marks of direction as they are.
 func PrintableJSON(text []byte) []byte {
 	clean := make([]byte, 0, len(text))
 	for _, r := range string(text) {
@@ -64,15 +63,15 @@ func PrintableJSON(text []byte) []byte {
 	return clean
 }
 
-// cells is how many columns of a terminal a character takes.
+// cells returns how many columns of a terminal a character takes.
 func cells(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me):
 		return 0
 	case r < 0x1100:
 		return 1
-	// The blocks that Unicode's EastAsianWidth.txt has as wide, roughly: a
-	// board called 台所 should not push its row out of line.
+	// Roughly the blocks that are wide in Unicode's EastAsianWidth.txt: a board called 台所 should not push its row out of
+	// line.
 	case r <= 0x115f, r >= 0x2e80 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3, r >= 0xf900 && r <= 0xfaff,
 		r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6,
 		r >= 0x1f300 && r <= 0x1faff, r >= 0x20000 && r <= 0x3fffd:
@@ -81,7 +80,7 @@ func cells(r rune) int {
 	return 1
 }
 
-// width is how many columns text takes.
+// width returns how many columns a text takes.
 func width(text string) (n int) {
 	for _, r := range text {
 		n += cells(r)
@@ -89,8 +88,7 @@ func width(text string) (n int) {
 	return n
 }
 
-// split cuts text where it has taken at most most columns, and at least one
-// character so that there is progress.
+// split cuts off as much of a text as fits into most columns, and at least one character.
 func split(text string, most int) (head, tail string) {
 	taken := 0
 	for i, r := range text {
@@ -101,7 +99,7 @@ func split(text string, most int) (head, tail string) {
 	return text, ""
 }
 
-// truncate shortens text to most columns and shows that it did.
+// truncate shortens a text to most columns, with an ellipsis.
 func truncate(text string, most int) string {
 	if width(text) <= most {
 		return text
@@ -110,7 +108,7 @@ func truncate(text string, most int) string {
 	return head + "…"
 }
 
-// pad fills text up to a width, on its right or its left.
+// pad fills a text up to a width, on the right or on the left.
 func pad(text string, to int, left bool) string {
 	fill := strings.Repeat(" ", max(0, to-width(text)))
 	if left {
@@ -119,8 +117,8 @@ func pad(text string, to int, left bool) string {
 	return text + fill
 }
 
-// wrap breaks text between words into lines of at most first columns and then
-// rest columns. A word that is longer than a line is broken where the line ends.
+// wrap breaks a text between words, into a first line of at most first columns and others of at most rest columns. A
+// word that is longer than a line is broken at the end of the line.
 func wrap(text string, first, rest int) []string {
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' })
 	if all := strings.Join(words, " "); width(all) <= min(first, rest) {
@@ -149,7 +147,7 @@ func wrap(text string, first, rest int) []string {
 	return append(lines, line)
 }
 
-// style is how a line looks, as the parameters of ECMA-48's SGR.
+// style is the look of a line, as parameters of ECMA-48's SGR.
 type style string
 
 const (
@@ -161,14 +159,14 @@ const (
 	good   style = "1;32" // bold green
 )
 
-// page collects lines.
+// page is a text that is written line by line.
 type page struct {
 	text  strings.Builder
 	width int // columns
 	color bool
 }
 
-// newPage returns an empty one that fits what the options describe.
+// newPage returns an empty page for what the options describe.
 func newPage(o Options) page {
 	if o.Width <= 0 {
 		o.Width = math.MaxInt32
@@ -176,7 +174,7 @@ func newPage(o Options) page {
 	return page{width: max(o.Width, minWidth), color: o.Color}
 }
 
-// paint puts text into a style.
+// paint returns a text in a style.
 func (p *page) paint(s style, text string) string {
 	if !p.color || s == plain || text == "" {
 		return text
@@ -184,7 +182,7 @@ func (p *page) paint(s style, text string) string {
 	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
 }
 
-// line adds one line; trailing blanks are left out.
+// line adds a line, without trailing blanks.
 func (p *page) line(s style, text string) {
 	text = strings.ReplaceAll(text, string(joint), " ")
 	p.text.WriteString(p.paint(s, strings.TrimRight(text, " ")))
@@ -222,7 +220,7 @@ func (p *page) rows(list []row) {
 	}
 }
 
-// item adds text behind a label, with the lines after the first indented.
+// item adds a text behind a label. The lines after the first are indented.
 func (p *page) item(s style, label string, indent int, text string) {
 	first := max(p.width-max(width(label), indent), 1)
 	for i, line := range wrap(clean(text), first, p.width-indent) {
@@ -235,7 +233,7 @@ func (p *page) item(s style, label string, indent int, text string) {
 	}
 }
 
-// ago is how long something is past.
+// ago returns how long ago something was.
 func ago(ms float64) string {
 	text := span(ms)
 	if text == "unknown" {
@@ -244,7 +242,7 @@ func ago(ms float64) string {
 	return text + joined(" ago")
 }
 
-// span is a length of time in the one or two units that matter. It stays on one line.
+// span returns a length of time in the one or two units that matter. It is never broken.
 func span(ms float64) string { return joined(duration(ms)) }
 
 func duration(ms float64) string {
@@ -281,7 +279,7 @@ func duration(ms float64) string {
 	}
 }
 
-// percent never says 0 % of what has happened.
+// percent returns a percentage. It never says 0 % of something that has happened.
 func percent(p float64) string {
 	switch {
 	case math.IsNaN(p) || p < 0 || p > 100:
@@ -293,15 +291,15 @@ func percent(p float64) string {
 	}
 }
 
-// decimal has one digit behind the point if that is not 0.
+// decimal returns a number with one digit behind the point, unless that is 0.
 func decimal(x float64) string {
 	return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64)
 }
 
-// milliseconds has microseconds behind the point.
+// milliseconds returns a length of time in milliseconds, to the microsecond.
 func milliseconds(ns int64) string {
 	return strconv.FormatFloat(float64(ns)/1e6, 'f', 3, 64)
 }
 
-// apart is a short length of time with its unit.
+// apart returns a short length of time with its unit.
 func apart(ns int64) string { return joined(milliseconds(ns) + " ms") }

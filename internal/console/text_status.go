@@ -28,8 +28,8 @@ const (
 	reasonDeaf    = "deaf" // the identifier of election.ReasonDeaf
 )
 
-// WriteStatus writes the status for people: first who holds the address, last what needs attention. docs/status.md explains
-// every line.
+// WriteStatus writes the status for people: first who holds the address, last what needs attention. docs/status.md
+// explains every line.
 func WriteStatus(w io.Writer, s Status, o Options) error {
 	p := newPage(o)
 	look := good
@@ -231,8 +231,8 @@ func (s *Status) majorityUnheard() string {
 		len(s.Voters)-len(missing), len(s.Voters), list(missing), len(s.Voters)/2+1)
 }
 
-// replacedAfterMs returns the time from the last heartbeat of a leader that dies to the claim of the next one: a heartbeat that
-// does not come, its margin, and the questions that nobody answers.
+// replacedAfterMs returns the time from the last heartbeat of a leader that dies to the claim of the next one: a
+// heartbeat that does not come, its margin, and the questions that nobody answers.
 func (s *Status) replacedAfterMs() float64 {
 	d := s.Detector
 	within := d.AnswerWithinMs
@@ -249,14 +249,16 @@ func (s *Status) patience() string {
 		return ""
 	}
 	ms := func(ns int64) string { return span(float64(ns) / 1e6) }
-	text := fmt.Sprintf("a leader may be late by %s instead of %s, so a dead one is replaced that much later", ms(p.GraceNs), ms(p.DefaultGraceNs))
+	text := fmt.Sprintf("a leader may be late by %s instead of %s, so a dead one is replaced that much later",
+		ms(p.GraceNs), ms(p.DefaultGraceNs))
 	if k := s.Detector.Kind; s.HeartbeatMs > 0 && (k == detectorAsk || k == "") {
 		text += fmt.Sprintf(" (on average %s after it died)", span(s.HeartbeatMs/2+float64(p.GraceNs)/1e6))
 	}
 	if p.LearnedText == "" {
 		return text
 	}
-	return text + fmt.Sprintf(". Learned %s: %s. Halved in %s unless it is needed", ago(float64(p.LearnedAgoNs)/1e6), p.LearnedText, ms(p.HalvesInNs))
+	return text + fmt.Sprintf(". Learned %s: %s. Halved in %s unless it is needed",
+		ago(float64(p.LearnedAgoNs)/1e6), p.LearnedText, ms(p.HalvesInNs))
 }
 
 // changes adds the last changes of leader.
@@ -333,7 +335,8 @@ func (p *page) checks(s *Status) {
 	var list []row
 	for i := range s.Checks {
 		c := &s.Checks[i]
-		r := row{left: c.state(), right: span(float64(c.SinceNs) / 1e6), text: cmp.Or(c.NameText, strings.TrimSpace(c.Kind+" "+c.Target))}
+		r := row{left: c.state(), right: span(float64(c.SinceNs) / 1e6)}
+		r.text = cmp.Or(c.NameText, strings.TrimSpace(c.Kind+" "+c.Target))
 		if c.State == stateFailing {
 			r.style = notice
 		}

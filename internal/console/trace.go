@@ -7,30 +7,27 @@ import (
 	"strings"
 )
 
-// Trace is what GET /v1/trace returns: what this board did when in its last
-// changes of role. The JSON names are part of the interface, as in a [Status].
+// Trace is what GET /v1/trace returns: what this board did, and when, in its last changes of role. The keys of the JSON
+// are part of the interface, as those of a [Status].
 //
-// Unlike there, points in time are absolute: nanoseconds of the kernel's
-// CLOCK_BOOTTIME, which all programs of one machine share. So whoever runs
-// several boards on one machine, or a client beside a board, can merge what each
-// has seen. Between machines only differences mean anything.
+// Unlike in a status, points in time are absolute: nanoseconds of the kernel's CLOCK_BOOTTIME, which all programs of a
+// machine share. So the traces of several boards on one machine, and of a client beside a board, can be merged. Between
+// machines, only differences mean anything.
 type Trace struct {
 	Board   string         `json:"board"` // id of this board; "" if it has none yet
 	Name    string         `json:"name"`
 	Clock   string         `json:"clock"`   // ClockBoottime
-	NowNs   int64          `json:"now_ns"`  // when this was written
+	NowNs   int64          `json:"now_ns"`  // when the trace was made
 	Changes []TracedChange `json:"changes"` // the newest first
 }
 
 // ClockBoottime is the clock of a [Trace].
 const ClockBoottime = "CLOCK_BOOTTIME"
 
-// TracedChange is how one change of role went, or several that followed from
-// each other.
+// TracedChange is the course of a change of role, or of several that followed from each other.
 type TracedChange struct {
 	ZeroNs int64 `json:"zero_ns"` // the first step: the last heartbeat, if there was one
-	// LeaderChanged is false for a suspicion that came to nothing, and for a leader
-	// that only repeated its claim.
+	// LeaderChanged is false for a suspicion that came to nothing, and for a leader that only repeated its claim.
 	LeaderChanged bool `json:"leader_changed"`
 	Over          bool `json:"over"` // false if more steps may come
 
@@ -44,57 +41,53 @@ type TracedChange struct {
 	Reason        string `json:"reason"` // an identifier of election.Reason; "" if a leader only repeated its claim
 	ReasonText    string `json:"reason_text"`
 
-	Omitted int         `json:"omitted"` // steps that were too many to be kept, from the middle
+	Omitted int         `json:"omitted"` // how many steps in the middle were too many to be kept
 	Steps   []TraceStep `json:"steps"`   // in the order of time
 }
 
-// TraceStep is one thing that happened. Fields that do not apply are left out.
+// TraceStep is something that happened. Keys that do not apply are left out.
 type TraceStep struct {
 	AtNs       int64  `json:"at_ns"`
 	Step       string `json:"step"`                  // one of the Step constants
 	Message    string `json:"message,omitempty"`     // StepHeard, StepSent: "ELECTION", …
 	Board      string `json:"board,omitempty"`       // id of the sender, or recipient, or leader; "" for all, or none
 	BoardName  string `json:"board_name,omitempty"`  //
-	DueNs      *int64 `json:"due_ns,omitempty"`      // StepTimer: when it should have rung
+	DueNs      *int64 `json:"due_ns,omitempty"`      // StepTimer: when it should have fired
 	HandledNs  *int64 `json:"handled_ns,omitempty"`  // StepHeard: when the daemon handled it
 	Role       string `json:"role,omitempty"`        // StepRole: the new one
 	Reason     string `json:"reason,omitempty"`      // StepRole: why, an identifier of election.Reason
 	ReasonText string `json:"reason_text,omitempty"` // StepRole: the same for people
 	Term       uint32 `json:"term,omitempty"`        // of a message, or of the new role
-	Failed     bool   `json:"failed,omitempty"`      // what this is the end of did not work
+	Failed     bool   `json:"failed,omitempty"`      // what ended with this step did not work
 }
 
-// What a step can be.
+// The steps (TraceStep.Step).
 const (
 	StepHeard        = "heard"         // a message, when it was read from its socket
 	StepSent         = "sent"          // a message, when the call to send it returned
 	StepHeartbeatDue = "heartbeat_due" // when the next heartbeat should have come
-	StepTimer        = "timer"         // the election's timer rang
+	StepTimer        = "timer"         // the timer of the election fired
 	StepLinkUp       = "link_up"       // the daemon saw the interface, and it has a link
-	StepLinkLost     = "link_lost"     // likewise, and it has none
+	StepLinkLost     = "link_lost"     // the daemon saw the interface, and it has no link
 	StepAsked        = "asked"         // somebody wants the board to hand over or to stop
-	StepRole         = "role"          // another role or leader
-	StepProbe        = "probe"         // begins to ask whether a foreign machine has the address
+	StepRole         = "role"          // the board has another role or leader
+	StepProbe        = "probe"         // the board begins to ask whether another machine has the address
 	StepAcquireBegun = "acquire_begun" // the kernel is asked for the address
-	StepAcquireEnded = "acquire_ended" // it has it
-	StepReleaseBegun = "release_begun" // the kernel is asked to release it
-	StepReleaseEnded = "release_ended" // it has released it
+	StepAcquireEnded = "acquire_ended" // the kernel has the address
+	StepReleaseBegun = "release_begun" // the kernel is asked to release the address
+	StepReleaseEnded = "release_ended" // the kernel has released the address
 	StepAnnounced    = "announced"     // gratuitous ARP was sent
 )
 
-// fill makes empty lists of missing ones.
+// fill replaces missing lists by empty ones.
 func (t *Trace) fill() {
-	if t.Changes == nil {
-		t.Changes = []TracedChange{}
-	}
+	fillList(&t.Changes)
 	for i := range t.Changes {
-		if t.Changes[i].Steps == nil {
-			t.Changes[i].Steps = []TraceStep{}
-		}
+		fillList(&t.Changes[i].Steps)
 	}
 }
 
-// Newest returns the trace with only the newest change of leader left in it.
+// Newest returns the trace with the newest change of leader only.
 func (t Trace) Newest() Trace {
 	all := t.Changes
 	t.Changes = []TracedChange{}
@@ -123,20 +116,20 @@ func WriteTrace(w io.Writer, t Trace, o Options) error {
 	return err
 }
 
-// The columns of the table: an hour has ten characters in milliseconds with
-// microseconds behind the point.
+// The columns of the table. An hour has eleven characters in milliseconds with microseconds behind the point.
 const (
 	atWidth    = 12
 	deltaWidth = 12
 	stepIndent = atWidth + deltaWidth + spacing
 
-	// delayShown is for how long a message must have waited, in nanoseconds.
+	// delayShown is the least delay of a message that is worth a word, in nanoseconds.
 	delayShown = 100_000
 )
 
 func (p *page) tracedChange(t *Trace, c *TracedChange) {
 	p.item(strong, "", 0, t.changeHeadline(c))
-	p.line(dim, pad("ms", atWidth, true)+pad("+ms", deltaWidth, true)+strings.Repeat(" ", spacing)+"on "+clean(t.boardName(t.Board, t.Name)))
+	board := clean(t.boardName(t.Board, t.Name))
+	p.line(dim, pad("ms", atWidth, true)+pad("+ms", deltaWidth, true)+strings.Repeat(" ", spacing)+"on "+board)
 	before := c.ZeroNs
 	for i := range c.Steps {
 		s := &c.Steps[i]
@@ -153,7 +146,7 @@ func (p *page) tracedChange(t *Trace, c *TracedChange) {
 	}
 }
 
-// changeHeadline says what the table is about.
+// changeHeadline says which change a table is about.
 func (t *Trace) changeHeadline(c *TracedChange) string {
 	name := func(id, name string) string {
 		if id == "" {
@@ -179,7 +172,7 @@ func (t *Trace) changeHeadline(c *TracedChange) string {
 	return text
 }
 
-// boardName is the name of a board, or its id.
+// boardName returns the name of a board, or its id.
 func (t *Trace) boardName(id, name string) string {
 	if id == t.Board && t.Name != "" {
 		name = t.Name
@@ -187,7 +180,7 @@ func (t *Trace) boardName(id, name string) string {
 	return cmp.Or(name, id, "an unknown board")
 }
 
-// style brings out what clients notice.
+// style returns the look of a step. It brings out what clients notice.
 func (s *TraceStep) style() style {
 	switch {
 	case s.Failed:
@@ -198,7 +191,7 @@ func (s *TraceStep) style() style {
 	return plain
 }
 
-// stepText says in words what happened.
+// stepText says in words what a step was.
 func (t *Trace) stepText(s *TraceStep) string {
 	who := t.boardName(s.Board, s.BoardName)
 	switch s.Step {
@@ -240,7 +233,7 @@ func (t *Trace) stepText(s *TraceStep) string {
 	return cmp.Or(s.Step, "something unknown") // of a newer daemon
 }
 
-// stepWords are the texts of the steps that need nothing filled in.
+// stepWords are the texts of the other steps.
 var stepWords = map[string]struct{ done, failed string }{
 	StepLinkUp:       {done: "sees that the link is there"},
 	StepLinkLost:     {done: "sees that the link is gone"},

@@ -46,8 +46,8 @@ func (s *Status) verdict() verdict {
 	}
 }
 
-// Held reports whether a live leader that this board knows of holds the addresses. A leader whose heartbeat is late counts as
-// alive until it has not answered: nobody should be alarmed who asks at that moment.
+// Held reports whether a live leader that this board knows of holds the addresses. A leader whose heartbeat is late
+// counts as alive until it has not answered: nobody should be alarmed who asks at that moment.
 func (s *Status) Held() bool {
 	v := s.verdict()
 	return v == held || v == suspected || v == unguarded
@@ -156,8 +156,8 @@ func (s *Status) whyNotHeld() string {
 	}
 }
 
-// CountSpares counts the boards that could take over from the leader now: those that are alive, fit to lead, and allowed to.
-// If there are voters, a majority of them must be left without the leader.
+// CountSpares counts the boards that could take over from the leader now: those that are alive, fit to lead, and
+// allowed to. If there are voters, a majority of them must be left without the leader.
 func (s *Status) CountSpares() (n int) {
 	for i := range s.Boards {
 		b := &s.Boards[i]
@@ -263,8 +263,8 @@ const (
 	exitNoAnswer   = 4 // a daemon may run, but gave no usable answer: permission, time, garbage
 )
 
-// ExitStatus returns the exit status of `topdog status`, given what [Client.Status] has returned. Problems do not count: the
-// status of a board without a light would never be 0.
+// ExitStatus returns the exit status of `topdog status`, given what [Client.Status] has returned. Problems do not
+// count: the status of a board without a light would never be 0.
 func ExitStatus(s Status, err error) int {
 	switch {
 	case errors.Is(err, ErrNotRunning):

@@ -1,8 +1,8 @@
 // Package page shows the board to browsers and programs on the LAN: `topdog page`. It is a process of its own, so that no
 // browser comes near the election.
 //
-// It follows the daemon by one stream ([console.Client.Follow]), and asks for the status only when somebody wants it, once
-// for all who want it ([console.Cache]). A page at which nobody looks costs nothing but the stream.
+// It follows the daemon by one stream ([console.Client.Follow]), and asks for the status only when somebody wants it,
+// once for all who want it ([console.Cache]). A page at which nobody looks costs nothing but the stream.
 //
 //	source.go    what the daemon says: the last event and the status
 //	verdict.go   /leader, /follower, /fit and /healthz

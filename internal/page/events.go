@@ -142,7 +142,9 @@ func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) error {
 func wantsLife(r *http.Request) (alive bool, err error) {
 	for name := range r.URL.Query() {
 		if name != "alive" {
-			return false, &web.Error{Code: http.StatusBadRequest, Message: "the query means nothing here", Hint: "use /v1/events, with ?alive if wanted"}
+			return false, &web.Error{
+				Code: http.StatusBadRequest, Message: "the query means nothing here", Hint: "use /v1/events, with ?alive if wanted",
+			}
 		}
 		alive = true
 	}

@@ -191,8 +191,8 @@ func (p *page) listen(ctx context.Context) error {
 	}
 }
 
-// mayPass reports whether a port that cannot be opened now may be opened later: another program may end, and an address may
-// come with the lead or by DHCP.
+// mayPass reports whether a port that cannot be opened now may be opened later: another program may end, and an address
+// may come with the lead or by DHCP.
 func mayPass(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)
 }
@@ -258,8 +258,8 @@ func (l *links) urls(addresses ...string) (all []string) {
 	return all
 }
 
-// versionHeader is the header of each status that has the version of the page's files. A page that was loaded from another
-// version says that it is outdated.
+// versionHeader is the header of each status that has the version of the page's files. A page that was loaded from
+// another version says that it is outdated.
 const versionHeader = "Topdog-Page"
 
 // routes returns all paths.

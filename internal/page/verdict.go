@@ -14,7 +14,8 @@ import (
 const (
 	// leaderFresh is how old a status may be that says that this board leads.
 	leaderFresh = 100 * time.Millisecond
-	// leaderWithin is how long a request for /leader waits for another status. Load balancers give a check a second or two.
+	// leaderWithin is how long a request for /leader waits for another status. Load balancers give a check a second or
+	// two.
 	leaderWithin = 250 * time.Millisecond
 )
 
@@ -27,9 +28,9 @@ type verdict struct {
 func yes(format string, a ...any) verdict { return verdict{true, fmt.Sprintf(format, a...)} }
 func no(format string, a ...any) verdict  { return verdict{false, fmt.Sprintf(format, a...)} }
 
-// leads tells whether this board leads, has the address, and may answer for it at this instant: as long as the lease lasts
-// of which the daemon has told, counted from when it looked, on the clock that both processes share. So a daemon that has
-// been frozen since then leads no longer than its lease.
+// leads tells whether this board leads, has the address, and may answer for it at this instant: as long as the lease
+// lasts of which the daemon has told, counted from when it looked, on the clock that both processes share. So a daemon
+// that has been frozen since then leads no longer than its lease.
 func (s *source) leads(ctx context.Context) verdict {
 	if v, known := s.letGo(); known {
 		return v
@@ -75,8 +76,8 @@ func doesNotLead(name, role string) string {
 	return name + " does not lead: its role is " + role
 }
 
-// settles reports whether an answer is good enough for a question that was asked at a moment. A lease that has ended since
-// the daemon looked may have been extended, so the daemon is asked again.
+// settles reports whether an answer is good enough for a question that was asked at a moment. A lease that has ended
+// since the daemon looked may have been extended, so the daemon is asked again.
 func (a *answer) settles(asked boottime.Instant) bool {
 	now := boottime.Now()
 	if a.lease(now) > 0 {

@@ -1,5 +1,5 @@
-// Package web serves pages and their data over HTTP to browsers and programs on the LAN. It knows nothing of boards: a page
-// brings its routes.
+// Package web serves pages and their data over HTTP to browsers and programs on the LAN. It knows nothing of boards: a
+// page brings its routes.
 //
 // It has what all pages of topdog need, since anybody on the LAN may connect:
 //

@@ -107,13 +107,13 @@ func (s *Server) recover(w http.ResponseWriter) {
 	refuse(w, errors.New("the answer has failed; the log of the program says why"))
 }
 
-// policy allows a page its own files and nothing else: no script or style in the text, no request to another host, no form,
-// and no page around it (Content Security Policy Level 3).
+// policy allows a page its own files and nothing else: no script or style in the text, no request to another host, no
+// form, and no page around it (Content Security Policy Level 3).
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// protect sets the headers that say what a browser may do with an answer. There is no Cross-Origin-Opener-Policy: browsers
-// ignore it without HTTPS, and complain on the console of every page.
+// protect sets the headers that say what a browser may do with an answer. There is no Cross-Origin-Opener-Policy:
+// browsers ignore it without HTTPS, and complain on the console of every page.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -122,9 +122,9 @@ func protect(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// allowed reports whether a request for a host may be answered: for no host, as in HTTP/1.0, an address, localhost, one of
-// the names, or a name with .local, as mDNS has it. Any other may be the name of another site that resolves to this address
-// now.
+// allowed reports whether a request for a host may be answered: for no host, as in HTTP/1.0, an address, localhost, one
+// of the names, or a name with .local, as mDNS has it. Any other may be the name of another site that resolves to this
+// address now.
 func allowed(host string, names []string) bool {
 	if host == "" {
 		return true

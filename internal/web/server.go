@@ -106,9 +106,9 @@ type Limits struct {
 	Linger  time.Duration // for requests that are in progress at the end
 }
 
-// DefaultLimits are the limits of the product. A browser has up to six connections to a host, and a connection costs about
-// 20 kB. A page asks twice a second, so a client that says nothing for 5 s has gone: its machine may have died without a
-// word.
+// DefaultLimits are the limits of the product. A browser has up to six connections to a host, and a connection costs
+// about 20 kB. A page asks twice a second, so a client that says nothing for 5 s has gone: its machine may have died
+// without a word.
 var DefaultLimits = Limits{
 	Connections: 256,
 	PerAddress:  64,
@@ -120,8 +120,8 @@ var DefaultLimits = Limits{
 	Linger:      500 * time.Millisecond,
 }
 
-// listener accepts a limited number of connections, in all and from each address. One more takes the place of the oldest that
-// is silent, so that nobody keeps others out by saying nothing. If all are busy, the new one is closed.
+// listener accepts a limited number of connections, in all and from each address. One more takes the place of the
+// oldest that is silent, so that nobody keeps others out by saying nothing. If all are busy, the new one is closed.
 type listener struct {
 	net.Listener
 	limits Limits
@@ -195,9 +195,9 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// AddressOf returns the address as which a client at HOST:PORT (http.Request.RemoteAddr) counts, where there is a limit for
-// each. Of IPv6 that is the network, since a machine may take any address of it (RFC 4291, section 2.5.1). Clients without
-// an address, as of a pipe, count as one.
+// AddressOf returns the address as which a client at HOST:PORT (http.Request.RemoteAddr) counts, where there is a limit
+// for each. Of IPv6 that is the network, since a machine may take any address of it (RFC 4291, section 2.5.1). Clients
+// without an address, as of a pipe, count as one.
 func AddressOf(remote string) netip.Addr {
 	from, err := netip.ParseAddrPort(remote)
 	if err != nil {
