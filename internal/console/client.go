@@ -247,7 +247,7 @@ func (c *Client) connect(ctx context.Context, look bool) (net.Conn, error) {
 	if _, absent := os.Lstat(PublicPath(c.path)); absent != nil {
 		return nil, err
 	}
-	return nil, &requestError{message: mayOnlyLook(uint32(os.Geteuid())), hint: c.hint(), err: errors.Join(errDenied, err)}
+	return nil, denied(mayOnlyLook(uint32(os.Geteuid())), c.hint())
 }
 
 // dial connects to a socket. It tries again while the kernel has no room for another connection.
@@ -299,6 +299,11 @@ func (c *Client) refused(code int, body []byte) error {
 	return e
 }
 
+// failed returns an error with a message that names the socket, and with what to do.
+func (c *Client) failed(err error, message, hint string) error {
+	return &requestError{message: fmt.Sprintf(message, c.path), hint: hint, err: err}
+}
+
 func (c *Client) badAnswer(err error) error {
 	return &requestError{
 		message: fmt.Sprintf("what answers on %s does not talk like topdog (%v)", c.path, err),
@@ -309,11 +314,7 @@ func (c *Client) badAnswer(err error) error {
 
 // ended is the error for a daemon that went away in the middle. Its cause may be nil.
 func (c *Client) ended(err error) error {
-	return &requestError{
-		message: fmt.Sprintf("the topdog daemon on %s ended meanwhile", c.path),
-		hint:    "systemctl status topdog",
-		err:     errors.Join(ErrNotRunning, err),
-	}
+	return c.failed(errors.Join(ErrNotRunning, err), "the topdog daemon on %s ended meanwhile", "systemctl status topdog")
 }
 
 // explain returns an error that says in words why a request failed, and what to do.
@@ -323,46 +324,23 @@ func (c *Client) explain(err error) error {
 	case errors.As(err, &refused), errors.Is(err, context.Canceled):
 		return err // it says what to do, or the caller has cancelled and knows why
 	case errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
-		return &requestError{
-			message: fmt.Sprintf("the topdog daemon on %s did not answer in time", c.path),
-			hint:    "journalctl -u topdog may tell why",
-			err:     err,
-		}
+		return c.failed(err, "the topdog daemon on %s did not answer in time", "journalctl -u topdog may tell why")
 	case errors.Is(err, fs.ErrNotExist):
-		return &requestError{
-			message: fmt.Sprintf("the topdog daemon does not run here (no %s)", c.path),
-			hint:    "systemctl start topdog (on a witness: topdog-witness)",
-			err:     ErrNotRunning,
-		}
+		return c.failed(ErrNotRunning, "the topdog daemon does not run here (no %s)",
+			"systemctl start topdog (on a witness: topdog-witness)")
 	case errors.Is(err, unix.ECONNREFUSED):
-		return c.refusedByKernel()
-	case errors.Is(err, fs.ErrPermission):
-		return &requestError{
-			message: fmt.Sprintf("no permission to talk to the topdog daemon on %s", c.path),
-			hint:    c.hint(),
-			err:     errors.Join(errDenied, err),
+		// connect(2) fails so at the socket of a daemon that was killed, and at a file that is no socket.
+		if info, err := os.Stat(c.path); err == nil && info.Mode().Type() != fs.ModeSocket {
+			return c.failed(ErrNotRunning, "%s is no socket", "see `socket` in the configuration")
 		}
+		return c.failed(ErrNotRunning, "the topdog daemon does not run any more (nobody answers on %s)",
+			"systemctl restart topdog")
+	case errors.Is(err, fs.ErrPermission):
+		return c.failed(errors.Join(errDenied, err), "no permission to talk to the topdog daemon on %s", c.hint())
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
 		return c.ended(err)
 	default:
 		return fmt.Errorf("asking the topdog daemon on %s: %w", c.path, err)
-	}
-}
-
-// refusedByKernel is the error for ECONNREFUSED, with which connect(2) fails at the socket of a daemon that was killed
-// and at a file that is no socket.
-func (c *Client) refusedByKernel() error {
-	if info, err := os.Stat(c.path); err == nil && info.Mode().Type() != fs.ModeSocket {
-		return &requestError{
-			message: fmt.Sprintf("%s is no socket", c.path),
-			hint:    "see `socket` in the configuration",
-			err:     ErrNotRunning,
-		}
-	}
-	return &requestError{
-		message: fmt.Sprintf("the topdog daemon does not run any more (nobody answers on %s)", c.path),
-		hint:    "systemctl restart topdog",
-		err:     ErrNotRunning,
 	}
 }
 

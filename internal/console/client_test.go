@@ -145,9 +145,9 @@ func TestClientWithoutPermission(t *testing.T) {
 	var err error
 	asUser(t, 65533, 65533, func() { err = connect(s.path) })
 	assert.ErrorIs(t, err, unix.EACCES, "connecting as another user")
-	denied(t, Dial(s.path).explain(err), "no permission to talk to the topdog daemon on "+s.path+": use sudo", "told")
+	wantDenied(t, Dial(s.path).explain(err), "no permission to talk to the topdog daemon on "+s.path+": use sudo", "told")
 	assert.NoError(t, os.Chown(s.path, -1, 4711))
-	denied(t, Dial(s.path).explain(err), "join the group 4711 and log in again", "told when there is a group")
+	wantDenied(t, Dial(s.path).explain(err), "join the group 4711 and log in again", "told when there is a group")
 }
 
 // TestCallerIsAnotherUser has the kernel tell a user with supplementary groups

@@ -104,8 +104,8 @@ func refused(t *testing.T, err error, code int, text, what string) {
 	}
 }
 
-// denied fails the test unless the caller may not do that, and is told what to do.
-func denied(t *testing.T, err error, text, what string) {
+// wantDenied fails the test unless the caller may not do that, and is told what to do.
+func wantDenied(t *testing.T, err error, text, what string) {
 	t.Helper()
 	assert.ErrorIs(t, err, errDenied, "%s", what)
 	assert.ErrorContains(t, err, text, "%s", what)

@@ -65,20 +65,13 @@ func (s *Server) serveRoute(routes []route, w *answer, r *http.Request) (err err
 		for _, known := range routes {
 			there = append(there, known.method+" "+known.path)
 		}
-		return &requestError{
-			code:    http.StatusNotFound,
-			message: fmt.Sprintf("there is no %s here", excerpt(r.URL.Path)),
-			hint:    "there are " + list(there),
-		}
+		return Refuse(http.StatusNotFound, fmt.Sprintf("there is no %s here", excerpt(r.URL.Path)), "there are "+list(there))
 	}
 	method := routes[i].method
 	if r.Method != method {
 		w.Header().Set("Allow", method)
-		return &requestError{
-			code:    http.StatusMethodNotAllowed,
-			message: fmt.Sprintf("%s does not go with %s", excerpt(r.Method), r.URL.Path),
-			hint:    fmt.Sprintf("use %s %s", method, r.URL.Path),
-		}
+		return Refuse(http.StatusMethodNotAllowed,
+			fmt.Sprintf("%s does not go with %s", excerpt(r.Method), r.URL.Path), fmt.Sprintf("use %s %s", method, r.URL.Path))
 	}
 	if method != http.MethodGet {
 		if err := s.mayAct(connectionOf(r.Context())); err != nil {
@@ -92,18 +85,9 @@ func (s *Server) serveRoute(routes []route, w *answer, r *http.Request) (err err
 func (s *Server) mayAct(c *connection) error {
 	switch {
 	case c.public:
-		return &requestError{
-			code:    http.StatusForbidden,
-			message: "this socket only shows; what acts is " + s.path,
-			hint:    s.policyOfSocket().hint(),
-			err:     errDenied,
-		}
+		return denied("this socket only shows; what acts is "+s.path, s.policyOfSocket().hint())
 	case c.caller.uid == unidentified.uid:
-		return &requestError{
-			code:    http.StatusForbidden,
-			message: "the kernel does not say who is calling, so nothing is done",
-			err:     errDenied,
-		}
+		return denied("the kernel does not say who is calling, so nothing is done", "")
 	}
 	return s.authorise(c.caller)
 }
@@ -148,19 +132,16 @@ func decodeBody(w *answer, r *http.Request, v any, most int64) error {
 	if err != nil {
 		return err
 	}
-	refusal := &requestError{code: http.StatusBadRequest, hint: "send " + strings.TrimSpace(string(example))}
-	if refusal.hint == "send {}" {
-		refusal.hint = "send none, or {}"
+	hint := "send " + strings.TrimSpace(string(example))
+	if hint == "send {}" {
+		hint = "send none, or {}"
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		refusal.code = http.StatusRequestEntityTooLarge
-		refusal.message = fmt.Sprintf("the request has a body of more than %d bytes", most)
-		return refusal
+		return Refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has a body of more than %d bytes", most), hint)
 	}
 	if err != nil {
-		refusal.message = "the body of the request cannot be read: " + err.Error()
-		return refusal
+		return Refuse(http.StatusBadRequest, "the body of the request cannot be read: "+err.Error(), hint)
 	}
 	if body = bytes.TrimSpace(body); len(body) == 0 {
 		return nil
@@ -168,8 +149,7 @@ func decodeBody(w *answer, r *http.Request, v any, most int64) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(v); err != nil || body[0] != '{' || decoder.More() {
-		refusal.message = "the request has a body that means nothing here: " + excerpt(string(body))
-		return refusal
+		return Refuse(http.StatusBadRequest, "the request has a body that means nothing here: "+excerpt(string(body)), hint)
 	}
 	return nil
 }
@@ -254,9 +234,7 @@ func (s *Server) serveKeys(w *answer, r *http.Request) error {
 func (s *Server) serveTry(w *answer, r *http.Request) error {
 	// A check can be any program, and only root may write those of the configuration. So only root may try them.
 	if connectionOf(r.Context()).caller.uid != 0 {
-		return &requestError{
-			code: http.StatusForbidden, message: "only root may have the daemon try checks", hint: "use sudo", err: errDenied,
-		}
+		return denied("only root may have the daemon try checks", "use sudo")
 	}
 	var asked TryRequest
 	if err := decodeBody(w, r, &asked, s.limits.file); err != nil {

@@ -1,6 +1,9 @@
 package console
 
-import "errors"
+import (
+	"errors"
+	"net/http"
+)
 
 // The paths. Their number grows when something changes that old clients would misunderstand. New keys are no such
 // change.
@@ -117,6 +120,11 @@ type requestError struct {
 // Refuse returns an error for a [Backend] to return. It is answered with that HTTP status, 400 to 599.
 func Refuse(code int, message, hint string) error {
 	return &requestError{code: code, message: message, hint: hint}
+}
+
+// denied refuses something that the user may not do.
+func denied(message, hint string) error {
+	return &requestError{code: http.StatusForbidden, message: message, hint: hint, err: errDenied}
 }
 
 // Explain returns what an error of a [Client] says is wrong, and what to do about it. The hint may be "".

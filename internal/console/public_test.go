@@ -52,7 +52,7 @@ func TestOrdinaryUser(t *testing.T) {
 		assert.ErrorIs(t, client.Follow(t.Context(), WatchOptions{ForHooks: true}, func(Transition) error { return enough }), enough, "Follow")
 		// That thread alone is the other user.
 		_, err = client.connect(t.Context(), false)
-		denied(t, err, "may look, but not have this board do anything: use sudo", "to act")
+		wantDenied(t, err, "may look, but not have this board do anything: use sudo", "to act")
 	})
 }
 

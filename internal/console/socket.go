@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"math"
 	"net"
-	"net/http"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -291,12 +290,7 @@ func (p policy) authorise(c credentials) error {
 	if c.uid == 0 || c.uid == p.daemon || c.in(p.group) {
 		return nil
 	}
-	return &requestError{
-		code:    http.StatusForbidden,
-		message: mayOnlyLook(c.uid),
-		hint:    p.hint(),
-		err:     errDenied,
-	}
+	return denied(mayOnlyLook(c.uid), p.hint())
 }
 
 // hint says how to get the permission.

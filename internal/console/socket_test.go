@@ -173,7 +173,7 @@ func TestStrangersMayLook(t *testing.T) {
 			_, err := Dial(s.path).Status(t.Context())
 			assert.ErrorIs(t, err, nil, "Status")
 			_, err = Dial(s.path).Resign(t.Context())
-			denied(t, err, test.want, "Resign")
+			wantDenied(t, err, test.want, "Resign")
 		})
 	}
 }

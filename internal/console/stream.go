@@ -190,11 +190,8 @@ type wanted struct {
 func wantedBy(query url.Values) (wanted, error) {
 	for name, values := range query {
 		if name != "for" && name != "alive" || name == "for" && (len(values) != 1 || values[0] != "hooks") {
-			return wanted{}, &requestError{
-				code:    http.StatusBadRequest,
-				message: "the query means nothing here: " + excerpt(query.Encode()),
-				hint:    "use /v1/events, with ?alive, ?for=hooks or ?alive&for=hooks if wanted",
-			}
+			return wanted{}, Refuse(http.StatusBadRequest, "the query means nothing here: "+excerpt(query.Encode()),
+				"use /v1/events, with ?alive, ?for=hooks or ?alive&for=hooks if wanted")
 		}
 	}
 	return wanted{forHooks: query.Has("for"), alive: query.Has("alive")}, nil
@@ -213,11 +210,8 @@ func (s *Server) follow(c *connection, want wanted) error {
 	if c.limiter.follow(c, k) {
 		return nil
 	}
-	return &requestError{
-		code:    http.StatusServiceUnavailable,
-		message: fmt.Sprintf("there may be %d streams of events %s", c.limiter.maxStreams(k), whose),
-		hint:    "end one, or use GET /v1/status",
-	}
+	return Refuse(http.StatusServiceUnavailable,
+		fmt.Sprintf("there may be %d streams of events %s", c.limiter.maxStreams(k), whose), "end one, or use GET /v1/status")
 }
 
 // serveEvents sends how the board is, and then every transition. It ends when the server is stopping.
