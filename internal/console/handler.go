@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -347,4 +348,76 @@ func excerpt(text string) string {
 		text = string(runes[:most]) + "…"
 	}
 	return strings.TrimSpace(text)
+}
+
+// Publish adds a transition to all streams, with the next number. It never blocks.
+func (s *Server) Publish(t Transition) { s.transitions.Add(t) }
+
+// Published returns the number of the last transition. A [Status] has to tell it.
+func (s *Server) Published() uint64 { return s.transitions.Newest() }
+
+// wanted is what a client has asked for with /v1/events.
+type wanted struct {
+	forHooks bool // it is one of the streams that are kept for hooks
+	alive    bool // with a sign of life every second
+}
+
+// wantedBy reads the query of a request.
+func wantedBy(query url.Values) (wanted, error) {
+	for name, values := range query {
+		if name != "for" && name != "alive" || name == "for" && (len(values) != 1 || values[0] != "hooks") {
+			return wanted{}, Refuse(http.StatusBadRequest, "the query means nothing here: "+excerpt(query.Encode()),
+				"use /v1/events, with ?alive, ?for=hooks or ?alive&for=hooks if wanted")
+		}
+	}
+	return wanted{forHooks: query.Has("for"), alive: query.Has("alive")}, nil
+}
+
+// follow makes the connection of a request a stream. Not everybody may have a stream for hooks, or hooks would not get
+// theirs.
+func (s *Server) follow(c *connection, want wanted) error {
+	k, whose := stream, "of each user"
+	if want.forHooks {
+		k, whose = hookStream, "for hooks"
+		if err := s.mayAct(c); err != nil {
+			return err
+		}
+	}
+	if c.limiter.follow(c, k) {
+		return nil
+	}
+	return Refuse(http.StatusServiceUnavailable,
+		fmt.Sprintf("there may be %d streams of events %s", c.limiter.maxStreams(k), whose), "end one, or use GET /v1/status")
+}
+
+// serveEvents sends how the board is, and then every transition. It ends when the server is stopping.
+func (s *Server) serveEvents(stopping context.Context, w *answer, r *http.Request) error {
+	want, err := wantedBy(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	if err := s.follow(connectionOf(r.Context()), want); err != nil {
+		return err
+	}
+	made, err := s.shared(r.Context(), s.statuses)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	stream := Stream{To: w, Stall: s.limits.stall, Transitions: s.transitions, Stopped: stopping.Done(), isAlive: s.isAlive}
+	if want.alive {
+		stream.Alive = func() <-chan struct{} {
+			due := make(chan struct{})
+			time.AfterFunc(s.limits.interval, func() { close(due) })
+			return due
+		}
+	}
+	return stream.Send(r.Context(), made.status, made.text) // an error becomes the last line
+}
+
+// isAlive returns an error unless the backend shows that it is.
+func (s *Server) isAlive(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.limits.status)
+	defer cancel()
+	return late(s.backend.Alive(ctx), s.limits.status)
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -174,74 +172,81 @@ func (s *Stream) write(values ...any) error {
 	return nil
 }
 
-// Publish adds a transition to all streams, with the next number. It never blocks.
-func (s *Server) Publish(t Transition) { s.transitions.Add(t) }
+// Cache asks for something once for all who want it at the same time, and keeps it for those who come soon after. Set
+// the exported fields before the first [Cache.Get].
+type Cache[T any] struct {
+	Ask   func(context.Context) (T, error)
+	News  func() uint64          // grows with everything that makes an answer out of date before its time
+	Life  func() context.Context // when it ends, so do the requests
+	Limit time.Duration          // for one request
+	Gap   time.Duration          // the least from one request to the next
+	Keep  time.Duration          // how long an answer is kept
 
-// Published returns the number of the last transition. A [Status] has to tell it.
-func (s *Server) Published() uint64 { return s.transitions.Newest() }
+	requests sync.WaitGroup
 
-// wanted is what a client has asked for with /v1/events.
-type wanted struct {
-	forHooks bool // it is one of the streams that are kept for hooks
-	alive    bool // with a sign of life every second
+	mu     sync.Mutex
+	newest *Answer[T]    // nil if there is none, or it was kept long enough
+	done   chan struct{} // closed when the request in progress is over; nil if there is none
+	began  time.Time     // when the last request was made
 }
 
-// wantedBy reads the query of a request.
-func wantedBy(query url.Values) (wanted, error) {
-	for name, values := range query {
-		if name != "for" && name != "alive" || name == "for" && (len(values) != 1 || values[0] != "hooks") {
-			return wanted{}, Refuse(http.StatusBadRequest, "the query means nothing here: "+excerpt(query.Encode()),
-				"use /v1/events, with ?alive, ?for=hooks or ?alive&for=hooks if wanted")
+// Answer is what a [Cache] has been told.
+type Answer[T any] struct {
+	Value T
+	err   error
+	asked boottime.Instant // when the request was made
+	News  uint64           // Cache.News then
+}
+
+// Get returns an answer that suits whoever wants it. It asks again until there is one, or until ctx ends. The error is
+// that of the answer, or the reason for which ctx has ended.
+func (c *Cache[T]) Get(ctx context.Context, suits func(*Answer[T]) bool) (value T, err error) {
+	for {
+		c.mu.Lock()
+		if a := c.newest; a != nil && suits(a) {
+			c.mu.Unlock()
+			return a.Value, a.err
+		}
+		if c.done == nil {
+			c.done = make(chan struct{})
+			pause := c.Gap - time.Since(c.began)
+			c.requests.Go(func() { c.request(pause) })
+		}
+		done := c.done
+		c.mu.Unlock()
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return value, context.Cause(ctx)
 		}
 	}
-	return wanted{forHooks: query.Has("for"), alive: query.Has("alive")}, nil
 }
 
-// follow makes the connection of a request a stream. Not everybody may have a stream for hooks, or hooks would not get
-// theirs.
-func (s *Server) follow(c *connection, want wanted) error {
-	k, whose := stream, "of each user"
-	if want.forHooks {
-		k, whose = hookStream, "for hooks"
-		if err := s.mayAct(c); err != nil {
-			return err
-		}
-	}
-	if c.limiter.follow(c, k) {
-		return nil
-	}
-	return Refuse(http.StatusServiceUnavailable,
-		fmt.Sprintf("there may be %d streams of events %s", c.limiter.maxStreams(k), whose), "end one, or use GET /v1/status")
-}
-
-// serveEvents sends how the board is, and then every transition. It ends when the server is stopping.
-func (s *Server) serveEvents(stopping context.Context, w *answer, r *http.Request) error {
-	want, err := wantedBy(r.URL.Query())
-	if err != nil {
-		return err
-	}
-	if err := s.follow(connectionOf(r.Context()), want); err != nil {
-		return err
-	}
-	made, err := s.shared(r.Context(), s.statuses)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	stream := Stream{To: w, Stall: s.limits.stall, Transitions: s.transitions, Stopped: stopping.Done(), isAlive: s.isAlive}
-	if want.alive {
-		stream.Alive = func() <-chan struct{} {
-			due := make(chan struct{})
-			time.AfterFunc(s.limits.interval, func() { close(due) })
-			return due
-		}
-	}
-	return stream.Send(r.Context(), made.status, made.text) // an error becomes the last line
-}
-
-// isAlive returns an error unless the backend shows that it is.
-func (s *Server) isAlive(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.limits.status)
+// request asks after a pause.
+func (c *Cache[T]) request(pause time.Duration) {
+	ctx, cancel := context.WithTimeout(c.Life(), c.Limit+max(0, pause))
 	defer cancel()
-	return late(s.backend.Alive(ctx), s.limits.status)
+	if pause > 0 {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+	began := time.Now()
+	a := &Answer[T]{asked: boottime.Now(), News: c.News()}
+	a.Value, a.err = c.Ask(ctx)
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.began, c.newest = began, a
+	close(c.done)
+	c.done = nil
+	// A board has little memory, and most of the time nobody asks.
+	time.AfterFunc(c.Keep, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.newest == a {
+			c.newest = nil
+		}
+	})
 }
