@@ -90,6 +90,7 @@ const young = 200 * time.Millisecond
 // out. It reports false if there is none to close.
 func (l *limiter) take(c *connection, now time.Time) bool {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	count := map[uint32]int{}
 	total, most := 0, c.caller.uid
 	for _, other := range l.served {
@@ -106,24 +107,21 @@ func (l *limiter) take(c *connection, now time.Time) bool {
 	var closed *connection
 	switch {
 	case own >= l.perUser, full && count[most] <= own+1: // with one more, this user would be the one to lose it
-		closed = l.oldest(c.caller.uid, silent)
-		full = true
+		if closed = l.oldest(c.caller.uid, silent); closed == nil {
+			return false
+		}
 	case full:
 		if closed = l.oldest(most, silent); closed == nil {
 			closed = l.oldest(most, func(*connection) bool { return true })
 		}
 	}
-	ok := closed != nil || !full
-	if ok {
-		l.remove(closed)
-		c.since = now
-		l.served = append(l.served, c)
-	}
-	l.mu.Unlock()
 	if closed != nil {
+		l.remove(closed)
 		_ = closed.Conn.Close()
 	}
-	return ok
+	c.since = now
+	l.served = append(l.served, c)
+	return true
 }
 
 // oldest returns the oldest connection of a user that may be closed, or nil. l.mu is held.
