@@ -86,9 +86,18 @@ func (s *source) now() console.Transition {
 	return s.last
 }
 
-// shown returns a status that is fresh enough to be shown.
+// shown returns an answer that is fresh enough to be shown.
 func (s *source) shown(ctx context.Context) (*answer, error) {
 	return s.until(ctx, shownWithin, func(a *answer) bool { return boottime.Now().Sub(a.asked) <= fresh })
+}
+
+// status returns a status that is fresh enough to be shown.
+func (s *source) status(ctx context.Context) (*console.Status, error) {
+	a, err := s.shown(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return a.status()
 }
 
 // until returns an answer that is good, and from after the last thing that has happened. It asks as often as it must,

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -101,11 +102,7 @@ func (a *answer) lease(now boottime.Instant) time.Duration {
 
 // follows tells whether this board follows a live leader.
 func (s *source) follows(ctx context.Context) verdict {
-	a, err := s.shown(ctx)
-	if err != nil {
-		return no("it is not known whom this board follows: %v", err)
-	}
-	status, err := a.status()
+	status, err := s.status(ctx)
 	switch {
 	case err != nil:
 		return no("it is not known whom this board follows: %v", err)
@@ -114,16 +111,12 @@ func (s *source) follows(ctx context.Context) verdict {
 	case !status.Held():
 		return no("%s follows nobody who has the address: its role is %s", status.Board.Name, status.Role)
 	}
-	return yes("%s follows %s", status.Board.Name, nameOf(status.LeaderName, status.Leader))
+	return yes("%s follows %s", status.Board.Name, cmp.Or(status.LeaderName, status.Leader))
 }
 
 // fit tells whether this board leads, or could take over.
 func (s *source) fit(ctx context.Context) verdict {
-	a, err := s.shown(ctx)
-	if err != nil {
-		return no("it is not known whether this board is fit: %v", err)
-	}
-	status, err := a.status()
+	status, err := s.status(ctx)
 	if err != nil {
 		return no("it is not known whether this board is fit: %v", err)
 	}
@@ -149,13 +142,6 @@ func (s *source) serves(context.Context) verdict {
 		return yes("this page serves; the daemon does not answer")
 	}
 	return yes("this page serves; the daemon answers")
-}
-
-func nameOf(name, id string) string {
-	if name == "" {
-		return id
-	}
-	return name
 }
 
 // inText answers a question with 200 or 503, and a line of text.
