@@ -41,7 +41,7 @@ func (p pace) next(state, now time.Time) (at, after time.Time) {
 	return at, after
 }
 
-// limiter applies the limits of one socket. Every connection carries one request, so it counts both at once.
+// limiter applies the limits of one socket. Every connection carries one request, so to limit one is to limit the other.
 type limiter struct {
 	socketLimits
 

@@ -170,7 +170,7 @@ func TestSilentConnections(t *testing.T) {
 }
 
 // Who asks too often is told so, though nothing of his request was read, and although he hangs on.
-func TestRefusedAtTheDoor(t *testing.T) {
+func TestRefusedUnread(t *testing.T) {
 	l := defaultLimits
 	l.public.each, l.public.patience = pace{burst: 1, every: time.Hour}, time.Millisecond
 	s := newServer(socketPath(t), fake{}, l)

@@ -315,8 +315,8 @@ func streams(s *Server) (n int) {
 	return n
 }
 
-// Hooks have their places when everybody else has taken all there are.
-func TestPlacesForHooks(t *testing.T) {
+// Hooks have their streams when everybody else has taken all others.
+func TestStreamsForHooks(t *testing.T) {
 	l := defaultLimits
 	l.control.perUser, l.control.hookStreams = 4, 1
 	s := newNumbered(t, l)
@@ -340,8 +340,8 @@ func TestPlacesForHooks(t *testing.T) {
 	}
 }
 
-// Not everybody may take the places of hooks. Who may not is told what to do.
-func TestStrangersGetNoSeatForHooks(t *testing.T) {
+// Not everybody may have a stream for hooks. Others are told what to do.
+func TestStrangersGetNoStreamForHooks(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		caller *credentials
@@ -405,8 +405,8 @@ func TestFollow(t *testing.T) {
 	assert.ErrorIs(t, <-w.ended, context.Canceled, "its end")
 }
 
-// Whoever may not have a place for hooks follows from another one.
-func TestFollowWithoutReservedSeat(t *testing.T) {
+// A client that may not have a stream for hooks follows another one.
+func TestFollowWithoutHookStream(t *testing.T) {
 	s := newTestServer(t, fake{})
 	s.identify = nobodyKnows
 	serve(t, s)
