@@ -51,7 +51,8 @@ do everything to the boards that can happen to them, and see what follows.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var ok bool
 			if options.Algorithm, ok = literature.AlgorithmNamed(algorithm); !ok {
-				return misuse("--algorithm: there is no algorithm %q; there are: %s", algorithm, strings.Join(literature.Algorithms(), ", "))
+				return misuse("--algorithm: there is no algorithm %q; there are: %s",
+					algorithm, strings.Join(literature.Algorithms(), ", "))
 			}
 			if err := options.Validate(); err != nil {
 				return usageError{err}

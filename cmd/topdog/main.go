@@ -224,7 +224,8 @@ func versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(c.OutOrStdout(), "topdog %s (%s, %s/%s)\n", versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(c.OutOrStdout(), "topdog %s (%s, %s/%s)\n",
+				versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

@@ -204,6 +204,7 @@ func tellOnAbort(to io.Writer) {
 	signal.Notify(aborted, syscall.SIGABRT)
 	<-aborted
 	stacks := make([]byte, maxStacks)
-	fmt.Fprintf(to, "<2>this daemon stood still, and the watchdog ends it. It was doing this:\n%s\n", stacks[:runtime.Stack(stacks, true)])
+	fmt.Fprintf(to, "<2>this daemon stood still, and the watchdog ends it. It was doing this:\n%s\n",
+		stacks[:runtime.Stack(stacks, true)])
 	os.Exit(exitAborted)
 }

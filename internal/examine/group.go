@@ -346,7 +346,8 @@ func answered(found section, address netip.Addr, leader *peer, by map[netip.Addr
 func (b *Board) taken(found section, address netip.Addr, by map[netip.Addr][]string, peers []*peer, keyed bool) {
 	mac := by[address][0]
 	if !keyed {
-		found.unknown(console.TopicAddress, "", "the machine %s has %v, and without the key nobody can tell whether it may", mac, address)
+		found.unknown(console.TopicAddress, "",
+			"the machine %s has %v, and without the key nobody can tell whether it may", mac, address)
 		return
 	}
 	who, remedy := "the machine "+mac, "choose another address, on all boards, or take it from that machine"
@@ -360,9 +361,11 @@ func (b *Board) taken(found section, address netip.Addr, by map[netip.Addr][]str
 		}
 	}
 	if b.Config.TakeInUse {
-		found.look(console.TopicAddress, remedy, "%s has %v, which this board would take from it, as take_in_use says", who, address)
+		found.look(console.TopicAddress, remedy, "%s has %v, which this board would take from it, as take_in_use says",
+			who, address)
 	} else {
-		found.wrong(console.TopicAddress, remedy, "%s has %v, and topdog takes no address that another machine has", who, address)
+		found.wrong(console.TopicAddress, remedy, "%s has %v, and topdog takes no address that another machine has",
+			who, address)
 	}
 }
 
@@ -388,7 +391,8 @@ func (b *Board) daemonFound(found section) {
 		found.wrong(console.TopicDaemon, "", "runs, and is %s%s, so it takes no part", s.Role, reason)
 	}
 	if s.Version != b.Version {
-		found.look(console.TopicDaemon, "sudo systemctl restart topdog", "it is of another version (%s) than this program (%s)", s.Version, b.Version)
+		found.look(console.TopicDaemon, "sudo systemctl restart topdog",
+			"it is of another version (%s) than this program (%s)", s.Version, b.Version)
 	}
 	about := map[string]bool{}
 	for _, p := range s.Problems {

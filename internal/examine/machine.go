@@ -27,7 +27,8 @@ func (b *Board) machine(found section, clock *netio.RateMeter) {
 		case len(b.Config.Voters) > 0:
 			found.wrong(console.TopicClock, "", "%s", text)
 		default:
-			found.look(console.TopicClock, "look at what adjusts the clock", "runs %+.1f %% off its rate, which matters with the algorithm strict", 100*off)
+			found.look(console.TopicClock, "look at what adjusts the clock",
+				"runs %+.1f %% off its rate, which matters with the algorithm strict", 100*off)
 		}
 	}
 }
@@ -58,7 +59,8 @@ func (b *Board) unit(found section) {
 	case masked == os.DevNull:
 		found.look(console.TopicUnit, "sudo systemctl unmask topdog", "topdog.service is masked, so the daemon does not start")
 	case !enabled("topdog.service"):
-		found.look(console.TopicUnit, "sudo systemctl enable --now topdog", "topdog.service is not enabled, so the daemon does not start when the board boots")
+		found.look(console.TopicUnit, "sudo systemctl enable --now topdog",
+			"topdog.service is not enabled, so the daemon does not start when the board boots")
 	case b.Daemon == nil && b.Unasked == nil:
 		found.look(console.TopicUnit, "sudo systemctl start topdog", "topdog.service is enabled, and no daemon runs")
 	default:
@@ -153,6 +155,7 @@ func (b *Board) dhcp(found section) {
 		}
 	}
 	if !known {
-		found.unknown(console.TopicDHCP, "see there that the floating address is not among them", "which addresses the router hands out only the router knows")
+		found.unknown(console.TopicDHCP, "see there that the floating address is not among them",
+			"which addresses the router hands out only the router knows")
 	}
 }

@@ -34,7 +34,8 @@ func (b Board) Show(ctx context.Context) error {
 	default:
 		b.showKeys(texts(file))
 		if asked == nil && !same(&seen, file) {
-			fmt.Fprintf(b.Out, "the daemon has others: it signs with %s%s; systemctl reload topdog has it read the file\n", seen.SignsWith, also(seen.AlsoAccepts))
+			fmt.Fprintf(b.Out, "the daemon has others: it signs with %s%s; systemctl reload topdog has it read the file\n",
+				seen.SignsWith, also(seen.AlsoAccepts))
 		}
 	}
 	if asked != nil {
@@ -187,7 +188,8 @@ func (b Board) notReady(missing string) error {
 // sayHowLong says of a daemon that was started within the last day that it may not know all boards.
 func (b Board) sayHowLong(k *console.Keys) {
 	if running := time.Duration(k.RunningNs); running < remembered {
-		fmt.Fprintf(b.Out, "this daemon has run for %s only: of boards that were off for longer it does not know\n", span(running))
+		fmt.Fprintf(b.Out, "this daemon has run for %s only: of boards that were off for longer it does not know\n",
+			span(running))
 	}
 }
 

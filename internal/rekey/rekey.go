@@ -127,7 +127,8 @@ func (b Board) First(ctx context.Context, fingerprint string) error {
 	next := find(has, fingerprint)
 	switch {
 	case fingerprint == "" && has.Also.IsZero():
-		return fmt.Errorf("%s has one key only, %v: give it the new one first (topdog key add)", b.KeyFile, has.Signs.Fingerprint())
+		return fmt.Errorf("%s has one key only, %v: give it the new one first (topdog key add)",
+			b.KeyFile, has.Signs.Fingerprint())
 	case fingerprint == "":
 		return fmt.Errorf("which key? This board signs with %v, and accepts %v: to sign with that one, type topdog key first %[2]v",
 			has.Signs.Fingerprint(), has.Also.Fingerprint())
@@ -151,7 +152,8 @@ func (b Board) Drop(ctx context.Context, fingerprint string) error {
 	}
 	switch named := find(has, fingerprint); {
 	case !named.IsZero() && named == has.Signs:
-		return fmt.Errorf("this board signs with the key %s: have it sign with the other one first, on all boards (topdog key first)", fingerprint)
+		return fmt.Errorf("this board signs with the key %s: have it sign with the other one first, on all boards (topdog key first)",
+			fingerprint)
 	case fingerprint != "" && named.IsZero():
 		return b.keep(ctx, has, fmt.Sprintf("this board has no key %s", fingerprint))
 	case has.Also.IsZero():
@@ -208,7 +210,8 @@ func (b Board) change(ctx context.Context, from, to config.Keyring, text string)
 		return err
 	}
 	if err := b.reload(ctx, to); err != nil {
-		return errors.Join(fmt.Errorf("the daemon did not take the keys, so the file is as it was: %w", err), setup.ReplaceKeys(b.KeyFile, from))
+		err = fmt.Errorf("the daemon did not take the keys, so the file is as it was: %w", err)
+		return errors.Join(err, setup.ReplaceKeys(b.KeyFile, from))
 	}
 	fmt.Fprintln(b.Out, text)
 	return nil
@@ -232,7 +235,8 @@ func (b Board) reload(ctx context.Context, want config.Keyring) error {
 	case asked != nil:
 		return asked
 	}
-	return fmt.Errorf("it has other keys than %s: it signs with %s%s; look at its log, and at key_file in its configuration", b.KeyFile, has.SignsWith, also(has.AlsoAccepts))
+	return fmt.Errorf("it has other keys than %s: it signs with %s%s; look at its log, and at key_file in its configuration",
+		b.KeyFile, has.SignsWith, also(has.AlsoAccepts))
 }
 
 // same reports whether a daemon has these keys.

@@ -44,7 +44,8 @@ func findNetwork(address netip.Addr) (netio.Choice, error) {
 		return netio.Choice{}, fmt.Errorf("%w (for `topdog init` that is --interface NAME)", err)
 	}
 	if subnet := found.Prefix.Masked(); netio.IsEdge(address, subnet) {
-		return netio.Choice{}, fmt.Errorf("%s is not an address for a machine: it is the first or the last of %s's network %s", address, found.Name, subnet)
+		return netio.Choice{}, fmt.Errorf("%s is not an address for a machine: it is the first or the last of %s's network %s",
+			address, found.Name, subnet)
 	}
 	return found, nil
 }

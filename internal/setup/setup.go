@@ -262,15 +262,18 @@ func (b Board) explainTheRest(out io.Writer, cfg *config.Config) {
 		start = startBothLine
 	}
 	fmt.Fprintf(out, "\nStart it:\n\n    %s\n", start)
-	fmt.Fprintf(out, "\nEvery other board, once topdog is installed there, is set up from this one by\n\n    %s\n", copyLine(b.Path, start))
+	fmt.Fprintf(out, "\nEvery other board, once topdog is installed there, is set up from this one by\n\n    %s\n",
+		copyLine(b.Path, start))
 	if isStrict(cfg) {
-		fmt.Fprintf(out, "\nA witness, which votes and never has the address, by\n\n    %s\n", copyLine(b.Path, startWitnessLine))
+		fmt.Fprintf(out, "\nA witness, which votes and never has the address, by\n\n    %s\n",
+			copyLine(b.Path, startWitnessLine))
 	}
 	fmt.Fprintf(out, "\n(USER@BOARD is for you to fill in. The key passes through the pipe only.)\n")
 	if b.Page {
 		fmt.Fprintf(out, "\nThen a browser shows the group at %s\n", pageURL(cfg))
 	} else {
-		fmt.Fprintf(out, "\nTo show the group in a browser, at %s, each board that may have the address needs\n\n    %s\n", pageURL(cfg), startPageLine)
+		fmt.Fprintf(out, "\nTo show the group in a browser, at %s, each board that may have the address needs\n\n    %s\n",
+			pageURL(cfg), startPageLine)
 	}
 }
 

@@ -20,7 +20,8 @@ func (b Board) Export(out io.Writer) error {
 		return err
 	}
 	if isTerminal(out) {
-		return usage("--export writes the secret key and this is a terminal; pipe it, as in\n\n    %s", copyLine(b.Path, startLine))
+		return usage("--export writes the secret key and this is a terminal; pipe it, as in\n\n    %s",
+			copyLine(b.Path, startLine))
 	}
 	cfg, err := config.Load(b.Path)
 	if err != nil {
@@ -78,7 +79,8 @@ func (b Board) Import(in io.Reader, out io.Writer) error {
 		return err
 	}
 	if isTerminal(in) {
-		return usage("--import reads what --export writes, and this is a terminal; run this on the first board:\n\n    %s", copyLine(b.Path, startLine))
+		return usage("--import reads what --export writes, and this is a terminal; run this on the first board:\n\n    %s",
+			copyLine(b.Path, startLine))
 	}
 	done, err := b.importFrom(in)
 	if err != nil {

@@ -145,7 +145,8 @@ func (c *conversion) script(block *statement) (*table, error) {
 			}
 			c.runs(made, s, words)
 			if outer, _ := split(s.raw, false); len(outer) > 1 {
-				c.look(s, "without %s, as with keepalived. Write the whole command between double quotes, and convert the file again", printable(outer[1:]...))
+				c.look(s, "without %s, as with keepalived. Write the whole command between double quotes, and convert the file again",
+					printable(outer[1:]...))
 			}
 		case "interval":
 			made.every, err = seconds(s)
@@ -233,7 +234,8 @@ func (c *conversion) quotedWords(s *statement) (words []string, ok bool) {
 	if !complete || len(former) == 0 || slices.Equal(former, words) {
 		return words, ok && !strings.HasPrefix(words[0], `"`) // no program is called so: it is the quote before a whole command
 	}
-	c.look(s, `the quotes behind backslashes are read as keepalived does up to 2.3.1, as %s; from 2.3.2 on they are a part of the words`, printable(shellLine(former)))
+	c.look(s, `the quotes behind backslashes are read as keepalived does up to 2.3.1, as %s; from 2.3.2 on they are a part of the words`,
+		printable(shellLine(former)))
 	return former, true
 }
 
@@ -343,7 +345,8 @@ func (c *conversion) service(made *table, s *statement, name string) bool {
 	name = path.Base(name)
 	if unit := name + ".service"; c.machine.HasUnit(unit) {
 		made.kind, made.words = check.Unit, []string{unit}
-		c.look(s, "became unit = %s, because systemd has a service of that name. See whether it is the right one", config.Quote(unit))
+		c.look(s, "became unit = %s, because systemd has a service of that name. See whether it is the right one",
+			config.Quote(unit))
 		return true
 	}
 	program := c.machine.Program(name)

@@ -76,7 +76,8 @@ func (c *conversion) instances(chosen selection) error {
 	}
 	if len(c.Addresses) == 0 {
 		s := chosen.instances[0]
-		return mistake(s.place, "write an IPv4 address into its virtual_ipaddress { … }. topdog has no others", "%s has no address that topdog could keep", printable(s.text(1)))
+		return mistake(s.place, "write an IPv4 address into its virtual_ipaddress { … }. topdog has no others",
+			"%s has no address that topdog could keep", printable(s.text(1)))
 	}
 	return c.oneInterface(chosen)
 }
@@ -185,7 +186,8 @@ func (c *conversion) addresses(instance, list *statement, iface string) error {
 			rest = slices.Delete(rest, i, i+2)
 		}
 		if second := secondAddress(rest); second != "" {
-			c.look(s, "without %s: keepalived takes one address for each line. Write it on a line of its own, and convert the file again", printable(second))
+			c.look(s, "without %s: keepalived takes one address for each line. Write it on a line of its own, and convert the file again",
+				printable(second))
 		} else if len(rest) > 0 {
 			c.without(s, "without %s: topdog has a device of its own for the address", printable(rest...))
 		}
@@ -259,7 +261,8 @@ func (c *conversion) takePriority(s *statement) error {
 	case err != nil:
 		return err
 	case n > election.MaxPriority:
-		c.look(s, "%d became %d, the greatest. No board owns the address: it is none that a board has by itself", n, election.MaxPriority)
+		c.look(s, "%d became %d, the greatest. No board owns the address: it is none that a board has by itself",
+			n, election.MaxPriority)
 		n = election.MaxPriority
 	case c.priority != 0 && c.priority != n:
 		c.look(s, "left out: the group has one priority, that of its first instance (%d)", c.priority)
@@ -377,7 +380,8 @@ func (c *conversion) call(s *statement) (line string, ok bool) {
 		return "", false
 	}
 	if outer, _ := split(s.raw, false); len(outer) > 1 {
-		c.look(s, "it is not run as %s: hooks run as the user topdog, and systemctl edit topdog-hooks can set User=root", printable(outer[1:]...))
+		c.look(s, "it is not run as %s: hooks run as the user topdog, and systemctl edit topdog-hooks can set User=root",
+			printable(outer[1:]...))
 	}
 	if !isShell(words) && slices.ContainsFunc(words, shell.MatchString) {
 		c.look(s, "it looks like a line for a shell; as with keepalived 2, its words are arguments of the program")

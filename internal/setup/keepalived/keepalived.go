@@ -203,7 +203,8 @@ func (f file) choose(path, name string) (selection, error) {
 		}
 		return selection{}, &ChoiceError{path, names, fmt.Sprintf("has no vrrp_instance %s, but", printable(name))}
 	case len(all) == 0:
-		return selection{}, mistake(Place{file: path}, "topdog keeps addresses, which keepalived has in blocks vrrp_instance", "there is no vrrp_instance in it")
+		return selection{}, mistake(Place{file: path}, "topdog keeps addresses, which keepalived has in blocks vrrp_instance",
+			"there is no vrrp_instance in it")
 	case len(all) == 1:
 		return all[0], nil
 	}

@@ -214,7 +214,8 @@ func (r *reader) condition(at Place, text string) (rest string, applies bool) {
 	if applies {
 		what = "counts"
 	}
-	r.look(at, text[:i], "the line %s, because this board is called %s. If keepalived was started with -i, see whether that is right", what, r.machine.Name)
+	r.look(at, text[:i], "the line %s, because this board is called %s. If keepalived was started with -i, see whether that is right",
+		what, r.machine.Name)
 	return strings.TrimLeft(text[i:], blank), applies
 }
 
@@ -244,7 +245,8 @@ func (r *reader) include(at Place, pattern string, depth int) error {
 	}
 	found, err := r.machine.Glob(path)
 	if err != nil || len(found) == 0 || strings.ContainsAny(pattern, "{}") {
-		r.look(at, "include", "no file was read: there is none like %s. (Lists in braces are not understood here)", printable(path))
+		r.look(at, "include",
+			"no file was read: there is none like %s. (Lists in braces are not understood here)", printable(path))
 		return nil
 	}
 	for _, file := range found {
@@ -278,7 +280,8 @@ func (r *reader) statements(at Place, text string, replaced bool) error {
 		block := r.open[len(r.open)-1]
 		switch p.text {
 		case "{{", "{%", "${":
-			return mistake(place, "convert the file that the template becomes, or write the value", "this is a template, or a parameter without a value")
+			return mistake(place, "convert the file that the template becomes, or write the value",
+				"this is a template, or a parameter without a value")
 		case "{":
 			if len(block.block) == 0 || block.block[len(block.block)-1].opened.line != 0 {
 				return mistake(place, "write a keyword before it", "this block has no keyword")
