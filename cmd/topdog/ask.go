@@ -74,7 +74,7 @@ func watchCommand() *cobra.Command {
 	return withJSON(withSocket(&cobra.Command{
 		Use:   "watch",
 		Short: "Print a line for everything that happens to this board",
-		Long: `Print how this board is, and then a line for everything that happens to it: another
+		Long: `Print the state of this board, and then a line for everything that happens to it: another
 role, another leader, the address acquired or released. It ends when the daemon does,
 or when it is interrupted.
 
@@ -198,8 +198,8 @@ func drainCommand() *cobra.Command {
 		Use:   "drain",
 		Short: "Have this board leave the address to others",
 		Long: `Have this board leave the address to others, for example before work on it. If it has the
-address it hands over to a board that passes its checks. It goes on to follow, and takes the
-address only if no other board is fitter. That lasts until topdog undrain, also beyond a reboot;
+address it hands over to a board that passes its checks. It remains a follower, and takes the
+address only if no other board is fitter. That lasts until topdog undrain, even across a reboot;
 with --for it ends by itself, at the next reboot at the latest.
 
 It is refused for the last board that passes, unless --force is given. Root and the group topdog
@@ -213,7 +213,7 @@ may do this.`,
 		h, err := d.Drain(c.Context(), console.DrainRequest{ForNs: int64(length), Force: force})
 		return h.Text, err
 	})
-	c.Flags().DurationVar(&length, "for", 0, "for so `long` (10m, 2h) while the board is awake (default: until topdog undrain)")
+	c.Flags().DurationVar(&length, "for", 0, "how `long` (10m, 2h), counted while the board is awake (default: until topdog undrain)")
 	c.Flags().BoolVar(&force, "force", false, "also if no other board passes its checks")
 	return c
 }
@@ -236,8 +236,8 @@ func pauseCommand() *cobra.Command {
 		Use:   "pause",
 		Short: "Keep the address where it is, on all boards",
 		Long: `Keep the address where it is, on all boards of the group, for example while its switch is
-replaced. Only the board that has the address may have it until topdog unpause, whatever the others
-hear: also if it dies. When its daemon is started again it takes the address back.
+replaced. Until topdog unpause no other board takes the address, whatever it hears, even if the
+board that has it dies. When that board's daemon is started again it takes the address back.
 The pause ends by itself after the time that is given.`,
 	}, func(c *cobra.Command, d *console.Client) (string, error) {
 		if err := positive("for", length); err != nil {
@@ -246,7 +246,7 @@ The pause ends by itself after the time that is given.`,
 		done, err := d.Pause(c.Context(), console.PauseRequest{ForNs: int64(length)})
 		return done.Text, err
 	})
-	c.Flags().DurationVar(&length, "for", defaultPause, "for so `long`, at most 24h")
+	c.Flags().DurationVar(&length, "for", defaultPause, "how `long`, at most 24h")
 	return c
 }
 

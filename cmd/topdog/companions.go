@@ -41,8 +41,8 @@ Each script gets the four arguments of keepalived's notify scripts, INSTANCE, th
 the state and the priority. The state is MASTER, BACKUP, FAULT or STOP. The environment
 says more. Scripts in hooks.d/leader.d run when another board leads.
 
-Scripts must belong to root, and nobody else may write to them. All of it is in
-/usr/share/doc/topdog/docs/hooks.md.`,
+Scripts must belong to root, and nobody else may be able to write to them.
+/usr/share/doc/topdog/docs/hooks.md has the details.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := positive("timeout", o.Timeout); err != nil {
 				return err
@@ -52,7 +52,7 @@ Scripts must belong to root, and nobody else may write to them. All of it is in
 		},
 	}
 	c.Flags().StringVar(&o.Directory, "dir", hooksDirectory, "the `path` of the directory with the scripts")
-	c.Flags().DurationVar(&o.Timeout, "timeout", hookTimeout, "after that `time` a script is killed, with all that it has started")
+	c.Flags().DurationVar(&o.Timeout, "timeout", hookTimeout, "the `time` after which a script is killed, with all that it has started")
 	return withSocket(c)
 }
 
@@ -133,8 +133,8 @@ func pageCommand() *cobra.Command {
 topdog-page.service does; and the same for programs: JSON, metrics for Prometheus, and
 health for load balancers. It waits for the daemon, and goes on when that is restarted.
 
-Everybody who reaches the port may look, and nobody can change anything. It needs no
-root. All of it is in /usr/share/doc/topdog/docs/page.md.`,
+Everybody who reaches the port may look, and nobody can change anything. It does not need
+root. /usr/share/doc/topdog/docs/page.md has the details.`,
 		Example: "  topdog page --listen 127.0.0.1:8080",
 		RunE: func(c *cobra.Command, _ []string) error {
 			o, err := pageOptions(c, listen, atTerminal())

@@ -38,7 +38,7 @@ You do not need this if you start the daemon by hand: topdog run starts a holder
 		RunE: func(c *cobra.Command, _ []string) error { return serveHolder(configPath(c), path, name) },
 	}
 	c.Flags().StringVar(&path, "socket", defaultHolderSocket, "the `path` of the socket to which the daemon connects")
-	c.Flags().StringVar(&name, "user", "topdog", "the `user` of the daemon, who may connect besides root")
+	c.Flags().StringVar(&name, "user", "topdog", "the `user` of the daemon; only this user and root may connect")
 	return c
 }
 

@@ -99,9 +99,9 @@ last day accept that key, and names those that do not. It is safe to repeat this
 func keyDropCommand() *cobra.Command {
 	return stepOfKey(&cobra.Command{
 		Use:   "drop [FINGERPRINT]",
-		Short: "Accept the old key no more",
-		Long: `Accept no more the key that this board does not sign with. FINGERPRINT says which one that is: with
-it, it is safe to repeat this. It waits until all boards of the last day sign with the other key,
+		Short: "Stop accepting the old key",
+		Long: `Stop accepting the key that this board does not sign with. FINGERPRINT names that key: with it,
+this command is safe to repeat. It waits until all boards of the last day sign with the other key,
 and names those that do not.`,
 		Args: fingerprintArg,
 	}, func(c *cobra.Command, board rekey.Board, fingerprint string) error {
@@ -123,7 +123,7 @@ func onKeys(c *cobra.Command, do func(c *cobra.Command, board rekey.Board, finge
 
 // stepOfKey makes a command of a step, which may have to wait for other boards.
 func stepOfKey(c *cobra.Command, do func(c *cobra.Command, board rekey.Board, fingerprint string) error) *cobra.Command {
-	c.Flags().Duration("wait", keyWait, "for so `long` for the other boards")
+	c.Flags().Duration("wait", keyWait, "how `long` to wait for the other boards")
 	c.Flags().Bool("force", false, "do not wait for any board, for example because the old key has leaked")
 	return onKeys(c, func(c *cobra.Command, board rekey.Board, fingerprint string) error {
 		return withSudo(c, do(c, board, fingerprint))

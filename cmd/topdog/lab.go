@@ -40,8 +40,8 @@ see for how long the client gets no answer. Without a terminal, or with --script
 it plays a show of about eight seconds, and its exit status is 1 if something went
 wrong. The show is longer with an algorithm that elects slowly.
 
-With --page it prints the URL of a page, and serves that until it is ended. There you
-do everything to the boards that can happen to them, and see what follows.`,
+With --page it prints the URL of a page, and serves that page until it is ended. There you
+can do to the boards whatever may happen to them, and see what follows.`,
 		Example: `  topdog demo
   topdog demo --page
   topdog demo --page :8080

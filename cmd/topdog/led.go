@@ -47,7 +47,7 @@ gpiochip0/17, led:NAME. Without it, it is the light of the configuration.`,
 			return testLight(c.Context(), c.OutOrStdout(), spec, each)
 		},
 	}
-	c.Flags().DurationVar(&each, "each", 6*time.Second, "for how `long` each pattern shows")
+	c.Flags().DurationVar(&each, "each", 6*time.Second, "how `long` each pattern shows")
 	c.ValidArgsFunction = cobra.FixedCompletions(lights(), cobra.ShellCompDirectiveNoFileComp)
 	return c
 }

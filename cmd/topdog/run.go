@@ -32,14 +32,14 @@ func runCommand() *cobra.Command {
 		Long: `Run the daemon in the foreground, as systemd does. SIGTERM hands over and ends it,
 SIGHUP reads the configuration again.
 
-What needs rights is done by a holder. The daemon starts one by itself, which needs
+A process of its own, the holder, does what needs rights. The daemon starts one, which needs
 root, or the capabilities CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for the fence. With
---holder it uses that of topdog-holder.service, and needs no right.`,
+--holder it uses that of topdog-holder.service, and needs no rights itself.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return run(c.Context(), configPath(c), runOptions{holder: holder, atTerminal: atTerminal()})
 		},
 	}
-	c.Flags().StringVar(&holder, "holder", "", "use the holder that is asked at this `path` (topdog-holder.service: "+defaultHolderSocket+")")
+	c.Flags().StringVar(&holder, "holder", "", "use the holder that listens at this `path` (topdog-holder.service: "+defaultHolderSocket+")")
 	return c
 }
 
