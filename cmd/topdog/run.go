@@ -110,7 +110,7 @@ func run(ctx context.Context, path string, o runOptions) error {
 	debug.SetGCPercent(daemonGCPercent)
 	giveBack()
 	go tellOnAbort(os.Stderr)
-	defer reloadOnHangup(d, path)()
+	defer reloadOnHangup(ctx, d, path)()
 	return d.Run(ctx)
 }
 
@@ -167,16 +167,17 @@ func stateDir(cfg *config.Config) string {
 	return cfg.NotesDir()
 }
 
-// reloadOnHangup has the daemon read its configuration again at each SIGHUP, until end is called.
-func reloadOnHangup(d *daemon.Daemon, path string) (end func()) {
+// reloadOnHangup has the daemon read its configuration again at each SIGHUP, until somebody ends the program or end is
+// called. A daemon that is being ended must not report a reload to systemd.
+func reloadOnHangup(ctx context.Context, d *daemon.Daemon, path string) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
-	over := make(chan struct{})
 	var reloading sync.WaitGroup
 	reloading.Go(func() {
 		for {
 			select {
-			case <-over:
+			case <-ctx.Done():
 				return
 			case <-hup:
 				d.Reload(path)
@@ -184,7 +185,7 @@ func reloadOnHangup(d *daemon.Daemon, path string) (end func()) {
 		}
 	})
 	return func() {
-		close(over)
+		cancel()
 		reloading.Wait()
 		signal.Stop(hup)
 	}
