@@ -59,6 +59,7 @@ var unending = Order{Checks: []Check{quick("127.0.0.1:1", Leading)}}
 // TestStart: a checker is a child of the starter, and has one socket. It ends when it has nothing to do, or is killed, and
 // another order starts another one.
 func TestStart(t *testing.T) {
+	t.Parallel()
 	p := startChecker(t)
 	first := p.pid()
 	if parent := status(t, p.starter(t), "PPid"); parent != fmt.Sprint(os.Getpid()) {
@@ -141,6 +142,7 @@ func TestEnds(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			p, other, err := Open(noGateway, starterWord)
 			assert.NoError(t, err)
 			send(t, p, unending)
@@ -167,6 +169,7 @@ func TestEnds(t *testing.T) {
 
 // TestFrozen: nobody waits for a starter that stands still. It does what it was asked when it goes on.
 func TestFrozen(t *testing.T) {
+	t.Parallel()
 	p := startChecker(t)
 	starter := p.starter(t)
 	assert.NoError(t, p.Stop())
@@ -211,6 +214,7 @@ func TestCannotBeStarted(t *testing.T) {
 
 // TestLaneIsPassedOn: a checker has the lane to the gateway that was opened for it, and so has the one that replaces it.
 func TestLaneIsPassedOn(t *testing.T) {
+	t.Parallel()
 	opened := 0
 	p, other, err := Open(func() (*os.File, error) {
 		opened++
