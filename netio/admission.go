@@ -14,12 +14,12 @@ import (
 	"topdog/wire"
 )
 
-// admission limits how many packets a board accepts, so that a flood cannot drown what the boards of its group say. Each known
-// board has a bucket of its own, and all other senders share one. The rule is the generic cell rate algorithm (ITU-T I.371,
-// annex A): a bucket is the time at which the next packet is due at the allowed rate.
+// admission limits how many packets a board accepts, so that a flood cannot drown what the boards of its group say.
+// Each known board has a bucket of its own, and all other senders share one. The rule is the generic cell rate
+// algorithm (ITU-T I.371, annex A): a bucket is the time at which the next packet is due at the allowed rate.
 //
-// If possible, a program in the kernel decides, and shares the memory with the daemon: a packet that it drops takes no room in a
-// socket and wakes nobody. Otherwise the reader of the socket decides.
+// If possible, a program in the kernel decides, and shares the memory with the daemon: a packet that it drops takes no
+// room in a socket and wakes nobody. Otherwise the reader of the socket decides.
 type admission struct {
 	memory   *admissionMemory
 	inKernel bool
@@ -52,16 +52,18 @@ type bucket struct {
 // boards of a subnet of 1022 hosts share one. Of two that do, the one that spoke last is known.
 const admissionBoards = 1 << 10
 
-// otherSenders is how many slots there are for senders of packets of other groups. The last six bits of an address are its slot.
+// otherSenders is how many slots there are for senders of packets of other groups. The last six bits of an address are
+// its slot.
 const otherSenders = 1 << 6
 
 const (
 	// boardEvery allows a board 2,000 packets a second. A leader with the shortest heartbeat sends 500.
 	boardEvery = 500 * time.Microsecond
-	// unknownEvery allows all other senders together as many. 255 boards that start together send a thousand in their first second.
+	// unknownEvery allows all other senders together as many. 255 boards that start together send a thousand in their
+	// first second.
 	unknownEvery = 500 * time.Microsecond
-	// admissionBurst is how many packets may come at once. A socket has room for that many of strangers, and of some boards, see
-	// receiveBuffer.
+	// admissionBurst is how many packets may come at once. A socket has room for that many of strangers, and of some
+	// boards, see receiveBuffer.
 	admissionBurst = 256
 )
 
@@ -105,7 +107,8 @@ func (c *Conn) SetIncarnation(own wire.Incarnation) {
 	c.admission.memory.own.Store(binary.NativeEndian.Uint32(b[:]))
 }
 
-// Know gives a board a limit of its own, apart from that of strangers. Call it once a packet was proven to be from that board.
+// Know gives a board a limit of its own, apart from that of strangers. Call it once a packet was proven to be from
+// that board.
 func (c *Conn) Know(board netip.Addr) { c.admission.know(board) }
 
 // Unlimited says why no program in the kernel limits what arrives; "" if one does, or if the Conn was opened without a
@@ -153,7 +156,8 @@ func (a *admission) admit(sender netip.Addr, now time.Duration, anyInterface boo
 	return false
 }
 
-// take does the same as admissionProgram.limit. Two readers that take from one bucket at the same time may admit one packet too many.
+// take does the same as admissionProgram.limit. Two readers that take from one bucket at the same time may admit one
+// packet too many.
 func (b *bucket) take(now, every uint64) bool {
 	due, most := b.due.Load(), every*admissionBurst
 	switch {

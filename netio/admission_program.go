@@ -12,9 +12,9 @@ import (
 	"topdog/wire"
 )
 
-// admissionProgram makes the program that limits what reaches the sockets of a group. Of the packets to these sockets, it drops
-// those that are not of the group, and those that come faster than admission allows. It passes everything else, including
-// what this board forwards.
+// admissionProgram makes the program that limits what reaches the sockets of a group. Of the packets to these sockets,
+// it drops those that are not of the group, and those that come faster than admission allows. It passes everything
+// else, including what this board forwards.
 type admissionProgram struct {
 	sockets []bind
 	network netip.Prefix // of this board; invalid if nothing is to be counted
@@ -34,8 +34,8 @@ const (
 	udpBytes   = 8
 )
 
-// skbVLAN is the offset of the VLAN tag in struct __sk_buff (vlan_tci), which is 0 if there was none. A tag with the number 0 only
-// has a priority, and the packet is for the interface itself.
+// skbVLAN is the offset of the VLAN tag in struct __sk_buff (vlan_tci), which is 0 if there was none. A tag with the
+// number 0 only has a priority, and the packet is for the interface itself.
 const (
 	skbVLAN    = 24
 	vlanNumber = 0xfff
@@ -129,9 +129,10 @@ func (p admissionProgram) limit(a *assembler) {
 	a.store(unix.BPF_DW, r8, r1, offDue)
 }
 
-// count counts the packets to all boards that pass: the sockets have to receive as many, unless a firewall drops them in between. It
-// does not count what this board has broadcast, and hears itself; its own multicast does not come back. It does not count
-// packets from addresses outside of the network either: the kernel drops them later, and anybody could send them.
+// count counts the packets to all boards that pass: the sockets have to receive as many, unless a firewall drops them
+// in between. It does not count what this board has broadcast, and hears itself; its own multicast does not come back.
+// It does not count packets from addresses outside of the network either: the kernel drops them later, and anybody
+// could send them.
 func (p admissionProgram) count(a *assembler) {
 	if !p.network.IsValid() {
 		return
@@ -169,10 +170,11 @@ func (p admissionProgram) count(a *assembler) {
 	a.countUp(offFromOwn)
 }
 
-// egress makes the program that keeps other users of this board from speaking to the group. Their packets would come from the
-// board's address, and use up the limit that the other boards grant it. A packet of the group passes only if its socket belongs
-// to one of the given users, or to root, whom nothing here could stop. Packets that this board forwards for a container have no
-// socket here. Everything else passes, even to the same port, since the other boards ignore it.
+// egress makes the program that keeps other users of this board from speaking to the group. Their packets would come
+// from the board's address, and use up the limit that the other boards grant it. A packet of the group passes only if
+// its socket belongs to one of the given users, or to root, whom nothing here could stop. Packets that this board
+// forwards for a container have no socket here. Everything else passes, even to the same port, since the other boards
+// ignore it.
 func (p admissionProgram) egress(users ...int) []instruction {
 	a := newAssembler()
 	p.toPort(a)
@@ -193,8 +195,8 @@ func (p admissionProgram) egress(users ...int) []instruction {
 	return a.program()
 }
 
-// toPort copies the headers of a UDP packet to the port of the group to the stack, and goes on. With all other packets, and those of
-// a VLAN, it jumps to "pass".
+// toPort copies the headers of a UDP packet to the port of the group to the stack, and goes on. With all other
+// packets, and those of a VLAN, it jumps to "pass".
 func (p admissionProgram) toPort(a *assembler) {
 	a.copy(r6, r1)
 	a.load(unix.BPF_W, r8, r6, skbProtocol)
@@ -223,8 +225,8 @@ func networkNumber(addr netip.Addr) int32 {
 	return int32(binary.NativeEndian.Uint32(as4[:]))
 }
 
-// slotOf sets a register to the slot of an address, which is in another register in network order. The slots begin at an offset in the
-// memory of admission, and each has 1<<shift bytes.
+// slotOf sets a register to the slot of an address, which is in another register in network order. The slots begin at
+// an offset in the memory of admission, and each has 1<<shift bytes.
 func (a *assembler) slotOf(to, addr register, places int32, shift, offset int32) {
 	a.copy(to, addr)
 	a.hostOrder32(to)
@@ -241,8 +243,8 @@ func (a *assembler) countUp(offset int16) {
 	a.store(unix.BPF_DW, r9, r1, offset)
 }
 
-// copyFromPacket copies bytes of the packet to the stack. They begin as many bytes after the network header as the register says. It
-// jumps if the packet is too short.
+// copyFromPacket copies bytes of the packet to the stack. They begin as many bytes after the network header as the
+// register says. It jumps if the packet is too short.
 func (a *assembler) copyFromPacket(from register, length int32, to int32, short string) {
 	a.copy(r1, r6)
 	a.copy(r2, from)

@@ -253,7 +253,8 @@ func (a *Announcer) receive(packet arpPacket, own hardwareAddr) {
 		}
 	}
 	heard := a.heard
-	// A host that only probes for this host's own address may be a switch that looks for hosts, and does not have the address.
+	// A host that only probes for this host's own address may be a switch that looks for hosts, and does not have the
+	// address.
 	rival := slices.Contains(a.ours, packet.senderIP) || packet.senderIP == a.local
 	answer, answered := a.answer(packet, own)
 	a.mu.Unlock()

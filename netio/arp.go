@@ -117,8 +117,8 @@ func parseARP(b []byte) (arpPacket, error) {
 	}, nil
 }
 
-// arpFilter passes the ARP packets that concern this host: replies to it, packets that speak as one of the addresses, and probes for
-// one.
+// arpFilter passes the ARP packets that concern this host: replies to it, packets that speak as one of the addresses,
+// and probes for one.
 func arpFilter(addresses []netip.Addr) []bpf.Instruction {
 	program := reply(bpf.RetConstant{Val: pass}, bpf.LoadAbsolute{Off: 14, Size: 4})
 	program = append(program, passEach(addresses)...)
@@ -138,7 +138,8 @@ func awaitedFilter(awaited []netip.Addr) []bpf.Instruction {
 	return append(program, bpf.RetConstant{Val: 0})
 }
 
-// reply begins a filter: a reply to this host alone goes on with the first instruction, and any other packet with the second.
+// reply begins a filter: a reply to this host alone goes on with the first instruction, and any other packet with the
+// second.
 func reply(isOne, isNone bpf.Instruction) []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.LoadAbsolute{Off: 6, Size: 2},
@@ -177,8 +178,8 @@ const (
 	defendBurst = 5
 )
 
-// Defence decides which claims of a rival to our address are answered: by starting the announcements over, see AnnouncementDelay. The
-// zero Defence answers the first claims.
+// Defence decides which claims of a rival to our address are answered: by starting the announcements over, see
+// AnnouncementDelay. The zero Defence answers the first claims.
 type Defence struct{ restedAt time.Duration } // when defendBurst claims may be answered at once again
 
 // Answer reports whether a claim that is heard now is answered. now must not go backwards.

@@ -110,7 +110,8 @@ func detachProgram(link int) {
 	unix.Close(link)
 }
 
-// knowsAttach returns an error if the kernel cannot attach a program there. It only queries the kernel, and changes nothing.
+// knowsAttach returns an error if the kernel cannot attach a program there. It only queries the kernel, and changes
+// nothing.
 func knowsAttach(ifindex int, attach uint32) error {
 	_, err := callBPF(unix.BPF_PROG_QUERY, &bpfQuery{ifindex: uint32(ifindex), attach: attach})
 	return err
@@ -137,8 +138,8 @@ type instruction struct {
 	immediate int32
 }
 
-// register is one of r0 to r10. A call returns in r0, takes its arguments from r1 to r5 and overwrites them, and keeps r6 to r9. r10
-// is the end of the stack.
+// register is one of r0 to r10. A call returns in r0, takes its arguments from r1 to r5 and overwrites them, and keeps
+// r6 to r9. r10 is the end of the stack.
 type register uint8
 
 const (

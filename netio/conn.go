@@ -162,9 +162,10 @@ func (c *Conn) add(socket *net.UDPConn, path Path) error {
 	return nil
 }
 
-// ByAnyInterface sets whether datagrams to this board alone are accepted from any interface, and not only from the Conn's own. They
-// should be if another interface is in the same network, such as cable and Wi-Fi: Linux answers ARP for each of its addresses on
-// every interface (arp_ignore, Documentation/networking/ip-sysctl.rst), so each may receive what is meant for the other.
+// ByAnyInterface sets whether datagrams to this board alone are accepted from any interface, and not only from the
+// Conn's own. They should be if another interface is in the same network, such as cable and Wi-Fi: Linux answers ARP
+// for each of its addresses on every interface (arp_ignore, Documentation/networking/ip-sysctl.rst), so each may
+// receive what is meant for the other.
 func (c *Conn) ByAnyInterface(may bool) error {
 	filter := byInterface(c.index)
 	if may {

@@ -9,13 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An fd store is a socket with open files in its queue, as unix(7) describes it for SCM_RIGHTS: a TUN device and the programs of
-// the fence. The holder, and a daemon that has started it, have copies of the socket, and no other copies of the files. So the
-// files are closed together, with the last copy of the socket, even if both processes are killed while they stand still.
+// An fd store is a socket with open files in its queue, as unix(7) describes it for SCM_RIGHTS: a TUN device and the
+// programs of the fence. The holder, and a daemon that has started it, have copies of the socket, and no other copies
+// of the files. So the files are closed together, with the last copy of the socket, even if both processes are killed
+// while they stand still.
 //
-// They are closed in order. The kernel closes the files in the queue: the device, which takes the addresses with it, and a second
-// socket, which has the programs in its own queue. It empties that queue only after it has closed everything that was
-// queued beside that socket. Otherwise the programs could be gone some milliseconds before the addresses.
+// They are closed in order. The kernel closes the files in the queue: the device, which takes the addresses with it,
+// and a second socket, which has the programs in its own queue. It empties that queue only after it has closed
+// everything that was queued beside that socket. Otherwise the programs could be gone some milliseconds before the
+// addresses.
 
 // maxPassed is how many files the kernel passes at once (SCM_MAX_FD).
 const maxPassed = 253
@@ -65,8 +67,8 @@ func storedFiles(socket int) (device int, programs []int, err error) {
 	return device, programs, nil
 }
 
-// queued returns copies of the files in the queue of a socket: all, or none. If this process may not open that many, the kernel
-// leaves some out.
+// queued returns copies of the files in the queue of a socket: all, or none. If this process may not open that many,
+// the kernel leaves some out.
 func queued(socket int) (files []int, err error) {
 	var data [1]byte
 	rights := make([]byte, unix.CmsgSpace(4*maxPassed))
@@ -96,9 +98,9 @@ type fdStore struct {
 	of     []int // the interface of each program in it; 0 if that is no longer covered
 }
 
-// share puts the device, if there is one, and the fence's programs into a store, and calls send with it; with -1 if there is
-// nothing to put in. From then on this process, too, has them only in the store: share closes the device. If there are
-// more programs than the kernel passes at once, those of the first interface have precedence.
+// share puts the device, if there is one, and the fence's programs into a store, and calls send with it; with -1 if
+// there is nothing to put in. From then on this process, too, has them only in the store: share closes the device. If
+// there are more programs than the kernel passes at once, those of the first interface have precedence.
 func (f *kernelFence) share(device *os.File, send func(store int) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -161,8 +163,8 @@ func (f *kernelFence) renewStore(device *os.File) error {
 	return nil
 }
 
-// opened returns a copy of the device in the store, or -1, and the links of the programs on each interface: first those that are not
-// in the store, and then copies of those that are.
+// opened returns a copy of the device in the store, or -1, and the links of the programs on each interface: first
+// those that are not in the store, and then copies of those that are.
 func (f *kernelFence) opened() (device int, all map[int][]int, err error) {
 	device, all = -1, maps.Clone(f.attached)
 	if f.store.socket < 0 {
@@ -179,8 +181,8 @@ func (f *kernelFence) opened() (device int, all map[int][]int, err error) {
 	return device, all, err
 }
 
-// leave returns copies of the links that are in the store for an interface, to be detached. They stay in the store until the next
-// one is made.
+// leave returns copies of the links that are in the store for an interface, to be detached. They stay in the store
+// until the next one is made.
 func (f *kernelFence) leave(ifindex int) (links []int) {
 	if !slices.Contains(f.store.of, ifindex) {
 		return nil

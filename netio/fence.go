@@ -121,10 +121,10 @@ func (f *kernelFence) loadKind(p fenceProgram) (err error) {
 // loopback is the index of the loopback interface, which every network namespace has.
 const loopback = 1
 
-// try finds out whether the kernel can attach what it has loaded. Loading proves nothing: an old kernel ignores where a program is
-// to be attached. For tcx, the kernel can be queried. Attaching and detaching would take up to 0.1 s, during which nobody on this
-// machine can add an address. For the generic mode of XDP there is no query, so that is tried. There is no lease yet, so
-// everything passes.
+// try finds out whether the kernel can attach what it has loaded. Loading proves nothing: an old kernel ignores where
+// a program is to be attached. For tcx, the kernel can be queried. Attaching and detaching would take up to 0.1 s,
+// during which nobody on this machine can add an address. For the generic mode of XDP there is no query, so that is
+// tried. There is no lease yet, so everything passes.
 func (f *kernelFence) try() error {
 	if f.kind == FenceTCX {
 		return explainAttach(knowsAttach(loopback, unix.BPF_TCX_INGRESS))
@@ -168,8 +168,8 @@ func explainAttach(err error) error {
 	return err
 }
 
-// Cover puts the fence on interfaces, given by their indexes, and takes it from all others. The programs on first are in the
-// fd store in any case. Cover covers what it can. The error says which interfaces are not covered, and why.
+// Cover puts the fence on interfaces, given by their indexes, and takes it from all others. The programs on first are
+// in the fd store in any case. Cover covers what it can. The error says which interfaces are not covered, and why.
 func (f *kernelFence) Cover(interfaces []int, first int) error {
 	f.covering.Lock()
 	defer f.covering.Unlock()
@@ -341,8 +341,8 @@ const (
 	xdpPass, xdpDrop = 2, 1
 )
 
-// direction says which packets a program drops while the fence is closed: incoming ones to a floating address, or outgoing ones
-// from it. It has the offsets of that address in ARP and in IPv4.
+// direction says which packets a program drops while the fence is closed: incoming ones to a floating address, or
+// outgoing ones from it. It has the offsets of that address in ARP and in IPv4.
 type direction struct{ arp, ip int32 }
 
 var (

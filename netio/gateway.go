@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// GatewayAsker asks the default gateway of an interface by ARP whether it is there: by a packet socket, which needs CAP_NET_RAW, or
-// by a connection to a holder, which has it. Such a connection may be inherited.
+// GatewayAsker asks the default gateway of an interface by ARP whether it is there: by a packet socket, which needs
+// CAP_NET_RAW, or by a connection to a holder, which has it. Such a connection may be inherited.
 type GatewayAsker struct {
 	connection *connection // nil for a socket
 }

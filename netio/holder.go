@@ -31,11 +31,12 @@ type HolderOptions struct {
 	Method HoldMethod
 }
 
-// Holder is the one process of a board that may change the network, as the daemon sees it. It has the floating addresses, the
-// fence, ARP, and the sockets of the group. The daemon, which reads what strangers send, asks it for what is to be done, and needs
-// no right of its own. The holder is the dead man's switch as well: it notices that the daemon was killed when the daemon's end
-// of a socket closes, and that it is frozen when its lease runs out, which the daemon extends with every heartbeat. Then it
-// releases the addresses, and tells the other boards so with a RESIGN that the daemon has signed beforehand.
+// Holder is the one process of a board that may change the network, as the daemon sees it. It has the floating
+// addresses, the fence, ARP, and the sockets of the group. The daemon, which reads what strangers send, asks it for
+// what is to be done, and needs no right of its own. The holder is the dead man's switch as well: it notices that the
+// daemon was killed when the daemon's end of a socket closes, and that it is frozen when its lease runs out, which the
+// daemon extends with every heartbeat. Then it releases the addresses, and tells the other boards so with a RESIGN
+// that the daemon has signed beforehand.
 //
 // Its methods may be called from any goroutine. Once it is lost, everything that it has opened is useless.
 type Holder struct {
@@ -51,7 +52,8 @@ type Holder struct {
 	fence       int           // the fd store that keeps the fence; -1 for none
 	rival       func(netip.Addr, net.HardwareAddr)
 	answered    func(ARPAnswer)
-	// announced are the addresses that the holder announced as it acquired them. The daemon's next request to announce one is left out.
+	// announced are the addresses that the holder announced as it acquired them. The daemon's next request to announce
+	// one is left out.
 	announced []netip.Addr
 
 	lose   sync.Once
@@ -64,20 +66,21 @@ type Holder struct {
 }
 
 const (
-	// answerWithin is how long the loop waits for the holder. When it changes an address, the kernel may keep it waiting while
-	// somebody else configures interfaces.
+	// answerWithin is how long the loop waits for the holder. When it changes an address, the kernel may keep it
+	// waiting while somebody else configures interfaces.
 	answerWithin = time.Second
-	// prepareWithin is how long the loop waits for what a board needs at the start: devices and programs, which take their time on a
-	// board that was just switched on. In one turn the loop may wait for the sockets and for ARP, 3 s + 1 s, and then as long again
-	// to prepare the addresses and acquire them. Systemd's watchdog waits for 5 s, so the loop feeds it before each of the two. A
-	// daemon that has waited for a holder of a service feeds it before it asks for the fence.
+	// prepareWithin is how long the loop waits for what a board needs at the start: devices and programs, which take
+	// their time on a board that was just switched on. In one turn the loop may wait for the sockets and for ARP, 3 s
+	// + 1 s, and then as long again to prepare the addresses and acquire them. Systemd's watchdog waits for 5 s, so
+	// the loop feeds it before each of the two. A daemon that has waited for a holder of a service feeds it before it
+	// asks for the fence.
 	prepareWithin = 3 * time.Second
-	// holderAliveWithin is how long a request may take until the holder is asked whether it is alive. A holder that has the addresses
-	// answers that as quickly; otherwise it stands still. Its addresses will soon be gone, since nobody renews them: the last
-	// renewal was at most DefaultLifetime/2 ago when it was asked.
+	// holderAliveWithin is how long a request may take until the holder is asked whether it is alive. A holder that
+	// has the addresses answers that as quickly; otherwise it stands still. Its addresses will soon be gone, since
+	// nobody renews them: the last renewal was at most DefaultLifetime/2 ago when it was asked.
 	holderAliveWithin = DefaultLifetime / 4
-	// idleWithin is how quickly a holder without the addresses has to answer. On a busy machine it may not run for so long, and no
-	// client would notice.
+	// idleWithin is how quickly a holder without the addresses has to answer. On a busy machine it may not run for so
+	// long, and no client would notice.
 	idleWithin = answerWithin
 	// closeWithin is how long Close waits for a holder that is a child.
 	closeWithin = time.Second
@@ -88,12 +91,12 @@ const (
 	holderOptionsVariable = "TOPDOG_HOLDER_OPTIONS"
 )
 
-// holderEnvironment keeps a holder small: one processor is enough for a process that does one thing at a time, and a garbage
-// collector that hardly runs wakes nobody.
+// holderEnvironment keeps a holder small: one processor is enough for a process that does one thing at a time, and a
+// garbage collector that hardly runs wakes nobody.
 var holderEnvironment = []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=8MiB"}
 
-// StartHolder starts a holder as a child process, which ends with this one. The main function of command must call AttendHolder at
-// once.
+// StartHolder starts a holder as a child process, which ends with this one. The main function of command must call
+// AttendHolder at once.
 func StartHolder(command []string, o HolderOptions) (*Holder, error) {
 	ours, theirs, err := newConnection()
 	if err != nil {
@@ -146,7 +149,8 @@ func DialHolder(path string) (*Holder, error) {
 	return h, h.open(fd)
 }
 
-// open begins to use the socket. The first answer may take long: the process has to start, or to release what the previous daemon held.
+// open begins to use the socket. The first answer may take long: the process has to start, or to release what the
+// previous daemon held.
 func (h *Holder) open(socket int) error {
 	h.main, h.fence, h.lost = &connection{fd: socket}, -1, make(chan struct{})
 	events, err := h.connect(forEvents, prepareWithin)
@@ -203,8 +207,8 @@ func (h *Holder) abandon(why error) {
 	}
 }
 
-// ask makes a request on a connection, and decodes the answer into a value, unless that is nil. The files that came with the
-// answer are the caller's.
+// ask makes a request on a connection, and decodes the answer into a value, unless that is nil. The files that came
+// with the answer are the caller's.
 func (h *Holder) ask(c *connection, asked holderRequest, body, answer any, within time.Duration, files ...int) (received []int, err error) {
 	message, err := encode(body)
 	if err != nil {
@@ -266,7 +270,8 @@ func (h *Holder) takeConnection() (*connection, error) {
 	return c, nil
 }
 
-// alive asks the holder whether it is alive, and returns how long that took. A holder without the addresses may take longer.
+// alive asks the holder whether it is alive, and returns how long that took. A holder without the addresses may take
+// longer.
 func (h *Holder) alive(left time.Duration) (took time.Duration, ok bool) {
 	h.mu.Lock()
 	pings, within := h.pings, idleWithin
@@ -332,8 +337,8 @@ func (h *Holder) happened(what event, body []byte, files []int) {
 	}
 }
 
-// Prepare tells the holder what to send when this daemon no longer can. It must be called before the first lease begins, and again
-// whenever the RESIGN, or its destinations, change during a lease.
+// Prepare tells the holder what to send when this daemon no longer can. It must be called before the first lease
+// begins, and again whenever the RESIGN, or its destinations, change during a lease.
 func (h *Holder) Prepare(r PreparedResign) error {
 	if err := h.do(askResign, r, nil); err != nil {
 		return fmt.Errorf("prepare the dead man's switch: %w", err)
@@ -341,8 +346,8 @@ func (h *Holder) Prepare(r PreparedResign) error {
 	return nil
 }
 
-// giveUpDevice closes this process's copy of the device and of the fence's programs, if it has one. The lease must have ended. The
-// kernel may need 20 ms to take the device down.
+// giveUpDevice closes this process's copy of the device and of the fence's programs, if it has one. The lease must
+// have ended. The kernel may need 20 ms to take the device down.
 func (h *Holder) giveUpDevice() {
 	if h.command == nil {
 		return
@@ -375,7 +380,8 @@ func (h *Holder) isLost() bool {
 	}
 }
 
-// Abandon ends the use of the holder as the end of this process would: the holder releases the addresses, and tells the other boards.
+// Abandon ends the use of the holder as the end of this process would: the holder releases the addresses, and tells
+// the other boards.
 func (h *Holder) Abandon() error { return h.leave(h.isLost()) }
 
 // leave closes everything. The error says how a child has ended, unless it is known that the holder was lost.

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// connection is the daemon's end of a socket to its holder. One request at a time is made on it and answered. The loop of the
-// daemon has one for itself, where nobody else keeps it waiting. What may take long is asked on others.
+// connection is the daemon's end of a socket to its holder. One request at a time is made on it and answered. The loop
+// of the daemon has one for itself, where nobody else keeps it waiting. What may take long is asked on others.
 type connection struct {
 	mu     sync.Mutex // held from a request to its answer
 	buffer []byte
@@ -32,9 +32,10 @@ const (
 // errHolderLost is what every request gives once the holder has ended, or has not answered.
 var errHolderLost = errors.New("netio: the holder does not answer any more")
 
-// call makes a request, and returns the body of the answer and the files that came with it, which are the caller's. If the
-// holder has ended, or does not answer within the time, the error matches errHolderLost, and the connection is of no
-// use any more. A long wait calls alive now and then with the time that is left, and ends when that reports false; nil is always alive.
+// call makes a request, and returns the body of the answer and the files that came with it, which are the caller's. If
+// the holder has ended, or does not answer within the time, the error matches errHolderLost, and the connection is of
+// no use any more. A long wait calls alive now and then with the time that is left, and ends when that reports false;
+// nil is always alive.
 func (c *connection) call(
 	asked holderRequest, body []byte, files []int, within time.Duration, alive func(left time.Duration) (took time.Duration, ok bool),
 ) (answer []byte, received []int, err error) {
@@ -88,8 +89,9 @@ func (c *connection) send(asked holderRequest, body []byte, files []int) error {
 	return nil
 }
 
-// await waits for the answer, and returns how long that took. Each turn of the wait counts as waitStep, however long it was: on a
-// busy machine this process does not run either, and that is not the holder's silence. In all it takes no more than waitSpare longer.
+// await waits for the answer, and returns how long that took. Each turn of the wait counts as waitStep, however long
+// it was: on a busy machine this process does not run either, and that is not the holder's silence. In all it takes no
+// more than waitSpare longer.
 func (c *connection) await(within time.Duration, alive func(time.Duration) (time.Duration, bool)) (took time.Duration, err error) {
 	end, unasked := Now()+within+waitSpare, time.Duration(0)
 	for {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// What follows stands in the daemon for what the holder has: a kernelFence, a FloatingIP, an Announcer, and the sockets of a Conn.
+// What follows stands in the daemon for what the holder has: a kernelFence, a FloatingIP, an Announcer, and the
+// sockets of a Conn.
 
 // HeldFence is the fence of a holder. The lease is memory that both processes share, so that extending it needs no request.
 type HeldFence struct {
@@ -43,8 +44,9 @@ func (h *Holder) OpenFence() (*HeldFence, error) {
 	return f, nil
 }
 
-// Extend moves the end of the lease; see sharedLease.Extend. The lease may have been over until now, and the neighbours may have
-// heard of another board meanwhile, so the announcement that came with acquiring the addresses no longer counts.
+// Extend moves the end of the lease; see sharedLease.Extend. The lease may have been over until now, and the
+// neighbours may have heard of another board meanwhile, so the announcement that came with acquiring the addresses no
+// longer counts.
 func (f *HeldFence) Extend(end, wake time.Duration) bool {
 	f.holder.setAnnounced(nil)
 	return f.sharedLease.Extend(end, wake)
@@ -161,8 +163,8 @@ func (f *HeldAddresses) Renew() (restored bool, err error) {
 	return answer.Restored, nil
 }
 
-// Release removes the addresses; see FloatingIP.Release. If the holder has ended, its TUN device goes, and the addresses with it.
-// Until they are gone, Release returns an error.
+// Release removes the addresses; see FloatingIP.Release. If the holder has ended, its TUN device goes, and the
+// addresses with it. Until they are gone, Release returns an error.
 func (f *HeldAddresses) Release() error {
 	f.holder.setAnnounced(nil)
 	err := f.holder.do(askRelease, nil, nil)
@@ -300,8 +302,8 @@ func (a *HeldAnnouncer) close(r closeRequest) error {
 	return nil
 }
 
-// OpenSockets returns a Conn of the group's sockets. The holder opens them, and keeps them open. Datagrams that arrived before are
-// thrown away.
+// OpenSockets returns a Conn of the group's sockets. The holder opens them, and keeps them open. Datagrams that
+// arrived before are thrown away.
 func (h *Holder) OpenSockets(o Options) (*Conn, error) {
 	var answer socketsAnswer
 	files, err := h.ask(h.main, askSockets, socketsRequest{o.Interface, o.Local}, &answer, prepareWithin)

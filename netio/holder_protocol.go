@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A daemon and its holder exchange messages over Unix sockets that keep their boundaries (SOCK_SEQPACKET). Every message,
-// request, answer or event, is one byte that says what it is, and a body in JSON. An empty body stands for the zero value: the
-// requests that are in a hurry, to acquire, renew and release the addresses, have no body and, most often, neither have their
-// answers. Files travel with a message (SCM_RIGHTS in unix(7)).
+// A daemon and its holder exchange messages over Unix sockets that keep their boundaries (SOCK_SEQPACKET). Every
+// message, request, answer or event, is one byte that says what it is, and a body in JSON. An empty body stands for
+// the zero value: the requests that are in a hurry, to acquire, renew and release the addresses, have no body and,
+// most often, neither have their answers. Files travel with a message (SCM_RIGHTS in unix(7)).
 //
-// Both ends are the same program, so the protocol has no version. But a daemon may have been taken over: the holder does
-// only what is in this list, and only for the addresses, the interface and the group of its own configuration.
+// Both ends are the same program, so the protocol has no version. But a daemon may have been taken over: the holder
+// does only what is in this list, and only for the addresses, the interface and the group of its own configuration.
 
 // holderRequest says what a daemon asks for.
 type holderRequest byte
@@ -45,8 +45,8 @@ const (
 	askEnd                               // end, and release nothing
 )
 
-// What an answer begins with: that all went well, that it did not, or that and which of knownErrors it was. The body of a failure
-// is its text.
+// What an answer begins with: that all went well, that it did not, or that and which of knownErrors it was. The body
+// of a failure is its text.
 const (
 	answerGood byte = iota
 	answerFailed
@@ -128,7 +128,8 @@ type PreparedResign struct {
 }
 
 const (
-	// maxRequestBytes bounds a request: a pre-signed RESIGN and the addresses of 255 peers, or all hosts that are not counted.
+	// maxRequestBytes bounds a request: a pre-signed RESIGN and the addresses of 255 peers, or all hosts that are not
+	// counted.
 	maxRequestBytes = 16 << 10
 	// maxAnswerBytes bounds an answer: the text of an error, or the senders of some frames.
 	maxAnswerBytes = 4 << 10

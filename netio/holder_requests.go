@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handle does what is asked. The files are those that came with the request; what is kept of them is taken out. The given ones
-// go with the answer, and stay this process's.
+// handle does what is asked. The files are those that came with the request; what is kept of them is taken out. The
+// given ones go with the answer, and stay this process's.
 func (s *session) handle(message []byte, files *[]int) (answer any, given []int, err error) {
 	if len(message) == 0 {
 		return nil, nil, errors.New("netio: the holder was asked for nothing")
@@ -148,7 +148,8 @@ func (s *session) openSockets(r socketsRequest) (any, error) {
 	return socketsAnswer{s.sockets.unlimited}, nil
 }
 
-// checkLocal refuses an address that is not this board's own on an interface. What the daemon says and asks goes out in the name of that.
+// checkLocal refuses an address that is not this board's own on an interface. What the daemon says and asks goes out
+// in the name of that.
 func (s *session) checkLocal(iface string, local netip.Addr) error {
 	if s.isFloating(local.Unmap()) {
 		return fmt.Errorf("netio: %s is a floating address, and no board's own", local.Unmap())
@@ -200,8 +201,8 @@ func (s *session) openFloating(r floatingRequest) (any, error) {
 	return state, nil
 }
 
-// mayHave reports whether a floating address may have that prefix length: that of the configuration or, without one, none. The length
-// decides which route comes with the address.
+// mayHave reports whether a floating address may have that prefix length: that of the configuration or, without one,
+// none. The length decides which route comes with the address.
 func (s *session) mayHave(p netip.Prefix) bool {
 	for _, configured := range s.options.Prefixes {
 		if configured.Addr() == p.Addr() {
@@ -221,7 +222,8 @@ func (s *session) lasts() bool {
 	return s.fence != nil && s.fence.lasts()
 }
 
-// leased returns the addresses if there is a lease that nobody has ended. It may be over, and go on: then the fence is closed meanwhile.
+// leased returns the addresses if there is a lease that nobody has ended. It may be over, and go on: then the fence is
+// closed meanwhile.
 func (s *session) leased() (*FloatingIP, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,8 +238,8 @@ func (s *session) leased() (*FloatingIP, error) {
 	return nil, errNoLease
 }
 
-// acquire acquires the addresses, and announces them: nobody looks for them here before that, and to be asked for it takes longer than
-// it does.
+// acquire acquires the addresses, and announces them: nobody looks for them here before that, and to be asked for it
+// takes longer than it does.
 func (s *session) acquire() (any, error) {
 	floating, err := s.leased()
 	if err != nil {

@@ -49,7 +49,8 @@ type ServiceOptions struct {
 	Path string
 	// Options reads the configuration. It is called anew for each daemon.
 	Options func() (HolderOptions, error)
-	// UID is the user who may ask, besides root. GID is the group that may connect, so that nobody else can keep the holder busy.
+	// UID is the user who may ask, besides root. GID is the group that may connect, so that nobody else can keep the
+	// holder busy.
 	UID, GID int
 	// Stop becomes readable when the holder is to end: an eventfd, for instance.
 	Stop *os.File
@@ -112,8 +113,8 @@ func listenForDaemons(path string) (fd int, err error) {
 	return fd, nil
 }
 
-// letConnect lets root and a group connect to a socket. Usually the socket belongs to that group already. A holder that runs as a
-// service could not change it: it has no right to.
+// letConnect lets root and a group connect to a socket. Usually the socket belongs to that group already. A holder
+// that runs as a service could not change it: it has no right to.
 func letConnect(path string, gid int) error {
 	var s unix.Stat_t
 	if err := unix.Stat(path, &s); err != nil || int(s.Gid) != gid {
@@ -187,8 +188,8 @@ func (s *service) serve(daemon int) {
 	}
 }
 
-// DropProgram drops the pages of the program from this process's memory. The kernel still has them, and maps a page again when
-// it is used.
+// DropProgram drops the pages of the program from this process's memory. The kernel still has them, and maps a page
+// again when it is used.
 func DropProgram() { loadedProgram().drop() }
 
 // program is those parts of memory that are unchanged from the program's file.

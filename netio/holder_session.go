@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// session is everything that a holder has for one daemon. It belongs to the goroutine of attend. Other goroutines serve further
-// connections; mu guards what they use.
+// session is everything that a holder has for one daemon. It belongs to the goroutine of attend. Other goroutines
+// serve further connections; mu guards what they use.
 type session struct {
 	options HolderOptions
 	// trusted says that the daemon started this process, and so may do whatever this process may.
@@ -71,8 +71,8 @@ func newSession(o HolderOptions, main int, sockets *heldSockets) *session {
 	return s
 }
 
-// programIdle is how long the holder must have been idle before it drops the pages of its program. Requests that belong together
-// come closer together than that.
+// programIdle is how long the holder must have been idle before it drops the pages of its program. Requests that
+// belong together come closer together than that.
 const programIdle = 100 * time.Millisecond
 
 // interrupts are what may interrupt a holder while it waits for a daemon.
@@ -246,9 +246,9 @@ func (s *session) tell(what event, value any, files ...int) {
 	}
 }
 
-// keepTogether puts the TUN device and the fence's programs into an fd store, so that they end in the right order, and shares
-// the store with the daemon, so that the fence outlives this process if it is killed. A daemon without rights is not
-// given the device: through it, it could send whatever it likes.
+// keepTogether puts the TUN device and the fence's programs into an fd store, so that they end in the right order, and
+// shares the store with the daemon, so that the fence outlives this process if it is killed. A daemon without rights
+// is not given the device: through it, it could send whatever it likes.
 func (s *session) keepTogether() {
 	s.mu.Lock()
 	fence, floating := s.fence, s.floating
@@ -306,15 +306,16 @@ func (s *session) daemonEnded() {
 // resignPauses are the times between the copies of the RESIGN. There are several, since a datagram may be lost.
 var resignPauses = [...]time.Duration{2 * time.Millisecond, 5 * time.Millisecond, 15 * time.Millisecond}
 
-// If the kernel refuses to remove an address, it is tried again this often and for this long. By then the lifetime of the address
-// is over.
+// If the kernel refuses to remove an address, it is tried again this often and for this long. By then the lifetime of
+// the address is over.
 const (
 	removeEvery = 50 * time.Millisecond
 	removeFor   = 10 * time.Second
 )
 
-// release removes the addresses, and then tells the other boards: whoever takes over must be the only one to have them. If the
-// fence is closed, nobody reaches this board by the addresses, so the others are told even if the removal failed.
+// release removes the addresses, and then tells the other boards: whoever takes over must be the only one to have
+// them. If the fence is closed, nobody reaches this board by the addresses, so the others are told even if the removal
+// failed.
 func (s *session) release() {
 	err := s.removeAddresses()
 	if err == nil || s.fence.Closes() {
@@ -428,8 +429,8 @@ func (s *session) closeAnnouncer() {
 // isFloating reports whether an address is one of the configured floating addresses.
 func (s *session) isFloating(addr netip.Addr) bool { return slices.Contains(s.options.Floating, addr) }
 
-// checkInterface refuses an interface that is not the group's. If none is configured, the daemon may choose among those whose subnet
-// contains the first floating address.
+// checkInterface refuses an interface that is not the group's. If none is configured, the daemon may choose among
+// those whose subnet contains the first floating address.
 func (s *session) checkInterface(name string) error {
 	if group := s.options.Interface; group != "" {
 		if name != group {

@@ -13,8 +13,8 @@ import (
 	"topdog/wire"
 )
 
-// heldSockets are the sockets of a group. A holder keeps them open while the daemon restarts, so that nobody else can bind to the
-// port meanwhile, and no switch forgets that this host is in the group.
+// heldSockets are the sockets of a group. A holder keeps them open while the daemon restarts, so that nobody else can
+// bind to the port meanwhile, and no switch forgets that this host is in the group.
 type heldSockets struct {
 	options   Options
 	tag       wire.GroupTag
@@ -35,8 +35,8 @@ func (h *heldSockets) provide(o Options, tag wire.GroupTag) (err error) {
 	return err
 }
 
-// openSender opens a socket that sends as the group's does, but from a port of its own: the group's port must be free when the daemon
-// is restarted.
+// openSender opens a socket that sends as the group's does, but from a port of its own: the group's port must be free
+// when the daemon is restarted.
 func openSender(o Options, index int) (*os.File, error) {
 	socket, err := openSocket(o, index, netip.AddrPortFrom(o.Local, 0), PathUnicast)
 	if err != nil {
@@ -95,9 +95,10 @@ func (h *heldSockets) openSockets() (*Conn, error) {
 	return c, nil
 }
 
-// renew replaces the sockets by fresh ones with the same addresses. Otherwise the options that the previous daemon set on them
-// would remain: a daemon that was taken over could have attached a filter that drops everything and cannot be removed. The old
-// ones are closed once the new ones are open, so that nobody else can bind to the port, and this host stays in the group.
+// renew replaces the sockets by fresh ones with the same addresses. Otherwise the options that the previous daemon set
+// on them would remain: a daemon that was taken over could have attached a filter that drops everything and cannot be
+// removed. The old ones are closed once the new ones are open, so that nobody else can bind to the port, and this host
+// stays in the group.
 func (h *heldSockets) renew() error {
 	former := h.sockets
 	for _, socket := range former {

@@ -10,11 +10,11 @@ import (
 	"topdog/internal/boottime"
 )
 
-// sharedLease is the time for which the daemon may answer for the addresses. The daemon, its holder and
-// the kernel share it: a word of memory says when it ends, and a timer wakes the holder then.
+// sharedLease is the time for which the daemon may answer for the addresses. The daemon, its holder and the kernel
+// share it: a word of memory says when it ends, and a timer wakes the holder then.
 //
-// The word changes only by compare-and-swap. So either the daemon extends the lease before somebody ends it, or it learns that
-// the lease was ended, and never both.
+// The word changes only by compare-and-swap. So either the daemon extends the lease before somebody ends it, or it
+// learns that the lease was ended, and never both.
 type sharedLease struct {
 	word   sharedWord
 	memory []byte   // the page that contains the word
@@ -115,9 +115,10 @@ const NoEnd time.Duration = 1<<63 - 1
 // called before the addresses are acquired.
 func (l *sharedLease) Begin(end time.Duration) { l.change(end, end) }
 
-// Extend moves the end of the lease, and sets when the holder wakes: at the end, or later. It may be later if a closed fence is
-// enough for a daemon that runs without a lease, so that the holder has nothing to do. Extend reports false if somebody has
-// ended the lease before: then the addresses are gone or about to go, and a fence keeps everybody off them.
+// Extend moves the end of the lease, and sets when the holder wakes: at the end, or later. It may be later if a closed
+// fence is enough for a daemon that runs without a lease, so that the holder has nothing to do. Extend reports false
+// if somebody has ended the lease before: then the addresses are gone or about to go, and a fence keeps everybody off
+// them.
 func (l *sharedLease) Extend(end, wake time.Duration) bool { return l.change(end, wake) }
 
 // change is called only by the daemon. If the word is not what the daemon has set last, somebody else has ended the lease.
@@ -156,20 +157,20 @@ func (l *sharedLease) lasts() bool {
 }
 
 const (
-	// machineFrozenAfter is how late the holder must wake to conclude that the whole machine stood still, and not only the
-	// daemon. Linux wakes a process within a fraction of that. The lateness is counted from the end of the lease, so a holder that
-	// was to wake later than that always takes itself for late.
+	// machineFrozenAfter is how late the holder must wake to conclude that the whole machine stood still, and not only
+	// the daemon. Linux wakes a process within a fraction of that. The lateness is counted from the end of the lease,
+	// so a holder that was to wake later than that always takes itself for late.
 	machineFrozenAfter = 2 * time.Millisecond
 	// daemonWakes is how long the daemon then has to extend the lease. It runs again as well, and knows better than a
-	// pre-signed RESIGN what to do: within 5 ms, the round trip that it assumes before it has measured one, it hears whether
-	// another board leads.
+	// pre-signed RESIGN what to do: within 5 ms, the round trip that it assumes before it has measured one, it hears
+	// whether another board leads.
 	daemonWakes = 8 * time.Millisecond
 )
 
-// expire ends a lease that is over, unless the daemon extends it first. It reads the word before the timer, and the daemon sets the
-// timer before the word. So if the timer has expired, and the word is still the same when it is swapped, nobody has
-// extended the lease. While expire waits, the daemon may leave the end as it is, and only have the holder wake later: the timer
-// shows that.
+// expire ends a lease that is over, unless the daemon extends it first. It reads the word before the timer, and the
+// daemon sets the timer before the word. So if the timer has expired, and the word is still the same when it is
+// swapped, nobody has extended the lease. While expire waits, the daemon may leave the end as it is, and only have the
+// holder wake later: the timer shows that.
 func (l *sharedLease) expire() bool {
 	end := l.word.load()
 	var count [8]byte

@@ -85,9 +85,9 @@ func (r *removal) address(link netlink.Link, a netlink.Addr) {
 	r.note(fmt.Sprintf("address %s on %s", a.IP, link.Attrs().Name), err)
 }
 
-// device removes a TUN device. If it is not known to be ours, and a process has it open, it stays. The only way to find that out
-// without a race is to open and close the device. The kernel still lists the device of a process that was just killed until it has
-// removed it. Such a device goes by itself, and is no left-over.
+// device removes a TUN device. If it is not known to be ours, and a process has it open, it stays. The only way to
+// find that out without a race is to open and close the device. The kernel still lists the device of a process that
+// was just killed until it has removed it. Such a device goes by itself, and is no left-over.
 func (r *removal) device(link netlink.Link, ours bool) {
 	remove := r.reopen
 	if ours {

@@ -106,13 +106,13 @@ func (t *NeighbourTable) Close() error {
 	return nil
 }
 
-// frameCounter counts the frames of other hosts that an interface receives: ARP and IPv4, whoever
-// they are for. Other frames prove nothing: spanning tree, LLDP, pause frames and loop
-// detection arrive even at a port that forwards nothing. A frame of IPv6 does not say whether it comes from one of the
-// hosts that do not count.
+// frameCounter counts the frames of other hosts that an interface receives: ARP and IPv4, whoever they are for. Other
+// frames prove nothing: spanning tree, LLDP, pause frames and loop detection arrive even at a port that forwards
+// nothing. A frame of IPv6 does not say whether it comes from one of the hosts that do not count.
 //
 // It is a packet socket that is read only to learn the senders, so it wakes nobody. But the kernel filters every frame
-// for it, and closing it takes about 17 ms (see Announcer), so it is open only during a doubt. It is for one goroutine at a time.
+// for it, and closing it takes about 17 ms (see Announcer), so it is open only during a doubt. It is for one goroutine
+// at a time.
 type frameCounter struct {
 	index  int // of the interface
 	fd     int

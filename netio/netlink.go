@@ -82,8 +82,8 @@ const (
 	nl80211FamilyVersion = 1
 )
 
-// PowerSave reports whether a Wi-Fi interface lets its radio sleep between the beacons of the access point. That is not known of other
-// interfaces, and of drivers that do not report it.
+// PowerSave reports whether a Wi-Fi interface lets its radio sleep between the beacons of the access point. That is
+// not known of other interfaces, and of drivers that do not report it.
 func PowerSave(iface string, index int) (on, known bool) {
 	if _, err := os.Stat(filepath.Join("/sys/class/net", iface, "phy80211")); err != nil {
 		return false, false

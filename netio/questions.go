@@ -101,16 +101,16 @@ type ARPQuestion struct {
 	// To is the Ethernet address to ask. If it is nil, everybody is asked, and a proxy
 	// may answer for another host.
 	To net.HardwareAddr
-	// ToAnnouncer sends the question to the host that has announced the floating address last. If none has since the Announcer was
-	// opened, nobody is asked.
+	// ToAnnouncer sends the question to the host that has announced the floating address last. If none has since the
+	// Announcer was opened, nobody is asked.
 	ToAnnouncer bool
 }
 
 // Doubt is what a board asks when it doubts that it hears anything.
 type Doubt struct {
 	Questions []ARPQuestion
-	// Port is the index of the interface at which the frames of other hosts are counted; 0 for no counting. The frames of Ignored
-	// do not count.
+	// Port is the index of the interface at which the frames of other hosts are counted; 0 for no counting. The frames
+	// of Ignored do not count.
 	Port    int
 	Ignored []netip.Addr
 }
@@ -124,8 +124,9 @@ type ARPAnswer struct {
 	AskedAt time.Duration
 }
 
-// Ask sends questions in the name of this host, and forgets the former ones. It first reads what has arrived already. The answers go to
-// the function that Answers has set. Ask returns when the questions are sent. The error matches ErrLinkDown when the link is away.
+// Ask sends questions in the name of this host, and forgets the former ones. It first reads what has arrived already.
+// The answers go to the function that Answers has set. Ask returns when the questions are sent. The error matches
+// ErrLinkDown when the link is away.
 func (a *Announcer) Ask(questions []ARPQuestion) error {
 	questions = a.addressed(questions)
 	a.begin(questions)
@@ -150,7 +151,8 @@ func (a *Announcer) question(addr netip.Addr) arpPacket {
 	return request(a.local, addr.Unmap())
 }
 
-// addressed fills in the Ethernet address of a host that has announced an address. It leaves out questions to nobody, and repeated ones.
+// addressed fills in the Ethernet address of a host that has announced an address. It leaves out questions to nobody,
+// and repeated ones.
 func (a *Announcer) addressed(questions []ARPQuestion) (all []ARPQuestion) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -203,8 +205,8 @@ func (a *Announcer) count(d Doubt) (err error) {
 	return err
 }
 
-// Heard returns how many frames have arrived since the last Doubt, and the senders of some that have arrived since the last call of
-// Heard. It is an error if there was no Doubt, or Calm was called since.
+// Heard returns how many frames have arrived since the last Doubt, and the senders of some that have arrived since the
+// last call of Heard. It is an error if there was no Doubt, or Calm was called since.
 func (a *Announcer) Heard() (frames uint64, senders []Neighbour, err error) {
 	a.counting.Lock()
 	defer a.counting.Unlock()
@@ -223,8 +225,8 @@ func (a *Announcer) Calm() error {
 	return nil
 }
 
-// stopCounting closes the counter in the background, since closing a packet socket takes about 17 ms. It is called with counting
-// locked.
+// stopCounting closes the counter in the background, since closing a packet socket takes about 17 ms. It is called
+// with counting locked.
 func (a *Announcer) stopCounting() {
 	if counter := a.counter; counter != nil {
 		a.closing.Go(func() { unix.Close(counter.fd) })
@@ -272,8 +274,8 @@ func (a *Announcer) Answers(heard func(ARPAnswer)) {
 	a.answered = heard
 }
 
-// answer returns the answer that a packet of another host to own is, and the function to tell. If the packet announces a floating
-// address, its sender is noted.
+// answer returns the answer that a packet of another host to own is, and the function to tell. If the packet announces
+// a floating address, its sender is noted.
 func (a *Announcer) answer(packet arpPacket, own hardwareAddr) (answer ARPAnswer, answered func(ARPAnswer)) {
 	if _, floating := a.announcers[packet.senderIP]; floating && packet.senderIP == packet.targetIP {
 		a.announcers[packet.senderIP] = packet.senderMAC

@@ -87,8 +87,8 @@ func (c *Conn) Arrivals() Arrivals {
 	return a
 }
 
-// OtherGroups returns the senders of packets of other groups that the program in the kernel has dropped since the last call. Without
-// such a program these packets are delivered.
+// OtherGroups returns the senders of packets of other groups that the program in the kernel has dropped since the last
+// call. Without such a program these packets are delivered.
 func (c *Conn) OtherGroups() (senders []netip.Addr) {
 	for i := range c.admission.memory.others {
 		slot := &c.admission.memory.others[i]

@@ -25,8 +25,9 @@ type Link struct {
 	// Up means that the interface is switched on and its cable (or its radio)
 	// is connected. A switch that forwards nothing still looks like this.
 	Up bool
-	// Uplinks are the ports that connect a bridge to the world outside of this board, sorted. The bridge is Up if one of them is; the
-	// ports of its containers and virtual machines have a carrier without any cable. Other interfaces have no uplinks.
+	// Uplinks are the ports that connect a bridge to the world outside of this board, sorted. The bridge is Up if one
+	// of them is; the ports of its containers and virtual machines have a carrier without any cable. Other interfaces
+	// have no uplinks.
 	Uplinks []Port
 	// Addrs are the IPv4 addresses on it with their prefix lengths, sorted.
 	Addrs []netip.Prefix
@@ -67,8 +68,8 @@ func (s Snapshot) Has(addr netip.Addr) bool {
 	return slices.ContainsFunc(s.Local, func(l LocalAddr) bool { return l.Prefix.Addr() == addr })
 }
 
-// SharesNetwork tells whether another interface than the one with the index is in the network of an address of this host. Then
-// packets to that address may arrive at either.
+// SharesNetwork tells whether another interface than the one with the index is in the network of an address of this
+// host. Then packets to that address may arrive at either.
 func (s Snapshot) SharesNetwork(index int, local netip.Addr) bool {
 	return slices.ContainsFunc(s.Local, func(l LocalAddr) bool {
 		return l.Index != index && slices.Contains(s.Interfaces, l.Index) && !l.Prefix.IsSingleIP() && l.Prefix.Contains(local)
@@ -110,8 +111,8 @@ type table struct {
 	gone bool
 }
 
-// newTable makes a table for the interface with that name. If floating is valid, the table chooses the interface whose subnet
-// contains it, and the name is that of the interface in use so far.
+// newTable makes a table for the interface with that name. If floating is valid, the table chooses the interface whose
+// subnet contains it, and the name is that of the interface in use so far.
 func newTable(name string, floating netip.Addr) *table {
 	return &table{name: name, floating: floating, links: map[int]Link{}, addrs: map[int]map[netip.Prefix]struct{}{}, inner: map[int]bool{}, kinds: map[int]string{}, masters: map[int]int{}, gone: true}
 }
@@ -150,9 +151,9 @@ func (t *table) link(u netlink.LinkUpdate) {
 	t.links[index] = Link{Name: name, Index: index, HardwareAddr: mac, Up: isUp(u.IfInfomsg.Flags)}
 }
 
-// uplinks are the ports that connect a bridge to the world outside of this board, and up says whether one of them is connected. A
-// bridge that has only ports of the kinds that containers and virtual machines have may lead out by one of those, as it does inside of
-// a container. Then uplinks returns none.
+// uplinks are the ports that connect a bridge to the world outside of this board, and up says whether one of them is
+// connected. A bridge that has only ports of the kinds that containers and virtual machines have may lead out by one
+// of those, as it does inside of a container. Then uplinks returns none.
 func (t *table) uplinks(bridge int) (ports []Port, up bool) {
 	if t.kinds[bridge] != "bridge" {
 		return nil, false
@@ -273,8 +274,8 @@ func LastAddr(network netip.Prefix) netip.Addr {
 	return netip.AddrFrom4(last)
 }
 
-// IsEdge reports whether an address is the first or the last one of a network. No machine has these (RFC 1122, section 3.2.1.3), except
-// in networks of two addresses (RFC 3021).
+// IsEdge reports whether an address is the first or the last one of a network. No machine has these (RFC 1122, section
+// 3.2.1.3), except in networks of two addresses (RFC 3021).
 func IsEdge(addr netip.Addr, network netip.Prefix) bool {
 	return network.Bits() < 31 && (addr == network.Masked().Addr() || addr == LastAddr(network))
 }

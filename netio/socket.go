@@ -24,9 +24,9 @@ const (
 	// Wi-Fi access points and managed switches carry it in their fast queue.
 	tosNetworkControl = 0xc0
 
-	// receiveBuffer is the size of a socket's buffer in bytes, half of what the kernel then allows. A packet takes 768 bytes of it, and
-	// the longest one 2,304. The buffer is needed while this process does not read: in 200 ms, 400 packets of strangers and as many
-	// of boards may arrive.
+	// receiveBuffer is the size of a socket's buffer in bytes, half of what the kernel then allows. A packet takes 768
+	// bytes of it, and the longest one 2,304. The buffer is needed while this process does not read: in 200 ms, 400
+	// packets of strangers and as many of boards may arrive.
 	receiveBuffer = 512 << 10
 
 	// priorityControl is the highest SO_PRIORITY that needs no capability
@@ -138,8 +138,8 @@ func beforeBind(fd int, o Options, path Path, index int) error {
 	return nil
 }
 
-// bindToInterface has a socket send and receive by the interface only. The sockets for datagrams to this board alone do that by an
-// option and a filter, so that Conn.ByAnyInterface can change from where they receive.
+// bindToInterface has a socket send and receive by the interface only. The sockets for datagrams to this board alone
+// do that by an option and a filter, so that Conn.ByAnyInterface can change from where they receive.
 func bindToInterface(fd int, o Options, path Path, index int) error {
 	if path == PathUnicast || path == PathFloating {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_UNICAST_IF, int(htonl(uint32(index)))); err != nil {
@@ -173,8 +173,8 @@ func htonl(v uint32) uint32 {
 	return binary.NativeEndian.Uint32(b[:])
 }
 
-// setReusePort sets whether other sockets may be bound to the same address. The kernel wants both sockets to allow it, and to
-// belong to the same user.
+// setReusePort sets whether other sockets may be bound to the same address. The kernel wants both sockets to allow it,
+// and to belong to the same user.
 func setReusePort(fd int, allowed bool) error {
 	value := 0
 	if allowed {
@@ -251,8 +251,8 @@ func ttl(control []byte) int {
 // pass is a filter's verdict to let a packet through: more bytes than any packet has.
 const pass = 1 << 18
 
-// setFilter attaches a filter to a socket. The kernel runs it for each packet that the socket would get. A packet that it drops does
-// not wake this process.
+// setFilter attaches a filter to a socket. The kernel runs it for each packet that the socket would get. A packet that
+// it drops does not wake this process.
 func setFilter(fd int, program []bpf.Instruction) error {
 	raw, err := bpf.Assemble(program)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 
 // WatchOptions say what Watch watches.
 type WatchOptions struct {
-	// Interface is the name of the interface, which need not exist. If it is "", Watch chooses the interface whose subnet contains
-	// Floating, see FindInterface. It keeps that interface for as long as it fits, or no other one does.
+	// Interface is the name of the interface, which need not exist. If it is "", Watch chooses the interface whose
+	// subnet contains Floating, see FindInterface. It keeps that interface for as long as it fits, or no other one
+	// does.
 	Interface string
 	Floating  netip.Addr
 	// Problem, if not nil, is called when the watch was interrupted and is about

@@ -392,8 +392,8 @@ func (a *address) extendLease(resign wire.Message, end, overdue time.Duration) {
 	a.deadman.update(resign)
 }
 
-// configured are the floating addresses with their configured prefix lengths. One without a configured length is alone (/32): then no
-// route comes with it, and nothing is copied from the interface's own network, which may change.
+// configured are the floating addresses with their configured prefix lengths. One without a configured length is alone
+// (/32): then no route comes with it, and nothing is copied from the interface's own network, which may change.
 func (a *address) configured() []netip.Prefix {
 	all := make([]netip.Prefix, 0, len(a.floating))
 	for _, f := range a.floating {

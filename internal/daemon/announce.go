@@ -42,10 +42,12 @@ func (a *address) announce() {
 	}
 }
 
-// askOthersEvery is how often a leader asks whether another machine also answers for the address: with each late announcement.
+// askOthersEvery is how often a leader asks whether another machine also answers for the address: with each late
+// announcement.
 const askOthersEvery = time.Minute
 
-// askOthers asks everybody for the addresses. A machine that answers is a rival: a proxy, or one to which somebody gave the address.
+// askOthers asks everybody for the addresses. A machine that answers is a rival: a proxy, or one to which somebody
+// gave the address.
 func (a *address) askOthers() {
 	for _, f := range a.floating {
 		if err := a.announcer.Resolve(f.IP); err != nil {
@@ -62,9 +64,9 @@ func (a *address) announceAnew() {
 	}
 }
 
-// listenForRivals begins or stops to defend the address. When a rival claims it, this board announces it again
-// (RFC 5227, section 2.4): at once, and then not too often (netio.Defence). This board always listens for another machine that
-// has its own address.
+// listenForRivals begins or stops to defend the address. When a rival claims it, this board announces it again (RFC
+// 5227, section 2.4): at once, and then not too often (netio.Defence). This board always listens for another machine
+// that has its own address.
 func (a *address) listenForRivals() {
 	if a.announcer == nil {
 		return

@@ -17,7 +17,8 @@ type Deadman interface {
 	// Lost is closed when it has ended, or does not answer any more.
 	Lost() <-chan struct{}
 	PID() int
-	// Close ends its use. Abandon does so as the end of this process would: it releases the address, and tells the other boards.
+	// Close ends its use. Abandon does so as the end of this process would: it releases the address, and tells the
+	// other boards.
 	Close() error
 	Abandon() error
 }

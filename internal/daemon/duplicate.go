@@ -12,9 +12,9 @@ import (
 	"topdog/netio"
 )
 
-// duplicate is another machine that also has this board's own address, for example a board with a copy of its card (RFC 5227 calls
-// that a conflict). The kernel drops the packets of such a board, so neither hears the other, and when a leader ends both would take
-// the floating address.
+// duplicate is another machine that also has this board's own address, for example a board with a copy of its card
+// (RFC 5227 calls that a conflict). The kernel drops the packets of such a board, so neither hears the other, and when
+// a leader ends both would take the floating address.
 type duplicate struct {
 	mac     net.HardwareAddr // nil for none
 	heardAt time.Duration    // when it was heard last
@@ -25,7 +25,8 @@ type duplicate struct {
 }
 
 const (
-	// duplicateEvery is how often a duplicate is asked whether it is still there. After duplicateLasts without an answer it is gone.
+	// duplicateEvery is how often a duplicate is asked whether it is still there. After duplicateLasts without an
+	// answer it is gone.
 	duplicateEvery = 5 * time.Second
 	duplicateLasts = 15 * time.Second
 )
@@ -82,8 +83,9 @@ func (d *Daemon) checkDuplicate(now time.Duration, a netio.Arrivals) {
 	d.decideDuplicate()
 }
 
-// decideDuplicate decides which of the two takes no part: of two boards of the group, the one with the lower Ethernet address.
-// Unless a program in the kernel counts what the other one says, it may be any machine, and this board does not yield.
+// decideDuplicate decides which of the two takes no part: of two boards of the group, the one with the lower Ethernet
+// address. Unless a program in the kernel counts what the other one says, it may be any machine, and this board does
+// not yield.
 func (d *Daemon) decideDuplicate() {
 	u, now := &d.duplicate, d.now()
 	board := u.speaks > 0 && now-u.speaks < duplicateLasts
@@ -96,14 +98,14 @@ func (d *Daemon) decideDuplicate() {
 	d.reopenLink()
 }
 
-// yieldsTo reports whether the board with the Ethernet address own takes no part because of a duplicate with the other one. board says
-// that the duplicate is a board of the group.
+// yieldsTo reports whether the board with the Ethernet address own takes no part because of a duplicate with the other
+// one. board says that the duplicate is a board of the group.
 func yieldsTo(own, other net.HardwareAddr, board bool) bool {
 	return board && bytes.Compare(own, other) < 0
 }
 
-// JudgeDuplicate says that another machine has this board's own address, and reports whether a daemon would take no part because of it. speaks
-// says that a board of the group speaks from that address.
+// JudgeDuplicate says that another machine has this board's own address, and reports whether a daemon would take no
+// part because of it. speaks says that a board of the group speaks from that address.
 func JudgeDuplicate(n Network, mac net.HardwareAddr, speaks bool) (text string, yields bool) {
 	yields = yieldsTo(n.hardware, mac, speaks)
 	return duplicated(mac, n.Local.Addr(), yields), yields

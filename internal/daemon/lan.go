@@ -168,8 +168,8 @@ func (l *lan) resolve(board netip.Addr) {
 	}
 }
 
-// waits reports whether the core, or a question to a witness, still waits for an answer. Other questions would make the announcer
-// forget these.
+// waits reports whether the core, or a question to a witness, still waits for an answer. Other questions would make
+// the announcer forget these.
 func (l *lan) waits() bool {
 	now := l.now()
 	waits := l.doubtEnd != never && now-l.askedAt < answersWithin
@@ -182,7 +182,8 @@ func (l *lan) waits() bool {
 // announce tells the neighbours this board's present Ethernet address.
 func (l *lan) announce() { l.resolve(l.local) }
 
-// hostWith names a machine for people: by its Ethernet address, and by its IP address if the kernel knows that. called names a board.
+// hostWith names a machine for people: by its Ethernet address, and by its IP address if the kernel knows that. called
+// names a board.
 func (l *lan) hostWith(mac net.HardwareAddr, called func(wire.ID) string) string {
 	i := slices.IndexFunc(l.table, func(n netio.Neighbour) bool { return slices.Equal(n.MAC, mac) && !l.link.isFloating(n.Addr) })
 	if i < 0 {

@@ -83,10 +83,11 @@ func (l *lease) begin(end time.Duration) {
 	}
 }
 
-// extend moves its end. If somebody has ended the lease, fired says so, and is asked before anything else is done. A daemon that
-// does not hear the majority may run on although its lease is over; until overdue the dead man's switch leaves it alone, and
-// 0 means that it never does. Both times are set at once, since a late acknowledgement may move the end to a moment in the past.
-// Without a fence that closes, the switch must remove the address at the end of the lease.
+// extend moves its end. If somebody has ended the lease, fired says so, and is asked before anything else is done. A
+// daemon that does not hear the majority may run on although its lease is over; until overdue the dead man's switch
+// leaves it alone, and 0 means that it never does. Both times are set at once, since a late acknowledgement may move
+// the end to a moment in the past. Without a fence that closes, the switch must remove the address at the end of the
+// lease.
 func (l *lease) extend(end, overdue time.Duration) {
 	if !l.begun {
 		return

@@ -84,8 +84,8 @@ func (l *link) update(s netio.Snapshot) (readdressed bool) {
 	return readdressed
 }
 
-// findElsewhere says which floating address is only in the network of another interface. There, nobody would be told where the address
-// is, and no board would notice that the interface is cut off.
+// findElsewhere says which floating address is only in the network of another interface. There, nobody would be told
+// where the address is, and no board would notice that the interface is cut off.
 func (l *link) findElsewhere(s netio.Snapshot) string {
 	if len(l.ownNetworks()) == 0 {
 		return "" // it is about to get its address
@@ -197,7 +197,8 @@ func (l *link) chooseLocal() (local netip.Addr, problem string) {
 	return local, l.refuses()
 }
 
-// ownFloating returns a floating address that somebody has given to the interface, with its subnet, as the board's own address.
+// ownFloating returns a floating address that somebody has given to the interface, with its subnet, as the board's own
+// address.
 func (l *link) ownFloating() (own netip.Addr) {
 	for _, p := range l.state.Addrs {
 		if l.isFloating(p.Addr()) && !p.IsSingleIP() {
@@ -277,8 +278,8 @@ func (l *link) prefix(a config.Address) netip.Prefix {
 	return netip.PrefixFrom(a.IP, bits)
 }
 
-// outside is the index of the interface at which frames from outside of this board arrive. On a bridge these are mixed with those of
-// its containers, so it is the bridge's uplink, if there is only one.
+// outside is the index of the interface at which frames from outside of this board arrive. On a bridge these are mixed
+// with those of its containers, so it is the bridge's uplink, if there is only one.
 func (l *link) outside() int {
 	if ports := l.state.Uplinks; len(ports) == 1 {
 		return ports[0].Index

@@ -142,8 +142,9 @@ type refusal struct {
 const (
 	// refusalsMax bounds for how many addresses refusals are remembered.
 	refusalsMax = 64
-	// refusedLately is how long a refusal counts. refusedFor is how long packets must have been refused before that is given as the
-	// reason why a board is not heard: the first packets of each board are refused until it has proven that it is alive.
+	// refusedLately is how long a refusal counts. refusedFor is how long packets must have been refused before that is
+	// given as the reason why a board is not heard: the first packets of each board are refused until it has proven
+	// that it is alive.
 	refusedLately = 15 * time.Second
 	refusedFor    = 5 * time.Second
 )
@@ -195,14 +196,14 @@ func (g *group) hearOtherGroups() {
 	}
 }
 
-// inOtherGroupSince reports whether a board has begun to send packets of another group since it was heard last. A board that did so
-// before may be in two groups.
+// inOtherGroupSince reports whether a board has begun to send packets of another group since it was heard last. A
+// board that did so before may be in two groups.
 func (g *group) inOtherGroupSince(seen *sighting) bool {
 	return g.refused(seen.addr) == wire.OtherGroup && g.refusals[seen.addr].first > seen.at
 }
 
-// otherGroup names a board of another group that is heard now; "" for none. If a machine outside of this group has the floating
-// address, it is probably that board.
+// otherGroup names a board of another group that is heard now; "" for none. If a machine outside of this group has the
+// floating address, it is probably that board.
 func (g *group) otherGroup() string {
 	var found netip.Addr
 	for from := range g.refusals {
