@@ -87,12 +87,15 @@ func (s *session) attend(in interrupts) error {
 	defer s.close()
 	dropped := false
 	for s.ended == daemonRuns || s.copies > 0 || s.remove.until > 0 {
-		waits := []unix.PollFd{{Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}}
-		if s.ended == daemonRuns { // otherwise no lease is left to end, and the next daemon waits until all is released
-			waits[0].Fd, waits[1].Fd, waits[2].Fd, waits[3].Fd = int32(s.main), int32(s.timer()), int32(in.listener), int32(in.stop)
+		var waits [4]unix.PollFd
+		for i, fd := range [...]int{s.main, s.timer(), in.listener, in.stop} {
+			if s.ended != daemonRuns {
+				fd = -1 // no lease is left to end, and the next daemon waits until all is released
+			}
+			waits[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 		}
 		s.tellAlive()
-		n, err := unix.Poll(waits, s.timeout(dropped))
+		n, err := unix.Poll(waits[:], s.timeout(dropped))
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue

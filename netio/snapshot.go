@@ -101,11 +101,8 @@ type table struct {
 	name          string       // of the interface that is watched; "" before one was chosen
 	floating      netip.Addr   // chooses it, if it is valid
 	defaultRoutes func() []int // decides if several fit
-	links         map[int]Link
+	links         map[int]knownLink
 	addrs         map[int]map[netip.Prefix]struct{}
-	inner         map[int]bool // whether it is loopback, by which nothing comes in
-	kinds         map[int]string
-	masters       map[int]int // the interface, such as a bridge, that it belongs to
 	// gone says that an address may have gone since the last snapshot that was notified. An address that came and went in
 	// between is in neither snapshot.
 	gone bool
@@ -114,7 +111,15 @@ type table struct {
 // newTable makes a table for the interface with that name. If floating is valid, the table chooses the interface whose
 // subnet contains it, and the name is that of the interface in use so far.
 func newTable(name string, floating netip.Addr) *table {
-	return &table{name: name, floating: floating, links: map[int]Link{}, addrs: map[int]map[netip.Prefix]struct{}{}, inner: map[int]bool{}, kinds: map[int]string{}, masters: map[int]int{}, gone: true}
+	return &table{name: name, floating: floating, links: map[int]knownLink{}, addrs: map[int]map[netip.Prefix]struct{}{}, gone: true}
+}
+
+// knownLink is what the kernel has told about one interface.
+type knownLink struct {
+	Link
+	inner  bool   // it is loopback, by which nothing comes in
+	kind   string // such as "bridge"
+	master int    // the interface, such as a bridge, that it belongs to; 0 for none
 }
 
 // link handles one message of the link subscription.
@@ -129,39 +134,29 @@ func (t *table) link(u netlink.LinkUpdate) {
 		delete(t.links, index)
 		t.gone = t.gone || len(t.addrs[index]) > 0
 		delete(t.addrs, index)
-		delete(t.inner, index)
-		delete(t.kinds, index)
-		delete(t.masters, index)
 		return
 	}
-	var name string
-	var mac net.HardwareAddr
-	if u.Link != nil {
-		name, mac = u.Link.Attrs().Name, u.Link.Attrs().HardwareAddr
-	}
-	if name != "" {
-		t.kinds[index], t.masters[index] = u.Link.Type(), u.Link.Attrs().MasterIndex
-	}
+	l := t.links[index]
 	// Wireless drivers send events as RTM_NEWLINK without a name or a MAC.
-	known := t.links[index]
-	if name == "" {
-		name, mac = known.Name, known.HardwareAddr
+	if u.Link != nil && u.Link.Attrs().Name != "" {
+		attrs := u.Link.Attrs()
+		l.Name, l.HardwareAddr, l.kind, l.master = attrs.Name, attrs.HardwareAddr, u.Link.Type(), attrs.MasterIndex
 	}
-	t.inner[index] = u.IfInfomsg.Flags&unix.IFF_LOOPBACK != 0
-	t.links[index] = Link{Name: name, Index: index, HardwareAddr: mac, Up: isUp(u.IfInfomsg.Flags)}
+	l.Index, l.Up, l.inner = index, isUp(u.IfInfomsg.Flags), u.IfInfomsg.Flags&unix.IFF_LOOPBACK != 0
+	t.links[index] = l
 }
 
 // uplinks are the ports that connect a bridge to the world outside of this board, and up says whether one of them is
 // connected. A bridge that has only ports of the kinds that containers and virtual machines have may lead out by one
 // of those, as it does inside of a container. Then uplinks returns none.
 func (t *table) uplinks(bridge int) (ports []Port, up bool) {
-	if t.kinds[bridge] != "bridge" {
+	if t.links[bridge].kind != "bridge" {
 		return nil, false
 	}
-	for index, master := range t.masters {
-		if kind := t.kinds[index]; master == bridge && kind != "veth" && kind != "tuntap" {
-			ports = append(ports, Port{t.links[index].Name, index})
-			up = up || t.links[index].Up
+	for index, port := range t.links {
+		if port.master == bridge && port.kind != "veth" && port.kind != "tuntap" {
+			ports = append(ports, Port{port.Name, index})
+			up = up || port.Up
 		}
 	}
 	sort.Slice(ports, func(i, j int) bool { return ports[i].Index < ports[j].Index })
@@ -220,7 +215,7 @@ func (t *table) choose() (missing, ambiguous string) {
 func (t *table) subnets() (all []subnet) {
 	for index, prefixes := range t.addrs {
 		link, known := t.links[index]
-		if !known || link.Name == "" || t.inner[index] {
+		if !known || link.Name == "" || link.inner {
 			continue
 		}
 		for prefix := range prefixes {
@@ -236,7 +231,7 @@ func (t *table) snapshot() Snapshot {
 	for index, link := range t.links {
 		if link.Name == t.name {
 			s.Present = true
-			s.Link = link
+			s.Link = link.Link
 			s.Link.Up = t.isConnected(index)
 			s.Link.Uplinks, _ = t.uplinks(index)
 			s.Link.HardwareAddr = slices.Clone(link.HardwareAddr)
@@ -245,7 +240,7 @@ func (t *table) snapshot() Snapshot {
 		}
 	}
 	for index, link := range t.links {
-		if !t.inner[index] && !isDeviceName(link.Name) {
+		if !link.inner && !isDeviceName(link.Name) {
 			s.Interfaces = append(s.Interfaces, index)
 		}
 	}
