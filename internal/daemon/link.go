@@ -208,9 +208,6 @@ func (l *link) ownFloating() (own netip.Addr) {
 	return own
 }
 
-// own is this board's own address on the interface.
-func (l *link) own() netip.Addr { return l.local }
-
 // iface is the name of the interface; "" until it is known.
 func (l *link) iface() string { return l.name }
 
