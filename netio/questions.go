@@ -12,91 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// awaited is a Probe that waits for a conflict, or a reach that waits for an answer.
-type awaited struct {
-	addr   netip.Addr
-	answer bool              // only a reply to this host counts
-	heard  chan hardwareAddr // who was heard; its capacity is 1, since the first one is enough
-}
-
-// isFor reports whether a packet of another host is awaited. This host has the Ethernet address own.
-func (w *awaited) isFor(packet arpPacket, own hardwareAddr) bool {
-	if w.answer {
-		return packet.operation == arpReply && packet.senderIP == w.addr && packet.targetMAC == own
-	}
-	return packet.conflictsWith(w.addr)
-}
-
-// Probe asks n times, spacing apart, whether another host on the link has addr,
-// and waits spacing after the last time (RFC 5227, section 2.1). It returns
-// at once when somebody answers, speaks as addr, or probes for addr as well.
-// Silence proves something only while the link is up: with the
-// cable out, packets are lost without an error.
-//
-// A host that has the address answers even if its programs are frozen, since its kernel does.
-func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error) {
-	addr = addr.Unmap()
-	w := a.await(addr, false)
-	defer a.forget(w)
-	ticker := time.NewTicker(spacing)
-	defer ticker.Stop()
-	for range n {
-		err := a.send(broadcast, probe(addr))
-		if err == nil {
-			select {
-			case mac := <-w.heard:
-				return mac[:], true, nil
-			case <-ticker.C:
-				continue
-			case <-a.closed:
-				err = net.ErrClosed
-			case <-ctx.Done():
-				err = context.Cause(ctx)
-			}
-		}
-		return nil, false, fmt.Errorf("netio: probe for %s on interface %d: %w", addr, a.index, err)
-	}
-	return nil, false, nil
-}
-
-// reach asks for an address in the name of this host, and reports whether it was answered before ctx ended.
-func (a *Announcer) reach(ctx context.Context, addr netip.Addr) bool {
-	addr = addr.Unmap()
-	w := a.await(addr, true)
-	defer a.forget(w)
-	if a.send(broadcast, a.question(addr)) != nil {
-		return false
-	}
-	select {
-	case <-w.heard:
-		return true
-	case <-a.closed:
-	case <-ctx.Done():
-	}
-	return false
-}
-
-// await begins to wait for a packet about an address. What has arrived before is not an answer.
-func (a *Announcer) await(addr netip.Addr, answer bool) *awaited {
-	w := &awaited{addr: addr, answer: answer, heard: make(chan hardwareAddr, 1)}
-	a.reading.Lock()
-	defer a.reading.Unlock()
-	if answer {
-		a.drain()
-	}
-	a.mu.Lock()
-	a.waiting[w] = struct{}{}
-	a.mu.Unlock()
-	a.renewAwaited()
-	return w
-}
-
-func (a *Announcer) forget(w *awaited) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.waiting, w)
-}
-
 // ARPQuestion asks one host whether it is there, and has an address.
 type ARPQuestion struct {
 	Addr netip.Addr
@@ -131,6 +46,9 @@ type ARPAnswer struct {
 // ErrLinkDown when the link is away.
 func (a *Announcer) Ask(questions []ARPQuestion) error {
 	questions = a.addressed(questions)
+	if len(questions) == 0 {
+		return nil
+	}
 	a.begin(questions)
 	var failed []error
 	for _, q := range questions {
@@ -171,6 +89,60 @@ func (a *Announcer) addressed(questions []ARPQuestion) (all []ARPQuestion) {
 		}
 	}
 	return all
+}
+
+// begin reads what has arrived, and then notes the time of new questions. Otherwise an answer that has
+// waited in the socket while this process stood still could be taken for an answer to them.
+func (a *Announcer) begin(questions []ARPQuestion) {
+	a.reading.Lock()
+	defer a.reading.Unlock()
+	a.drain()
+	a.note(questions)
+	a.renewAwaited()
+}
+
+// note notes what is asked, and when.
+func (a *Announcer) note(questions []ARPQuestion) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.asked)
+	now := Now()
+	for _, q := range questions {
+		a.asked[q.Addr.Unmap()] = now
+	}
+}
+
+// Answers sets the function that is told of answers. It replaces the former one. heard is called by the
+// goroutine that listens or asks, which waits for it, so heard must call no method of the Announcer.
+func (a *Announcer) Answers(heard func(ARPAnswer)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answered = heard
+}
+
+// answer returns the answer that a packet of another host to own is, and the function to tell. If the packet announces
+// a floating address, its sender is noted.
+func (a *Announcer) answer(packet arpPacket, own hardwareAddr) (answer ARPAnswer, answered func(ARPAnswer)) {
+	if _, floating := a.announcers[packet.senderIP]; floating && packet.senderIP == packet.targetIP {
+		a.announcers[packet.senderIP] = packet.senderMAC
+	}
+	at, asked := a.asked[packet.senderIP]
+	if !asked || packet.operation != arpReply || packet.targetMAC != own {
+		return answer, nil
+	}
+	delete(a.asked, packet.senderIP) // a second answer says nothing more
+	return ARPAnswer{Addr: packet.senderIP, AskedAt: at}, a.answered
+}
+
+// Resolve asks for the Ethernet address of a host in the name of this one, and waits for no answer. It helps the
+// kernels of both. A kernel that has asked in vain asks again only after a second
+// (net.ipv4.neigh.default.retrans_time_ms), and holds back packets until then. Here it learns the address from the
+// answer, and on the other host from the question. The error matches ErrLinkDown when the link is away.
+func (a *Announcer) Resolve(addr netip.Addr) error {
+	if err := a.send(broadcast, a.question(addr)); err != nil {
+		return fmt.Errorf("netio: ask for the Ethernet address of %s on interface %d: %w", addr, a.index, err)
+	}
+	return nil
 }
 
 // Doubt sends questions, and counts frames from now on. It sends the questions even if frames cannot be counted.
@@ -236,58 +208,89 @@ func (a *Announcer) stopCounting() {
 	a.counter = nil
 }
 
-// Resolve asks for the Ethernet address of a host in the name of this one, and waits for no answer. It helps the
-// kernels of both. A kernel that has asked in vain asks again only after a second
-// (net.ipv4.neigh.default.retrans_time_ms), and holds back packets until then. Here it learns the address from the
-// answer, and on the other host from the question. The error matches ErrLinkDown when the link is away.
-func (a *Announcer) Resolve(addr netip.Addr) error {
-	if err := a.send(broadcast, a.question(addr)); err != nil {
-		return fmt.Errorf("netio: ask for the Ethernet address of %s on interface %d: %w", addr, a.index, err)
+// Probe asks n times, spacing apart, whether another host on the link has addr,
+// and waits spacing after the last time (RFC 5227, section 2.1). It returns
+// at once when somebody answers, speaks as addr, or probes for addr as well.
+// Silence proves something only while the link is up: with the
+// cable out, packets are lost without an error.
+//
+// A host that has the address answers even if its programs are frozen, since its kernel does.
+func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error) {
+	addr = addr.Unmap()
+	w := a.await(addr, false)
+	defer a.forget(w)
+	ticker := time.NewTicker(spacing)
+	defer ticker.Stop()
+	for range n {
+		err := a.send(broadcast, probe(addr))
+		if err == nil {
+			select {
+			case mac := <-w.heard:
+				return mac[:], true, nil
+			case <-ticker.C:
+				continue
+			case <-a.closed:
+				err = net.ErrClosed
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			}
+		}
+		return nil, false, fmt.Errorf("netio: probe for %s on interface %d: %w", addr, a.index, err)
 	}
-	return nil
+	return nil, false, nil
 }
 
-// begin reads what has arrived, and then notes the time of new questions. Otherwise an answer that has
-// waited in the socket while this process stood still could be taken for an answer to them.
-func (a *Announcer) begin(questions []ARPQuestion) {
+// awaited is a Probe that waits for a conflict, or a reach that waits for an answer.
+type awaited struct {
+	addr   netip.Addr
+	answer bool              // only a reply to this host counts
+	heard  chan hardwareAddr // who was heard; its capacity is 1, since the first one is enough
+}
+
+// isFor reports whether a packet of another host is awaited. This host has the Ethernet address own.
+func (w *awaited) isFor(packet arpPacket, own hardwareAddr) bool {
+	if w.answer {
+		return packet.operation == arpReply && packet.senderIP == w.addr && packet.targetMAC == own
+	}
+	return packet.conflictsWith(w.addr)
+}
+
+// await begins to wait for a packet about an address. What has arrived before is not an answer.
+func (a *Announcer) await(addr netip.Addr, answer bool) *awaited {
+	w := &awaited{addr: addr, answer: answer, heard: make(chan hardwareAddr, 1)}
 	a.reading.Lock()
 	defer a.reading.Unlock()
-	a.drain()
-	a.note(questions)
+	if answer {
+		a.drain()
+	}
+	a.mu.Lock()
+	a.waiting[w] = struct{}{}
+	a.mu.Unlock()
 	a.renewAwaited()
+	return w
 }
 
-// note notes what is asked, and when.
-func (a *Announcer) note(questions []ARPQuestion) {
+func (a *Announcer) forget(w *awaited) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	clear(a.asked)
-	now := Now()
-	for _, q := range questions {
-		a.asked[q.Addr.Unmap()] = now
-	}
+	delete(a.waiting, w)
 }
 
-// Answers sets the function that is told of answers. It replaces the former one. heard is called by the
-// goroutine that listens or asks, which waits for it, so heard must call no method of the Announcer.
-func (a *Announcer) Answers(heard func(ARPAnswer)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.answered = heard
-}
-
-// answer returns the answer that a packet of another host to own is, and the function to tell. If the packet announces
-// a floating address, its sender is noted.
-func (a *Announcer) answer(packet arpPacket, own hardwareAddr) (answer ARPAnswer, answered func(ARPAnswer)) {
-	if _, floating := a.announcers[packet.senderIP]; floating && packet.senderIP == packet.targetIP {
-		a.announcers[packet.senderIP] = packet.senderMAC
+// reach asks for an address in the name of this host, and reports whether it was answered before ctx ended.
+func (a *Announcer) reach(ctx context.Context, addr netip.Addr) bool {
+	addr = addr.Unmap()
+	w := a.await(addr, true)
+	defer a.forget(w)
+	if a.send(broadcast, a.question(addr)) != nil {
+		return false
 	}
-	at, asked := a.asked[packet.senderIP]
-	if !asked || packet.operation != arpReply || packet.targetMAC != own {
-		return answer, nil
+	select {
+	case <-w.heard:
+		return true
+	case <-a.closed:
+	case <-ctx.Done():
 	}
-	delete(a.asked, packet.senderIP) // a second answer says nothing more
-	return ARPAnswer{Addr: packet.senderIP, AskedAt: at}, a.answered
+	return false
 }
 
 // GatewayAsker asks the default gateway of an interface by ARP whether it is there: by a packet socket, which needs
