@@ -9,22 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"topdog/election"
 	"topdog/internal/check"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/health"
 	"topdog/wire"
 )
-
-// Checker runs the checks and the score command in a process of its own; check.Process is the real one.
-type Checker interface {
-	// Send doesn't block. An order with nothing to run ends the process.
-	Send(check.Order) error
-	Reports() <-chan check.Report // closed when the process can't be started any more
-	Kill()
-	Stop() error
-}
 
 // checks are the checks of this board, the process that runs them and the score command, and the resulting grade.
 type checks struct {
@@ -47,14 +37,6 @@ type checks struct {
 	outdated bool             // it may have changed
 }
 
-func newChecks(s shared, cfg *config.Config, l *link, score *score) *checks {
-	c := &checks{shared: s, link: l, score: score, floating: ipsOf(cfg.Addresses), aimed: map[string]bool{}}
-	c.health = health.New(s.now(), cfg.StartGrace, cfg.Checks)
-	c.order = check.Order{Checks: cfg.Checks, Score: scoreCommand(cfg), Floating: c.floating}
-	c.judgeAsOf(s.now())
-	return c
-}
-
 const (
 	// checkerRestartPause is the pause before a checker that has ended is replaced.
 	checkerRestartPause = time.Second
@@ -62,6 +44,14 @@ const (
 	// that it runs. One that is killed is replaced by then.
 	checkerLostAfter = 3 * time.Second
 )
+
+func newChecks(s shared, cfg *config.Config, l *link, score *score) *checks {
+	c := &checks{shared: s, link: l, score: score, floating: ipsOf(cfg.Addresses), aimed: map[string]bool{}}
+	c.health = health.New(s.now(), cfg.StartGrace, cfg.Checks)
+	c.order = check.Order{Checks: cfg.Checks, Score: scoreCommand(cfg), Floating: c.floating}
+	c.judgeAsOf(s.now())
+	return c
+}
 
 // start begins to listen to the checker, and gives it its first order.
 func (c *checks) start() {
@@ -329,83 +319,4 @@ func (c *checks) status(s *console.Status) {
 			SinceNs: int64(now - k.Since), Text: k.Text, NameText: strings.TrimSpace(k.Check.String()),
 		})
 	}
-}
-
-// score is this board's score, which the checker computes by the score command. Until the command has printed one, and
-// while it fails, the score is 0: a board that doesn't know its score must not push itself forward.
-type score struct {
-	shared
-	changed func(uint32) // called in the loop after each run
-
-	value  uint32
-	told   bool // it was logged that the command fails, and not yet that it works again
-	toldAt time.Duration
-}
-
-func newScore(s shared, changed func(uint32)) *score {
-	return &score{shared: s, changed: changed, toldAt: -time.Hour}
-}
-
-// scoreCommand returns the score command of a configuration, or nil if none is run.
-func scoreCommand(cfg *config.Config) []string {
-	if cfg.ScoreSource != election.ScoreFromCommand {
-		return nil
-	}
-	return cfg.ScoreCommand
-}
-
-// computed takes the result of a run of the score command.
-func (s *score) computed(c *check.Score) {
-	now := s.now()
-	if c.Failure != "" {
-		text := fmt.Sprintf("the score command %s %s; the score of this board is 0 until it works", c.Program, c.Failure)
-		s.reporter.note(console.ProblemScoreCommand, text, forever)
-		// Log it once and not for each run, also if the failures differ or come and go.
-		if now-s.toldAt > tellEvery {
-			s.reporter.log.Warn(text)
-			s.told, s.toldAt = true, now
-		}
-		s.value = 0
-	} else {
-		s.reporter.solved(console.ProblemScoreCommand)
-		if s.told {
-			s.reporter.log.Infof("the score command %s works again", c.Program)
-			s.told = false
-		}
-		s.value = c.Value
-	}
-	s.changed(s.value)
-}
-
-// gradeText tells people how fit a board is to lead. It is empty if the board passes.
-func gradeText(grade wire.Grade) string {
-	switch grade {
-	case wire.GradePassing:
-		return ""
-	case wire.GradeProbation:
-		return "on probation"
-	default:
-		return grade.String()
-	}
-}
-
-// unfitLeaderProblems tells people of a leader that will hand over as soon as it can.
-func (d *Daemon) unfitLeaderProblems(core *election.Status, now time.Duration) []console.Problem {
-	grade := core.Rank.Grade
-	if core.Leader != d.group.self {
-		if !d.hears(core.Leader, now) {
-			return nil
-		}
-		p, _ := d.core.Peer(core.Leader)
-		grade = p.Grade
-	}
-	if core.Leader == wire.Nobody || grade < wire.GradeDrained {
-		return nil
-	}
-	why := "no other board is fitter"
-	if _, _, paused := d.core.Paused(now); paused {
-		why = "the group is paused"
-	}
-	text := fmt.Sprintf("%s leads on although it is %s, since %s", d.called(core.Leader), gradeText(grade), why)
-	return []console.Problem{{Kind: console.ProblemLeaderUnfit, Board: core.Leader.String(), Text: text}}
 }

@@ -1,117 +1,23 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"sort"
 	"time"
 
+	"topdog/election"
+	"topdog/gpio"
+	"topdog/internal/check"
+	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/netio"
 	"topdog/wire"
 )
-
-// resignWithin is how long a successor may take. If none answers this board
-// claims the lead itself again, after a few heartbeats.
-const resignWithin = 2 * time.Second
-
-// Resign hands the lead over, and returns when another board has it.
-func (d *Daemon) Resign(ctx context.Context) (console.Handover, error) {
-	var refused error
-	successor := make(chan console.Handover, 1)
-	err := d.tasks.call(ctx, func() { refused = d.resign(successor) })
-	if err = errors.Join(err, refused); err != nil {
-		return console.Handover{}, err
-	}
-	return d.awaitSuccessor(ctx, successor, "resigned")
-}
-
-// awaitSuccessor waits until another board leads. done is what this board has done for that.
-func (d *Daemon) awaitSuccessor(ctx context.Context, successor chan console.Handover, done string) (console.Handover, error) {
-	defer d.tasks.post(func() { d.handover.forget(successor) })
-	select {
-	case h := <-successor:
-		return h, nil
-	case <-time.After(resignWithin):
-		return console.Handover{}, errors.New(done + ", but no other board has taken over yet: look at topdog status")
-	case <-ctx.Done():
-		return console.Handover{}, ctx.Err()
-	}
-}
-
-// Leave hands over, if this board leads, and ends the daemon. It returns who leads then, or that it
-// has left without a successor.
-func (d *Daemon) Leave(ctx context.Context) (console.Handover, error) {
-	successor := make(chan console.Handover, 1)
-	err := d.tasks.call(ctx, func() {
-		if !d.handover.waits() {
-			d.handover.begin(successor)
-		}
-		d.stop()
-	})
-	if err != nil {
-		return console.Handover{}, err
-	}
-	select {
-	case h := <-successor:
-		return h, nil
-	case <-d.tasks.ctx.Done():
-	case <-ctx.Done():
-		return console.Handover{}, ctx.Err()
-	}
-	select {
-	case h := <-successor:
-		return h, nil
-	default:
-		return console.Handover{Text: "left the group"}, nil
-	}
-}
-
-// resign begins to hand over. successor is told who leads next, unless it is refused.
-func (d *Daemon) resign(successor chan<- console.Handover) error {
-	switch {
-	case d.core == nil:
-		return errors.New("this board does not lead: it has no network yet")
-	case d.handover.waits():
-		return errors.New("this board is handing over already")
-	}
-	d.trace.asked()
-	effects, err := d.core.Resign(d.now())
-	if err == nil {
-		d.handover.begin(successor)
-	}
-	d.carryOut(effects) // also if it refuses: it may have found that it does not lead any more
-	return err
-}
-
-// handedOver tells whoever has made this board resign who leads now.
-func (d *Daemon) handedOver(to wire.ID) {
-	h := console.Handover{Text: "handed over to " + d.called(to)}
-	h.Leader, h.LeaderName = d.idAndName(to)
-	d.handover.succeeded(h)
-}
-
-// handover is what somebody waits for who has made this board resign.
-type handover struct {
-	successor chan<- console.Handover // nil if nobody waits
-}
-
-// begin has a caller wait for the successor.
-func (h *handover) begin(successor chan<- console.Handover) { h.successor = successor }
-
-// waits reports whether somebody waits.
-func (h *handover) waits() bool { return h.successor != nil }
-
-// succeeded tells whoever waits who leads now.
-func (h *handover) succeeded(to console.Handover) {
-	h.successor <- to
-	h.successor = nil
-}
-
-// forget is called for one who does not wait any more; somebody else may.
-func (h *handover) forget(successor chan<- console.Handover) {
-	if h.successor == successor {
-		h.successor = nil
-	}
-}
 
 // serveRetry is how long to wait before the sockets are made again.
 const serveRetry = 5 * time.Second
@@ -135,4 +41,311 @@ func (d *Daemon) serveConsole(ctx context.Context) error {
 		case <-time.After(serveRetry):
 		}
 	}
+}
+
+// Keys returns which keys this board and the others accept.
+func (d *Daemon) Keys(ctx context.Context) (console.Keys, error) {
+	var k console.Keys
+	err := d.tasks.call(ctx, func() { k = d.keys(d.now()) })
+	return k, err
+}
+
+func (d *Daemon) keys(now time.Duration) console.Keys {
+	k := console.Keys{RunningNs: int64(now - d.started), Boards: []console.BoardKeys{}}
+	k.SignsWith, k.AlsoAccepts = fingerprints(d.group.codec.Keys())
+	for id, seen := range d.group.sightings {
+		if now-seen.at > keysRemembered {
+			continue
+		}
+		b := console.BoardKeys{ID: id.String(), Name: seen.name, Address: addrText(seen.addr), HeardNs: int64(now - seen.at)}
+		b.Live = d.core != nil && d.hears(id, now)
+		b.SignsWith, b.AlsoAccepts = fingerprints(seen.keys)
+		k.Boards = append(k.Boards, b)
+	}
+	sort.Slice(k.Boards, func(i, j int) bool {
+		a, b := &k.Boards[i], &k.Boards[j]
+		return cmp.Or(cmp.Compare(a.HeardNs, b.HeardNs), cmp.Compare(a.ID, b.ID)) < 0
+	})
+	return k
+}
+
+// fingerprints returns those of keys as texts, "" for none.
+func fingerprints(k wire.Keys) (signs, also string) {
+	if k.Signs != 0 {
+		signs = k.Signs.String()
+	}
+	if k.Also != 0 {
+		also = k.Also.String()
+	}
+	return signs, also
+}
+
+// ReloadKeys reads the key file again. The file is read beside the loop: a disk may take its time.
+func (d *Daemon) ReloadKeys(ctx context.Context) (console.Done, error) {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	var file string
+	if err := d.tasks.call(ctx, func() { file = d.cfg.KeyFile }); err != nil {
+		return console.Done{}, err
+	}
+	if file == config.NoKey {
+		return console.Done{}, errors.New(`this board has no key: its configuration says key_file = "none"`)
+	}
+	keys, err := config.LoadKeys(file)
+	if err != nil {
+		return console.Done{}, err
+	}
+	var refused error
+	err = d.tasks.call(ctx, func() { refused = d.changeKeys(keys) })
+	if err = errors.Join(err, refused); err != nil {
+		return console.Done{}, err
+	}
+	return console.Done{Text: "this board " + describeKeys(keys.Fingerprints())}, nil
+}
+
+// takeKeys takes over what a configuration that was read again says of the keys, and reports whether
+// something has changed. What cannot be taken over while the daemon runs is told, and left out of the configuration.
+func (d *Daemon) takeKeys(cfg *config.Config) (changed bool) {
+	var refused error
+	if before := d.cfg.Keys; (cfg.KeyFile == config.NoKey) != (d.cfg.KeyFile == config.NoKey) {
+		refused = errors.New("it takes a restart to begin or to end without a key: systemctl restart topdog, on all boards at once")
+	} else if refused = d.changeKeys(cfg.Keys); refused == nil {
+		return cfg.Keys != before
+	}
+	d.reporter.log.Warnf("%s: the keys were not applied: %v", cfg.Where("key_file"), refused)
+	cfg.KeyFile, cfg.Keys = d.cfg.KeyFile, d.cfg.Keys
+	return false
+}
+
+// changeKeys has this board sign with and accept other keys from now on. The key that it signs with
+// must be among them: the others may not accept another one yet, and then there would be two leaders.
+func (d *Daemon) changeKeys(keys config.Keyring) error {
+	signs := d.cfg.Keys.Signs.Fingerprint()
+	switch {
+	case keys == d.cfg.Keys:
+		return nil
+	case !keys.Fingerprints().Accept(signs):
+		return fmt.Errorf("the key %v, with which this board signs, is not in the key file any more: put it back (topdog key show), or restart the daemon, which moves the address if this board leads", signs)
+	}
+	codec, err := wire.NewCodec(d.cfg.Group, keys.Secrets()...)
+	if err != nil {
+		return err
+	}
+	gone := d.cfg.Keys.Fingerprints().Also // the one that signs has just been found to stay
+	d.cfg.Keys = keys
+	d.group.setCodec(codec)
+	d.reporter.log.Infof("%s", describeKeys(codec.Keys()))
+	if d.core != nil {
+		if gone != 0 && !keys.Fingerprints().Accept(gone) {
+			d.carryOut(d.core.KeyDropped(d.now(), gone))
+		}
+		d.applyPriority() // which tells the others of this board, and so of its keys
+	}
+	return nil
+}
+
+// describeKeys says with which key a board signs, and which one it accepts.
+func describeKeys(k wire.Keys) string {
+	text := fmt.Sprintf("signs with the key %v", k.Signs)
+	if k.Also != 0 {
+		text += fmt.Sprintf(", and accepts the key %v as well", k.Also)
+	}
+	return text
+}
+
+// Reload reads the configuration again from the file at path, and applies what can
+// be applied while the daemon runs. A configuration with a mistake changes nothing.
+func (d *Daemon) Reload(path string) {
+	d.reporter.reloading()
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	cfg, err := config.Load(path)
+	if err == nil {
+		err = cfg.ReadKeys()
+	}
+	if err != nil {
+		d.reporter.log.Errorf("the new configuration was not applied:\n%v", err)
+	} else {
+		if d.witness {
+			cfg = witnessed(cfg)
+		}
+		d.tasks.post(func() { d.reconfigure(cfg) })
+	}
+	d.reporter.ready()
+}
+
+// reconfigure applies the live keys of a changed configuration. What needs a restart
+// keeps its value, and so is told of at each reload until the restart, or until it is
+// changed back. What is for the page is told of once.
+func (d *Daemon) reconfigure(cfg *config.Config) {
+	keysChanged := d.takeKeys(cfg)
+	changed := map[string]bool{}
+	var applied []string
+	for _, key := range d.cfg.Changed(cfg) {
+		changed[key] = true
+		switch {
+		case config.Live(key):
+			applied = append(applied, key)
+		case config.OfPage(key):
+			d.reporter.log.Infof("%s: %s has changed, which is for the page: systemctl restart topdog-page", cfg.Where(key), key)
+		default:
+			d.reporter.log.Warnf("%s: %s has changed, which needs a restart: systemctl restart topdog", cfg.Where(key), key)
+		}
+	}
+	if len(changed) == 0 && !keysChanged {
+		d.reporter.log.Info("read the configuration again; nothing has changed")
+	}
+	d.cfg.ApplyLive(cfg)
+	if len(applied) == 0 {
+		return
+	}
+	d.reporter.log.Logger.SetLevel(cfg.LogLevel)
+	d.group.setPeers(d.cfg.Peers)
+	if changed["witness"] {
+		d.lan.setWitness(cfg.Witness)
+	}
+	if changed["score_command"] {
+		d.checks.replaceScore(cfg.ScoreCommand)
+	}
+	if changed["check"] || changed["start_grace"] {
+		d.checks.configure(cfg)
+	}
+	if changed["led"] {
+		d.light.replace(d.ledOpener())
+		d.reporter.solved(console.ProblemLED)
+	}
+	if d.core != nil {
+		d.applyPriority() // a leader whose priority has become 0 hands over
+	}
+	d.reporter.log.Infof("read the configuration again; changed: %v", applied)
+}
+
+// ledOpener returns what opens the configured light.
+func (d *Daemon) ledOpener() func() (gpio.LED, error) {
+	spec := d.cfg.LED
+	return func() (gpio.LED, error) { return d.platform.OpenLED(spec) }
+}
+
+// ledFailed is told by the light that it cannot be switched.
+func (d *Daemon) ledFailed(err error) {
+	d.tasks.tryPost(func() {
+		if MissesNoLight(d.cfg.LED, err) {
+			d.reporter.solved(console.ProblemLED)
+			d.reporter.log.Debug(err)
+			return
+		}
+		d.reporter.warn(console.ProblemLED, err.Error(), forever)
+	})
+}
+
+// MissesNoLight reports whether a light cannot be opened that this board does not have, and that nobody has asked for: not every board has
+// the usual one.
+func MissesNoLight(spec gpio.Spec, err error) bool {
+	return spec == gpio.Default && (errors.Is(err, gpio.ErrNotFound) || errors.Is(err, gpio.ErrNoGPIO))
+}
+
+// Try runs the checks of a configuration once, in a checker of their own. It is the same program as the one that runs the
+// daemon's checks, with the same user and sandbox, and without capabilities. The daemon and its checks go on meanwhile.
+func (d *Daemon) Try(ctx context.Context, asked console.TryRequest) (console.Tried, error) {
+	if len(asked.Config) > config.MaxFileBytes {
+		return console.Tried{}, console.Refuse(http.StatusRequestEntityTooLarge,
+			fmt.Sprintf("the configuration has %d bytes, and a file has %d at most", len(asked.Config), config.MaxFileBytes), "")
+	}
+	cfg, err := config.Parse(asked.File, []byte(asked.Config))
+	switch {
+	case err != nil:
+		return console.Tried{}, console.Refuse(http.StatusBadRequest, "the daemon, which may be of another version, does not take this configuration: "+err.Error(), "")
+	case d.platform.Trier == nil:
+		return console.Tried{}, console.Refuse(http.StatusNotImplemented, "this daemon runs no checks", "try them on a board that may lead")
+	}
+	// One at a time is enough for people.
+	if !d.trying.TryLock() {
+		return console.Tried{}, console.Refuse(http.StatusServiceUnavailable, "checks are being tried already", "try again when that is over")
+	}
+	defer d.trying.Unlock()
+	defer d.platform.Trier.Stop()
+	d.tasks.tryPost(func() {
+		d.reporter.log.Infof("trying the checks of %q once, as root has asked", asked.File)
+	})
+	reasons, err := check.Once(ctx, d.platform.Trier, CheckOrder(cfg, d.platform.FindInterface))
+	if err != nil {
+		return console.Tried{}, err
+	}
+	tried := console.Tried{Checks: []console.TriedCheck{}}
+	for i, reason := range reasons {
+		tried.Checks = append(tried.Checks, console.TriedCheck{NameText: cfg.Checks[i].String(), Passing: reason == "", Text: reason})
+	}
+	return tried, nil
+}
+
+// CheckOrder returns the order to run the checks of a configuration. find returns the interface whose subnet contains an
+// address.
+func CheckOrder(cfg *config.Config, find func(netip.Addr) (netio.Choice, error)) check.Order {
+	o := check.Order{Checks: cfg.Checks, Floating: ipsOf(cfg.Addresses), Interface: cfg.Interface}
+	if o.Interface == "" && len(cfg.Addresses) > 0 {
+		found, _ := find(cfg.Addresses[0].IP) // if there is none, a check of the gateway says so
+		o.Interface = found.Name
+	}
+	return o
+}
+
+// Trace returns the timelines of the last changes of role, the newest first.
+func (d *Daemon) Trace(ctx context.Context) (console.Trace, error) {
+	var (
+		t     console.Trace
+		found []timeline
+		names = map[wire.ID]string{}
+	)
+	// The loop copies, and has other things to do than to make words of it.
+	err := d.tasks.call(ctx, func() {
+		found = d.trace.timelines()
+		t = console.Trace{
+			Board: idText(d.group.self), Name: d.cfg.Name, Clock: console.ClockBoottime,
+			NowNs: int64(d.now()),
+		}
+		if d.core == nil {
+			return // and nothing can have happened
+		}
+		for i := range found {
+			d.nameBoards(names, &found[i])
+		}
+	})
+	for i := range found {
+		t.Changes = append(t.Changes, found[i].report(names))
+	}
+	return t, err
+}
+
+// nameBoards looks up the names of the boards of a timeline.
+func (d *Daemon) nameBoards(names map[wire.ID]string, l *timeline) {
+	name := func(id wire.ID) {
+		if _, ok := names[id]; !ok {
+			_, names[id] = d.idAndName(id)
+		}
+	}
+	name(l.outcome.leader)
+	for i := range l.entries { // the first one has the leader until then
+		name(l.entries[i].board)
+	}
+}
+
+// unfitLeaderProblems tells people of a leader that will hand over as soon as it can.
+func (d *Daemon) unfitLeaderProblems(core *election.Status, now time.Duration) []console.Problem {
+	grade := core.Rank.Grade
+	if core.Leader != d.group.self {
+		if !d.hears(core.Leader, now) {
+			return nil
+		}
+		p, _ := d.core.Peer(core.Leader)
+		grade = p.Grade
+	}
+	if core.Leader == wire.Nobody || grade < wire.GradeDrained {
+		return nil
+	}
+	why := "no other board is fitter"
+	if _, _, paused := d.core.Paused(now); paused {
+		why = "the group is paused"
+	}
+	text := fmt.Sprintf("%s leads on although it is %s, since %s", d.called(core.Leader), gradeText(grade), why)
+	return []console.Problem{{Kind: console.ProblemLeaderUnfit, Board: core.Leader.String(), Text: text}}
 }

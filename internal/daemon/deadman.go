@@ -2,26 +2,12 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"topdog/internal/console"
 	"topdog/netio"
 	"topdog/wire"
 )
-
-// Deadman releases the addresses, and says so, when this daemon no longer can;
-// netio.Holder is the real one.
-type Deadman interface {
-	Prepare(netio.PreparedResign) error
-	// Lost is closed when it has ended, or does not answer any more.
-	Lost() <-chan struct{}
-	PID() int
-	// Close ends its use. Abandon does so as the end of this process would: it releases the address, and tells the
-	// other boards.
-	Close() error
-	Abandon() error
-}
 
 // deadman is the dead man's switch. The holder releases the address, and sends the RESIGN that was signed
 // for it, when the lease of this daemon ends. A leader extends its lease with each heartbeat that it sends.
@@ -114,17 +100,6 @@ func (s *deadman) acted() {
 	// have a later sequence.
 	s.group.skipTo(s.prepared.resign.Sequence)
 	s.reporter.log.Warn("this daemon did not run when its next heartbeat was due: its dead man's switch has released the address")
-}
-
-// holderLost is called when the holder has ended, or stands still. What it had open is useless, and
-// the addresses are gone or will be soon. So this board hands over, and starts again.
-func (d *Daemon) holderLost() {
-	if d.stopping {
-		return
-	}
-	d.lost = fmt.Errorf("daemon: the holder (process %d), which has the address and the sockets, has ended or stands still", d.deadman.holder.PID())
-	d.reporter.log.Error(d.lost)
-	d.stop()
 }
 
 // status fills in what topdog status shows of it.

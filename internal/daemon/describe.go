@@ -2,7 +2,7 @@ package daemon
 
 import (
 	"fmt"
-	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,9 +67,6 @@ func (d *Daemon) noMulticastProblems(core *election.Status, now time.Duration) (
 	return found
 }
 
-// capitalised makes a sentence of a line of the log.
-func capitalised(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
-
 // called names a board for people: "pi3 (192.168.1.13)", or what is known of it.
 func (d *Daemon) called(id wire.ID) string {
 	if id == d.group.self {
@@ -79,15 +76,6 @@ func (d *Daemon) called(id wire.ID) string {
 		return fmt.Sprintf("%s (%v)", p.Name, id)
 	}
 	return id.String()
-}
-
-// joined writes prefixes as a list.
-func joined(prefixes []netip.Prefix) string {
-	texts := make([]string, len(prefixes))
-	for i, p := range prefixes {
-		texts[i] = p.String()
-	}
-	return strings.Join(texts, ", ")
 }
 
 // idAndName names a board for programs; both are empty for wire.Nobody.
@@ -100,4 +88,38 @@ func (d *Daemon) idAndName(id wire.ID) (text, name string) {
 	}
 	p, _ := d.core.Peer(id)
 	return id.String(), p.Name
+}
+
+// describePause says whether the group is paused.
+func (d *Daemon) describePause() string {
+	leader, left, paused := d.core.Paused(d.now())
+	if !paused {
+		return "the group is not paused any more"
+	}
+	return fmt.Sprintf("the group is paused for %v: only %s may lead, and topdog unpause ends that", left.Round(time.Second), d.called(leader))
+}
+
+// describeVoters fills in what the core knows of the voters.
+func (d *Daemon) describeVoters(s *console.Status, core *election.Status, now time.Duration) {
+	unheard := d.unheardVoters(now)
+	s.MajorityUnheard = core.MajorityUnheard || len(core.Voters) > 0 && d.missesMajority(unheard)
+	for _, v := range core.Voters {
+		voter := console.Voter{Twice: v.Twice, Unheard: slices.Contains(unheard, v.ID)}
+		voter.ID, voter.Name = d.idAndName(v.ID)
+		if core.Role == election.Leader {
+			voter.Supports = &v.Supports
+		}
+		s.Voters = append(s.Voters, voter)
+	}
+}
+
+// describeMajority says which voters are missing, what follows from it, and what to do.
+func (d *Daemon) describeMajority(unheard []wire.ID) string {
+	names := make([]string, len(unheard))
+	for i, id := range unheard {
+		names[i] = d.called(id)
+	}
+	voters := len(d.cfg.Voters)
+	return fmt.Sprintf("this board hears %d of the %d voters, not %s; nobody takes the address without %d of them: look at the power, the cables and the switch of those, and of this board",
+		voters-len(unheard), voters, strings.Join(names, " and not "), voters/2+1)
 }

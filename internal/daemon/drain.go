@@ -2,11 +2,15 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
-	"topdog/election"
 	"topdog/internal/console"
 	"topdog/wire"
 )
@@ -24,6 +28,12 @@ type drain struct {
 	checkAt time.Duration // when that may be
 }
 
+// The bounds of a drain with an end.
+const (
+	minDrain = time.Second
+	maxDrain = 30 * 24 * time.Hour
+)
+
 func newDrain(s shared, stateDir string) *drain {
 	d := &drain{shared: s, file: drainFile{dir: stateDir}, awake: s.now, changing: make(chan struct{}, 1), until: never, checkAt: never}
 	if s.platform.Awake != nil {
@@ -31,12 +41,6 @@ func newDrain(s shared, stateDir string) *drain {
 	}
 	return d
 }
-
-// The bounds of a drain with an end.
-const (
-	minDrain = time.Second
-	maxDrain = 30 * 24 * time.Hour
-)
 
 // load reads what was asked of a former daemon of this board.
 func (d *drain) load(board wire.ID) {
@@ -120,112 +124,111 @@ func (d *drain) status(s *console.Status) {
 	}
 }
 
-// errNoNetworkYet says that the daemon does not know which board this is.
-var errNoNetworkYet = errors.New("this board has no network yet, so it does not know its id: look at topdog status")
-
-// Drain has this board leave the lead to others from now on, and returns when another board has it.
-// The file is written first, beside the loop: a disk may take its time.
-func (d *Daemon) Drain(ctx context.Context, asked console.DrainRequest) (console.Handover, error) {
-	length := time.Duration(asked.ForNs)
-	if length != 0 && (length < minDrain || length > maxDrain) {
-		return console.Handover{}, fmt.Errorf("the time %v is not from %v to %v", length, minDrain, maxDrain)
-	}
-	var board wire.ID
-	var refused error
-	err := d.tasks.call(ctx, func() { board, refused = d.mayDrain(asked.Force) })
-	if err = errors.Join(err, refused); err != nil {
-		return console.Handover{}, err
-	}
-	note := &drainNote{Board: board.String()}
-	if length != 0 {
-		note.Boot, note.UntilNs = bootID(), int64(d.drain.awake()+length)
-	}
-	successor := make(chan console.Handover, 1)
-	if err := d.noteDrain(ctx, note, successor); err != nil {
-		return console.Handover{}, err
-	}
-	return d.awaitSuccessor(ctx, successor, "drained")
+// drainFile is where it is noted that a board is drained. It is the one file that the daemon writes to the
+// disk, and it does so only when somebody drains the board.
+type drainFile struct {
+	dir string // "" for nowhere: then a drain ends with the daemon
 }
 
-// noteDrain writes the note, and then does what it says, also if the caller has given up meanwhile.
-func (d *Daemon) noteDrain(ctx context.Context, note *drainNote, successor chan<- console.Handover) error {
-	return d.drain.change(ctx, func() error {
-		if err := d.drain.file.write(note); err != nil {
-			return err
-		}
-		return d.tasks.call(context.WithoutCancel(ctx), func() { d.beginDrain(note.until(), successor) })
-	})
+// drainNote is its content, as JSON.
+type drainNote struct {
+	// Board is the id of the board. A disk that is copied drains no other one.
+	Board string `json:"board"`
+	// Boot is the boot during which the drain ends, at UntilNs on CLOCK_MONOTONIC. It is "" for a drain that has
+	// no end.
+	Boot    string `json:"boot,omitempty"`
+	UntilNs int64  `json:"until_ns,omitempty"`
 }
 
-// mayDrain returns which board this is. It refuses to drain the last one that passes.
-func (d *Daemon) mayDrain(force bool) (wire.ID, error) {
-	if d.core == nil {
-		return wire.Nobody, errNoNetworkYet
+// until is when the drain ends; never if it has no end.
+func (n *drainNote) until() time.Duration {
+	if n.Boot == "" {
+		return never
 	}
-	now := d.now()
-	status := d.core.Status(now)
-	passing := status.Rank.Grade >= wire.GradeDrained // then there is nothing to lose
-	for i := range status.Peers {
-		p := &status.Peers[i]
-		passing = passing || p.Live(now) && p.Rank().Eligible() && p.Grade < wire.GradeDrained
-	}
-	if !passing && !force {
-		return wire.Nobody, errors.New("no other live board passes its checks, so the address would stay here, or go to one whose service does not work: look at topdog status, or use --force")
-	}
-	return d.group.self, nil
+	return time.Duration(n.UntilNs)
 }
 
-// beginDrain drains this board, and tells whoever waits what comes of that.
-func (d *Daemon) beginDrain(until time.Duration, successor chan<- console.Handover) {
-	leads := d.core.Role() == election.Leader
-	if leads && !d.handover.waits() {
-		d.handover.begin(successor)
+func (f drainFile) path() string { return filepath.Join(f.dir, "drained") }
+
+// read returns the note, or nil if there is none.
+func (f drainFile) read() (*drainNote, error) {
+	if f.dir == "" {
+		return nil, nil
 	}
-	d.drain.set(until)
-	d.checks.drain(true)
-	d.checkGrade()
-	h := console.Handover{Text: "drained"}
-	if leader := d.core.Leader(); leader != wire.Nobody {
-		h.Leader, h.LeaderName = d.idAndName(leader)
-		h.Text = "drained; " + d.called(leader) + " leads"
+	text, err := os.ReadFile(f.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	switch {
-	case leads && d.core.Role() == election.Leader:
-		d.handover.forget(successor)
-		h.Text = "drained; this board leads on, since no other board is fitter or the group is paused"
-	case leads:
-		return // the successor is awaited
+	if err != nil {
+		return nil, fmt.Errorf("cannot find out whether this board is drained: %w", err)
 	}
-	successor <- h
+	note := new(drainNote)
+	if err := json.Unmarshal(text, note); err != nil || note.Board == "" {
+		return nil, fmt.Errorf("%s does not say which board is drained, so this one is not: run topdog drain if it shall be, or remove the file", f.path())
+	}
+	return note, nil
 }
 
-// Undrain has this board stand for the lead again.
-func (d *Daemon) Undrain(ctx context.Context) (done console.Done, err error) {
-	err = d.drain.change(ctx, func() error {
-		var drained, known bool
-		if err := d.tasks.call(ctx, func() { drained, known = d.drain.on, d.core != nil }); err != nil {
-			return err
+// write writes the note so that it is there after a power cut, whole or not at all.
+func (f drainFile) write(note *drainNote) (err error) {
+	if f.dir == "" {
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot note that this board is drained: %w", err)
 		}
-		if !known {
-			return errNoNetworkYet
-		}
-		if note, err := d.drain.file.read(); !drained && note == nil && err == nil {
-			return errors.New("this board is not drained")
-		}
-		if err := d.drain.file.remove(); err != nil {
-			return err
-		}
-		return d.tasks.call(context.WithoutCancel(ctx), func() {
-			d.endDrain()
-			done.Text = "not drained any more; this board is " + d.core.Grade().String()
-		})
-	})
-	return done, err
+	}()
+	text, err := json.Marshal(note)
+	if err != nil {
+		return err
+	}
+	next := f.path() + ".new"
+	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(text, '\n'))
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(next, f.path()); err != nil {
+		return err
+	}
+	return f.syncDir()
 }
 
-// endDrain has the grade follow from the checks alone.
-func (d *Daemon) endDrain() {
-	d.drain.end()
-	d.checks.drain(false)
-	d.checkGrade()
+// remove removes the note for good.
+func (f drainFile) remove() error {
+	if f.dir == "" {
+		return nil
+	}
+	err := os.Remove(f.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = f.syncDir()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot note that this board is not drained any more: %w", err)
+	}
+	return nil
+}
+
+func (f drainFile) syncDir() error {
+	dir, err := os.Open(f.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// bootID names the present boot of the machine.
+func bootID() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "unknown" // without /proc no boot is told from another one
+	}
+	return strings.TrimSpace(string(id))
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"topdog/election"
 	"topdog/gpio"
+	"topdog/internal/console"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -225,4 +227,60 @@ func (d *Daemon) showRole() {
 	default:
 		d.light.show(patterns[d.core.Role()])
 	}
+}
+
+// tellChange tells of a change of role or leader.
+func (d *Daemon) tellChange(c election.Change) {
+	now := console.Transition{
+		Role: c.To.String(), Reason: c.Reason.Identifier(), ReasonText: c.Reason.String(), Term: uint32(c.Term),
+		Group: d.cfg.Group, Addresses: []string{}, Interface: d.link.name,
+		Board: idText(d.group.self), BoardName: d.cfg.Name, Priority: int(d.priority()), Grade: d.core.Grade().String(),
+	}
+	now.Leader, now.LeaderName = d.idAndName(c.NewLeader)
+	for _, p := range d.address.prefixes() {
+		now.Addresses = append(now.Addresses, p.String())
+	}
+	event := console.EventLeaderChanged
+	if c.From != c.To {
+		event = console.EventRoleChanged
+	}
+	d.transitions.tellGrade(now.Grade) // it may be the reason
+	d.transitions.tellChange(event, now)
+}
+
+// tellStopping tells that this daemon was told to end.
+func (d *Daemon) tellStopping() { d.transitions.tell(console.EventStopping, d.transitions.told) }
+
+// lanAnswered gives the core what the LAN has answered.
+func (d *Daemon) lanAnswered(answer netio.ARPAnswer) {
+	asked := d.silentAnswered(answer)
+	switch {
+	case d.link.isFloating(answer.Addr):
+		d.carryOut(d.core.AddressAnswered(d.now(), answer.AskedAt))
+	case !asked && d.lan.isNews(answer):
+		d.carryOut(d.core.Evidence(d.now()))
+	}
+}
+
+// checkDeadman comes before everything that the loop does: a daemon that was frozen
+// must know, before it sends anything, what its dead man's switch has done.
+func (d *Daemon) checkDeadman() {
+	switch {
+	case !d.lease.fired():
+	case d.core.Role() == election.Leader:
+		d.carryOut(d.core.LeaseExpired(d.now()))
+	default:
+		d.address.release() // the core knows already
+	}
+}
+
+// holderLost is called when the holder has ended, or stands still. What it had open is useless, and
+// the addresses are gone or will be soon. So this board hands over, and starts again.
+func (d *Daemon) holderLost() {
+	if d.stopping {
+		return
+	}
+	d.lost = fmt.Errorf("daemon: the holder (process %d), which has the address and the sockets, has ended or stands still", d.deadman.holder.PID())
+	d.reporter.log.Error(d.lost)
+	d.stop()
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -274,4 +275,118 @@ func (g *group) counters(c *console.Counters) {
 		c.ReceiveOverruns += drops.Overflows
 		c.ReceiveErrors = drops.ReceiveErrors
 	}
+}
+
+// keysRemembered is for how long it is known which keys a board has told of that is silent. A board
+// that was off for longer is one that nobody waits for.
+const keysRemembered = 24 * time.Hour
+
+// sighting is when a board was heard last, and what it has told of itself.
+type sighting struct {
+	first, at time.Duration // for the first time, and the last
+	addr      netip.Addr
+	// byHolder says that its last message was the RESIGN of its holder: its daemon has ended, or stands still.
+	byHolder bool
+	name     string
+	// program is the version of its program, and settings are those that it has told.
+	program  string
+	settings wire.Settings
+	keys     wire.Keys        // zero until it has told
+	key      wire.Fingerprint // that has verified its last message
+}
+
+// sightings are those of the boards that were heard since the daemon started. The roster of the
+// core is none: it begins anew when this board gets another id.
+type sightings map[wire.ID]*sighting
+
+// note enters a message that was accepted, and reports whether it tells another name or other settings than before.
+// port is that of the group: the holder sends from another one.
+func (s sightings) note(now time.Duration, m *wire.Message, from netip.AddrPort, port uint16) (news bool) {
+	seen, ok := s[m.Sender]
+	if !ok {
+		if len(s) >= wire.MaxBoards {
+			s.forgetOldest()
+		}
+		seen = &sighting{first: now}
+		s[m.Sender] = seen
+	}
+	seen.at, seen.addr, seen.key = now, from.Addr(), m.Key
+	seen.byHolder = m.Type == wire.TypeResign && from.Port() != port
+	if m.Type == wire.TypeHello {
+		if news = seen.name != m.Hello.Name || !seen.settings.Equal(m.Hello.Settings); news {
+			seen.settings = m.Hello.Settings.Clone() // the message is used again
+		}
+		seen.name, seen.keys, seen.program = m.Hello.Name, m.Hello.Keys, m.Hello.Program
+	}
+	return news
+}
+
+func (s sightings) forgetOldest() {
+	var oldest wire.ID
+	var at time.Duration
+	found := false
+	for id, seen := range s {
+		if !found || seen.at < at {
+			oldest, at, found = id, seen.at, true
+		}
+	}
+	delete(s, oldest)
+}
+
+// keep forgets the boards that were heard last with another key than these. Whoever has that key may have made them
+// up, and a change of the key would wait for them for a day. One that lives is soon heard again.
+func (s sightings) keep(keys wire.Keys) {
+	for id, seen := range s {
+		if !keys.Accept(seen.key) {
+			delete(s, id)
+		}
+	}
+}
+
+// takeToldAnew reports whether a board has told other settings, or another name, since it was asked last.
+func (g *group) takeToldAnew() bool {
+	told := g.toldAnew
+	g.toldAnew = false
+	return told
+}
+
+// hasAddresses reports whether a leader would hold all floating addresses of this board, as far as it has told.
+func (g *group) hasAddresses(leader wire.ID) bool {
+	seen := g.sightings[leader]
+	if leader == g.self || seen == nil || !seen.settings.Told() {
+		return true
+	}
+	return !slices.ContainsFunc(g.settings.Addresses, func(a netip.Addr) bool { return !slices.Contains(seen.settings.Addresses, a) })
+}
+
+// route says where another board is reached, and when it was heard by which path.
+type route struct {
+	addr                               netip.AddrPort
+	multicastAt, broadcastAt, directAt time.Duration
+	toldAt                             time.Duration // when something was last sent to it alone
+}
+
+// refusal says why packets from an address are refused. Anybody may have put that address into a packet.
+type refusal struct {
+	reason      wire.DropReason
+	first, last time.Duration
+}
+
+// noteSend notes the outcome of a send. A link that is down is no problem of its
+// own: the watch over the link reports it, and nothing here could be done about it.
+func (g *group) noteSend(err error) {
+	if err == nil {
+		return
+	}
+	g.counts.sendErrors++
+	if !isLinkDown(err) {
+		g.reporter.warn(console.ProblemSend, err.Error(), time.Minute)
+	}
+}
+
+// SettingsOf are what a configuration says of what all boards of the group must have alike, as the wire carries it.
+func SettingsOf(cfg *config.Config) wire.Settings {
+	s := wire.Settings{Heartbeat: (cfg.Interval + time.Millisecond - 1).Truncate(time.Millisecond), Addresses: ipsOf(cfg.Addresses)}
+	sort.Slice(s.Addresses, func(i, j int) bool { return s.Addresses[i].Less(s.Addresses[j]) })
+	return s
 }

@@ -11,25 +11,6 @@ import (
 	"topdog/netio"
 )
 
-// Fence is the lease of the leader, and what enforces it in the kernel; netio.HeldFence is the
-// real one.
-type Fence interface {
-	// Begin, Extend, Shut, Released and Fired are about the lease, which the daemon shares with the kernel and
-	// the holder.
-	Begin(end time.Duration)
-	Extend(end, wake time.Duration) bool
-	Shut() (inTime bool)
-	Released()
-	Fired() bool
-	// Cover puts the fence on interfaces. It may be called outside of the loop.
-	Cover(interfaces []int, first int) error
-	CoverAgain() error
-	// Closes reports whether the fence keeps everybody off the addresses once the lease has ended.
-	Closes() bool
-	State() (kind netio.FenceKind, problem string)
-	Close() error
-}
-
 // lease is the right of this board to answer for the address. It begins before the address
 // is acquired, and ends when the core says so, or when the address is released. The fence in
 // the kernel and the dead man's switch enforce it.

@@ -2,16 +2,13 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
-	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
@@ -48,11 +45,37 @@ type link struct {
 // retryEvery is how often opening the link is tried again while no change of the link comes.
 const retryEvery = time.Second
 
+// ethernetAddressBytes is the length of an Ethernet address, which Wi-Fi has as well. A tunnel has none.
+const ethernetAddressBytes = 6
+
 func newLink(s shared, cfg *config.Config) *link {
 	return &link{
 		shared: s, floating: cfg.Addresses, configured: cfg.Interface, name: cfg.Interface,
 		snapshots: make(chan netio.Snapshot, 1), retryAt: never,
 	}
+}
+
+// notes are what a person may not have meant.
+func (l *link) notes() (notes []string) {
+	if l.ambiguous != "" {
+		notes = append(notes, l.ambiguous)
+	}
+	if l.elsewhere != "" {
+		notes = append(notes, l.elsewhere)
+	}
+	for _, f := range l.floating {
+		if !l.shares(f.IP) {
+			notes = append(notes, fmt.Sprintf("%v is in none of the networks of %s (%s): only who has a route to it, or is in its network on the same cable, reaches it", f.IP, l.name, joined(l.networks())))
+			continue
+		}
+		for _, p := range l.state.Addrs {
+			if f.Bits != config.FromSubnet && f.Bits < p.Bits() && !p.IsSingleIP() && p.Contains(f.IP) {
+				notes = append(notes, fmt.Sprintf("with %v/%d the leader takes all of %v for its neighbours, and the network of %s is %v: write %[1]v without a prefix length",
+					f.IP, f.Bits, netip.PrefixFrom(f.IP, f.Bits).Masked(), l.name, p.Masked()))
+			}
+		}
+	}
+	return notes
 }
 
 // watch watches the group's interface, which need not exist.
@@ -121,9 +144,6 @@ func (l *link) refuses() string {
 	}
 	return ""
 }
-
-// ethernetAddressBytes is the length of an Ethernet address, which Wi-Fi has as well. A tunnel has none.
-const ethernetAddressBytes = 6
 
 // crowding reports whether another interface is in the network of the board's own address, and whether that has changed.
 func (l *link) crowding() (crowded, changed bool) {
@@ -300,138 +320,4 @@ func (l *link) noCarrier() string {
 		names[i] = port.Name
 	}
 	return fmt.Sprintf("%s has no carrier at %s, by which it leads out of this board: check the cable", l.name, strings.Join(names, " and "))
-}
-
-// linkChanged handles a new state of the interface and of all addresses.
-func (d *Daemon) linkChanged(s netio.Snapshot) {
-	readdressed := d.link.update(s)
-	d.link.report()
-	d.trace.linkSeen(s)
-	d.reopenLink()
-	d.hearByOthers()
-	d.address.restore(s)
-	d.address.located(s.Local)
-	if readdressed && d.link.open {
-		// The kernels of the boards and the clients keep the old one until they ask again.
-		d.reporter.log.Infof("the Ethernet address of %s is %v now", d.link.name, d.link.state.HardwareAddr)
-		d.address.announceAnew()
-		d.lan.announce()
-	}
-}
-
-// reopenLink opens and closes the sockets as the present state of the interface demands.
-func (d *Daemon) reopenLink() {
-	local, problem := d.link.chooseLocal()
-	if problem != "" {
-		d.linkLost()
-		d.closeLink()
-		if d.link.name != "" { // else the interface is the problem
-			d.reporter.waiting(problem)
-		}
-		return
-	}
-	if d.link.open {
-		replaced := d.link.state.Index != d.link.index
-		if replaced {
-			d.linkLost()
-		}
-		if replaced || local != d.link.local {
-			d.closeLink()
-		}
-	}
-	opens := !d.link.open
-	if opens {
-		if err := d.openLink(local); err != nil {
-			d.openFailed(err)
-			d.linkLost() // a leader that cannot speak must not hold the address
-			return
-		}
-	}
-	if problem := d.link.noCarrier(); problem != "" {
-		d.linkLost()
-		d.reporter.warn(console.ProblemLink, problem, forever)
-		return
-	}
-	d.reporter.solved(console.ProblemLink)
-	if d.reportFirewall() || d.reportDuplicate() {
-		d.linkLost()
-		return
-	}
-	wasDown := d.core.Role() == election.Isolated
-	d.carryOut(d.core.Link(d.now(), true))
-	if opens || wasDown {
-		d.lan.findWitnesses()
-	}
-}
-
-// hearByOthers sets whether the sockets receive by all interfaces, or by the group's only.
-func (d *Daemon) hearByOthers() {
-	if crowded, changed := d.link.crowding(); changed {
-		d.group.byAnyInterface(crowded)
-	}
-}
-
-// openLink opens the sockets, and makes the core when the board's address is
-// known for the first time.
-func (d *Daemon) openLink(local netip.Addr) error {
-	d.reporter.beforeLong(d.now())
-	transport, err := d.platform.OpenTransport(d.link.name, local)
-	if err != nil {
-		return err
-	}
-	announcer, err := d.platform.OpenAnnouncer(d.link.state.Index, local)
-	if err != nil {
-		transport.Close()
-		return err
-	}
-	if d.core == nil {
-		if err := d.join(local, d.started); err != nil {
-			transport.Close()
-			announcer.Close()
-			return err
-		}
-	}
-	d.reporter.solved(console.ProblemSockets)
-	if local != d.link.local {
-		d.duplicate = duplicate{}
-	}
-	d.link.opened(local)
-	d.group.open(transport, local)
-	d.lan.open(announcer, d.link.state.Index, local)
-	d.address.open(d.link.name, announcer)
-	d.probeOwn()
-	return nil
-}
-
-func (d *Daemon) openFailed(err error) {
-	d.link.closed(d.now() + retryEvery)
-	text := err.Error()
-	if errors.Is(err, syscall.EPERM) {
-		text += ": the holder lacks rights; look at topdog-holder.service, or, by hand, run topdog as root"
-	}
-	d.reporter.warn(console.ProblemSockets, text, forever)
-}
-
-// linkLost tells the core, which releases the address.
-func (d *Daemon) linkLost() {
-	if d.core != nil {
-		d.carryOut(d.core.Link(d.now(), false))
-	}
-}
-
-// closeLink closes what is open on the interface.
-func (d *Daemon) closeLink() {
-	d.link.closed(never)
-	d.group.close()
-	d.lan.close()
-	d.address.closeAnnouncer()
-}
-
-// maintainLink does what is due for the link.
-func (d *Daemon) maintainLink(now time.Duration) {
-	if now >= d.link.retryAt {
-		d.reopenLink()
-	}
-	d.group.rejoin(now)
-	d.lan.maintain(now)
 }

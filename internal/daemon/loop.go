@@ -23,11 +23,15 @@ type (
 	stopRequest  struct{}       // the daemon shall hand over and end
 )
 
-func (r *received) handle(d *Daemon)  { d.receive(r) }
+func (r *received) handle(d *Daemon) { d.receive(r) }
+
 func (s linkChange) handle(d *Daemon) { d.linkChanged(netio.Snapshot(s)) }
-func (do posted) handle(*Daemon)      { do() }
+
+func (do posted) handle(*Daemon) { do() }
+
 func (timerExpired) handle(d *Daemon) { d.timerExpired() }
-func (stopRequest) handle(d *Daemon)  { d.stop() }
+
+func (stopRequest) handle(d *Daemon) { d.stop() }
 
 // loop handles one event at a time until the board has left the group.
 func (d *Daemon) loop(ctx context.Context) {
@@ -64,18 +68,6 @@ func (d *Daemon) handle(e event) {
 	d.checkDeadman()
 	e.handle(d)
 	d.settle()
-}
-
-// checkDeadman comes before everything that the loop does: a daemon that was frozen
-// must know, before it sends anything, what its dead man's switch has done.
-func (d *Daemon) checkDeadman() {
-	switch {
-	case !d.lease.fired():
-	case d.core.Role() == election.Leader:
-		d.carryOut(d.core.LeaseExpired(d.now()))
-	default:
-		d.address.release() // the core knows already
-	}
 }
 
 // settle does what every event may have made necessary, and what could wait until

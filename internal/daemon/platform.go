@@ -2,14 +2,18 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"topdog/gpio"
+	"topdog/internal/boottime"
+	"topdog/internal/check"
 	"topdog/internal/config"
 	"topdog/netio"
 	"topdog/wire"
@@ -211,3 +215,153 @@ func realLED(cfg *config.Config, log *logrus.Entry) func(gpio.Spec) (gpio.LED, e
 	}
 	return func(spec gpio.Spec) (gpio.LED, error) { return gpio.Open(spec, options) }
 }
+
+// Witness is the machine of a witness: a voter that never leads. It has no address to hold, no
+// light and no holder, and speaks no ARP, so it needs no privilege. What it has are the
+// sockets of the group and the watch over the interface.
+func Witness(cfg *config.Config) Platform {
+	p := Real(witnessed(cfg), RealOptions{})
+	p.OpenFence, p.OpenAddresses, p.OpenNeighbours = nil, nil, nil
+	p.OpenAnnouncer = func(int, netip.Addr) (Announcer, error) { return noARP{}, nil }
+	return p
+}
+
+// witnessed is the configuration of a board as a witness uses it: it may be the same file.
+func witnessed(cfg *config.Config) *config.Config {
+	c := *cfg
+	c.Priority, c.Preempt, c.LED = 0, false, gpio.Spec{}
+	c.Witness = config.Witness{} // it never claims, so it need not know whether its port receives
+	c.Checks = nil               // likewise
+	return &c
+}
+
+// noARP is an Announcer that announces nothing, asks nobody and hears nothing.
+type noARP struct{}
+
+func (noARP) Announce(netip.Addr) error { return nil }
+
+func (noARP) Rivals([]netip.Addr, func(netip.Addr, net.HardwareAddr)) {}
+
+func (noARP) Answers(func(netio.ARPAnswer)) {}
+
+func (noARP) Ask([]netio.ARPQuestion) error { return nil }
+
+func (noARP) Resolve(netip.Addr) error { return nil }
+
+func (noARP) Doubt(netio.Doubt) error { return nil }
+
+func (noARP) Heard() (uint64, []netio.Neighbour, error) { return 0, nil, nil }
+
+func (noARP) Calm() error { return nil }
+
+func (noARP) Close() error { return nil }
+
+// Probe is never called: only who may lead looks whether the address is free.
+func (noARP) Probe(context.Context, netip.Addr, int, time.Duration) (net.HardwareAddr, bool, error) {
+	return nil, false, errors.New("a witness holds no address")
+}
+
+// Timer expires once, at a time that can be moved; netio.Timer is the real one.
+type Timer interface {
+	Set(after time.Duration)
+	Expired() <-chan struct{}
+	Close() error
+}
+
+// timer wakes the loop.
+type timer struct {
+	Timer
+	at time.Duration // for when it is set; never if it has expired since
+}
+
+// never is a time that does not come.
+const never time.Duration = 1<<63 - 1
+
+// newTimer returns the machine's timer, or, where it has none, one of the Go runtime.
+func newTimer(open func() (Timer, error), r *reporter) timer {
+	if open != nil {
+		t, err := open()
+		if err == nil {
+			return timer{t, never}
+		}
+		r.log.Warnf("%v; using the Go runtime's timers, which are less exact", err)
+	}
+	t := &runtimeTimer{expired: make(chan struct{}, 1)}
+	t.timer = time.AfterFunc(time.Hour, func() {
+		select {
+		case t.expired <- struct{}{}:
+		default:
+		}
+	})
+	return timer{t, never}
+}
+
+// set has it expire at a time, unless it will anyway: most events move nothing.
+func (t *timer) set(at, now time.Duration) {
+	if t.at != at {
+		t.at = at
+		t.Set(max(0, at-now))
+	}
+}
+
+// unset is called when it has expired.
+func (t *timer) unset() { t.at = never }
+
+// runtimeTimer is a timer of the Go runtime, which also runs in virtual time.
+type runtimeTimer struct {
+	timer   *time.Timer
+	expired chan struct{}
+}
+
+func (t *runtimeTimer) Set(after time.Duration) { t.timer.Reset(after) }
+
+func (t *runtimeTimer) Expired() <-chan struct{} { return t.expired }
+
+func (t *runtimeTimer) Close() error {
+	t.timer.Stop()
+	return nil
+}
+
+// Checker runs the checks and the score command in a process of its own; check.Process is the real one.
+type Checker interface {
+	// Send doesn't block. An order with nothing to run ends the process.
+	Send(check.Order) error
+	Reports() <-chan check.Report // closed when the process can't be started any more
+	Kill()
+	Stop() error
+}
+
+// Deadman releases the addresses, and says so, when this daemon no longer can;
+// netio.Holder is the real one.
+type Deadman interface {
+	Prepare(netio.PreparedResign) error
+	// Lost is closed when it has ended, or does not answer any more.
+	Lost() <-chan struct{}
+	PID() int
+	// Close ends its use. Abandon does so as the end of this process would: it releases the address, and tells the
+	// other boards.
+	Close() error
+	Abandon() error
+}
+
+// Fence is the lease of the leader, and what enforces it in the kernel; netio.HeldFence is the
+// real one.
+type Fence interface {
+	// Begin, Extend, Shut, Released and Fired are about the lease, which the daemon shares with the kernel and
+	// the holder.
+	Begin(end time.Duration)
+	Extend(end, wake time.Duration) bool
+	Shut() (inTime bool)
+	Released()
+	Fired() bool
+	// Cover puts the fence on interfaces. It may be called outside of the loop.
+	Cover(interfaces []int, first int) error
+	CoverAgain() error
+	// Closes reports whether the fence keeps everybody off the addresses once the lease has ended.
+	Closes() bool
+	State() (kind netio.FenceKind, problem string)
+	Close() error
+}
+
+// awakeSinceBoot reads CLOCK_MONOTONIC, which stands still while the machine is suspended.
+func awakeSinceBoot() time.Duration { return boottime.Read(unix.CLOCK_MONOTONIC) }

@@ -173,3 +173,22 @@ func (p *problems) current(over func(console.ProblemKind, wire.ID) bool) (found 
 	}
 	return found
 }
+
+// unheardFor is how long a board must hear too little before people are told. Boards that are
+// switched on together do not start at the same moment, and a burst of lost packets is over by then.
+const unheardFor = 2 * time.Second
+
+// lasting is something that is so, or not.
+type lasting struct {
+	so    bool
+	since time.Duration
+}
+
+// update takes in whether it is so, and reports whether it has been for longer than unheardFor.
+func (l *lasting) update(now time.Duration, so bool) (long bool) {
+	if so && !l.so {
+		l.since = now
+	}
+	l.so = so
+	return so && now-l.since >= unheardFor
+}

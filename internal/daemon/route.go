@@ -12,13 +12,6 @@ import (
 	"topdog/wire"
 )
 
-// route says where another board is reached, and when it was heard by which path.
-type route struct {
-	addr                               netip.AddrPort
-	multicastAt, broadcastAt, directAt time.Duration
-	toldAt                             time.Duration // when something was last sent to it alone
-}
-
 // unresolvedAfter is how long a board must have been silent before its Ethernet address is asked for
 // when it is heard again. By then the kernel may have asked in vain, and may wait for a second
 // before it asks again (net.ipv4.neigh.default.retrans_time_ms). A packet to that board alone,
@@ -131,12 +124,6 @@ func (g *group) oneWayProblems(now time.Duration, called func(wire.ID) string) (
 	}
 	sort.Slice(found, func(i, j int) bool { return found[i].Text < found[j].Text })
 	return found
-}
-
-// refusal says why packets from an address are refused. Anybody may have put that address into a packet.
-type refusal struct {
-	reason      wire.DropReason
-	first, last time.Duration
 }
 
 const (

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"sort"
 	"strings"
@@ -24,13 +23,6 @@ func ProgramName(version string) string {
 	return version
 }
 
-// SettingsOf are what a configuration says of what all boards of the group must have alike, as the wire carries it.
-func SettingsOf(cfg *config.Config) wire.Settings {
-	s := wire.Settings{Heartbeat: (cfg.Interval + time.Millisecond - 1).Truncate(time.Millisecond), Addresses: ipsOf(cfg.Addresses)}
-	sort.Slice(s.Addresses, func(i, j int) bool { return s.Addresses[i].Less(s.Addresses[j]) })
-	return s
-}
-
 // setting is one of them, as a configuration writes it.
 type setting struct {
 	key   string
@@ -45,14 +37,6 @@ var settings = []setting{
 		return "[" + quoted(s.Addresses) + "]"
 	}},
 	{"heartbeat", func(s wire.Settings) string { return config.Quote(s.Heartbeat.String()) }},
-}
-
-func quoted(addrs []netip.Addr) string {
-	texts := make([]string, len(addrs))
-	for i, addr := range addrs {
-		texts[i] = config.Quote(addr.String())
-	}
-	return strings.Join(texts, ", ")
 }
 
 // member is a live board that has told its settings.
@@ -151,20 +135,4 @@ func (d *Daemon) checkSettings() {
 		}
 	}
 	d.differences = found
-}
-
-// takeToldAnew reports whether a board has told other settings, or another name, since it was asked last.
-func (g *group) takeToldAnew() bool {
-	told := g.toldAnew
-	g.toldAnew = false
-	return told
-}
-
-// hasAddresses reports whether a leader would hold all floating addresses of this board, as far as it has told.
-func (g *group) hasAddresses(leader wire.ID) bool {
-	seen := g.sightings[leader]
-	if leader == g.self || seen == nil || !seen.settings.Told() {
-		return true
-	}
-	return !slices.ContainsFunc(g.settings.Addresses, func(a netip.Addr) bool { return !slices.Contains(seen.settings.Addresses, a) })
 }

@@ -3,7 +3,6 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"net/netip"
 	"sort"
 	"time"
 
@@ -204,21 +203,12 @@ func peerRole(p *election.Peer, core *election.Status) string {
 	}
 }
 
-func age(d time.Duration) *float64 {
-	ms := console.Milliseconds(d)
-	return &ms
-}
-
-func addrTexts(addrs []netip.Addr) (texts []string) {
-	for _, a := range addrs {
-		texts = append(texts, a.String())
+// pauseStatus fills in what topdog status shows of it.
+func (d *Daemon) pauseStatus(s *console.Status, now time.Duration) {
+	leader, left, paused := d.core.Paused(now)
+	if !paused {
+		return
 	}
-	return texts
-}
-
-func addrText(a netip.Addr) string {
-	if !a.IsValid() {
-		return ""
-	}
-	return a.String()
+	s.Paused, s.PauseLeader, s.PauseLeftNs = true, leader.String(), int64(max(0, left))
+	s.Problems = append(s.Problems, console.Problem{Kind: console.ProblemPaused, Board: s.PauseLeader, Text: d.describePause()})
 }

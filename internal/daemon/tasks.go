@@ -9,6 +9,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// shared is what every owner uses.
+type shared struct {
+	platform *Platform
+	now      func() time.Duration // a monotonic clock
+	tasks    *tasks
+	reporter *reporter
+}
+
 // tasks are what runs beside the loop: whatever may block or take long. A task
 // reaches the loop by the functions that it posts, and everything that the loop
 // owns is touched in such a function only.

@@ -3,11 +3,9 @@ package daemon
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"topdog/internal/config"
-	"topdog/internal/console"
 	"topdog/netio"
 )
 
@@ -60,9 +58,6 @@ func (w *witness) receive(answer netio.ARPAnswer) bool {
 	return true
 }
 
-// hasAnswered reports whether a witness has ever answered, on this link or an earlier one.
-func (l *lan) hasAnswered(w *witness) bool { return slices.Contains(l.answerers, w.addr) }
-
 // retryAt is when the witness is asked again because it has not answered.
 func (w *witness) retryAt() time.Duration {
 	if w.vain == 0 || w.vain > len(witnessRetries) {
@@ -74,94 +69,6 @@ func (w *witness) retryAt() time.Duration {
 // missed reports whether the witness has been silent for so long that people should know.
 func (w *witness) missed(now time.Duration) bool {
 	return w.vain > witnessMissed || w.vain == witnessMissed && now-w.since >= witnessAnswers
-}
-
-// setWitness replaces the configured witnesses, and asks them.
-func (l *lan) setWitness(w config.Witness) {
-	l.witness = w
-	l.chooseWitnesses()
-	if l.announcer != nil {
-		l.send(l.withWitnesses(l.now(), nil))
-	}
-}
-
-// findWitnesses finds out which witnesses there are, and asks them.
-func (l *lan) findWitnesses() { l.readTable(func() { l.send(l.withWitnesses(l.now(), nil)) }) }
-
-// withWitnesses adds questions to all witnesses that were not asked since then.
-func (l *lan) withWitnesses(since time.Duration, questions []netio.ARPQuestion) []netio.ARPQuestion {
-	now := l.now()
-	for i := range l.witnesses {
-		if w := &l.witnesses[i]; w.askedAt < since {
-			questions = append(questions, w.ask(now))
-		}
-	}
-	return questions
-}
-
-// askWhich asks those witnesses again for which a condition holds.
-func (l *lan) askWhich(holds func(*witness) bool) {
-	var questions []netio.ARPQuestion
-	for i := range l.witnesses {
-		if w := &l.witnesses[i]; holds(w) {
-			questions = append(questions, w.ask(l.now()))
-		}
-	}
-	l.send(questions)
-}
-
-// excuseWitnesses is called while nothing arrives at all: the silence of a witness proves nothing then.
-func (l *lan) excuseWitnesses() {
-	for i := range l.witnesses {
-		l.witnesses[i].vain = 0
-	}
-}
-
-// retryAt is when the next witness is asked again because it has not answered.
-func (l *lan) retryAt() time.Duration {
-	next := never
-	for i := range l.witnesses {
-		next = min(next, l.witnesses[i].retryAt())
-	}
-	return next
-}
-
-// chooseWitnesses brings the list of witnesses in line with the configuration and the routes.
-func (l *lan) chooseWitnesses() {
-	addrs := l.witness.Addrs
-	if l.witness.Gateway && l.gateway.IsValid() {
-		addrs = []netip.Addr{l.gateway}
-	}
-	former := l.witnesses
-	l.witnesses = nil
-	for _, addr := range addrs {
-		w := witness{addr: addr, askedAt: -time.Hour, since: -time.Hour}
-		if i := slices.IndexFunc(former, func(f witness) bool { return f.addr == addr }); i >= 0 {
-			w = former[i]
-		}
-		w.configured = !l.witness.Gateway
-		l.witnesses = append(l.witnesses, w)
-	}
-}
-
-// status fills in what topdog status shows of it.
-func (l *lan) status(s *console.Status) {
-	now := l.now()
-	for _, w := range l.witnesses {
-		waits := w.present && now-w.since < witnessAnswers // for the answer
-		s.Witnesses = append(s.Witnesses, console.Witness{Address: w.addr.String(), Answers: w.heard || waits})
-	}
-	l.askWhich(func(w *witness) bool { return w.missed(now) && now-w.askedAt >= lookAgain })
-}
-
-// problems returns a problem for each witness that does not answer.
-func (l *lan) problems() (found []console.Problem) {
-	for i := range l.witnesses {
-		if w := &l.witnesses[i]; w.missed(l.now()) {
-			found = append(found, console.Problem{Kind: console.ProblemWitness, Text: w.problem(l.hasAnswered(w))})
-		}
-	}
-	return found
 }
 
 // problem says that the witness does not answer, and what to do. answered says that it has answered before.

@@ -1,0 +1,270 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"topdog/election"
+	"topdog/internal/console"
+	"topdog/wire"
+)
+
+// resignWithin is how long a successor may take. If none answers this board
+// claims the lead itself again, after a few heartbeats.
+const resignWithin = 2 * time.Second
+
+// Resign hands the lead over, and returns when another board has it.
+func (d *Daemon) Resign(ctx context.Context) (console.Handover, error) {
+	var refused error
+	successor := make(chan console.Handover, 1)
+	err := d.tasks.call(ctx, func() { refused = d.resign(successor) })
+	if err = errors.Join(err, refused); err != nil {
+		return console.Handover{}, err
+	}
+	return d.awaitSuccessor(ctx, successor, "resigned")
+}
+
+// awaitSuccessor waits until another board leads. done is what this board has done for that.
+func (d *Daemon) awaitSuccessor(ctx context.Context, successor chan console.Handover, done string) (console.Handover, error) {
+	defer d.tasks.post(func() { d.handover.forget(successor) })
+	select {
+	case h := <-successor:
+		return h, nil
+	case <-time.After(resignWithin):
+		return console.Handover{}, errors.New(done + ", but no other board has taken over yet: look at topdog status")
+	case <-ctx.Done():
+		return console.Handover{}, ctx.Err()
+	}
+}
+
+// Leave hands over, if this board leads, and ends the daemon. It returns who leads then, or that it
+// has left without a successor.
+func (d *Daemon) Leave(ctx context.Context) (console.Handover, error) {
+	successor := make(chan console.Handover, 1)
+	err := d.tasks.call(ctx, func() {
+		if !d.handover.waits() {
+			d.handover.begin(successor)
+		}
+		d.stop()
+	})
+	if err != nil {
+		return console.Handover{}, err
+	}
+	select {
+	case h := <-successor:
+		return h, nil
+	case <-d.tasks.ctx.Done():
+	case <-ctx.Done():
+		return console.Handover{}, ctx.Err()
+	}
+	select {
+	case h := <-successor:
+		return h, nil
+	default:
+		return console.Handover{Text: "left the group"}, nil
+	}
+}
+
+// resign begins to hand over. successor is told who leads next, unless it is refused.
+func (d *Daemon) resign(successor chan<- console.Handover) error {
+	switch {
+	case d.core == nil:
+		return errors.New("this board does not lead: it has no network yet")
+	case d.handover.waits():
+		return errors.New("this board is handing over already")
+	}
+	d.trace.asked()
+	effects, err := d.core.Resign(d.now())
+	if err == nil {
+		d.handover.begin(successor)
+	}
+	d.carryOut(effects) // also if it refuses: it may have found that it does not lead any more
+	return err
+}
+
+// handedOver tells whoever has made this board resign who leads now.
+func (d *Daemon) handedOver(to wire.ID) {
+	h := console.Handover{Text: "handed over to " + d.called(to)}
+	h.Leader, h.LeaderName = d.idAndName(to)
+	d.handover.succeeded(h)
+}
+
+// handover is what somebody waits for who has made this board resign.
+type handover struct {
+	successor chan<- console.Handover // nil if nobody waits
+}
+
+// begin has a caller wait for the successor.
+func (h *handover) begin(successor chan<- console.Handover) { h.successor = successor }
+
+// waits reports whether somebody waits.
+func (h *handover) waits() bool { return h.successor != nil }
+
+// succeeded tells whoever waits who leads now.
+func (h *handover) succeeded(to console.Handover) {
+	h.successor <- to
+	h.successor = nil
+}
+
+// forget is called for one who does not wait any more; somebody else may.
+func (h *handover) forget(successor chan<- console.Handover) {
+	if h.successor == successor {
+		h.successor = nil
+	}
+}
+
+// Pause has the address stay where it is, on all boards of the group.
+func (d *Daemon) Pause(ctx context.Context, asked console.PauseRequest) (console.Done, error) {
+	return d.changePause(ctx, func(core *election.Core) ([]election.Effect, error) {
+		return core.Pause(d.now(), time.Duration(asked.ForNs))
+	})
+}
+
+// Unpause ends that.
+func (d *Daemon) Unpause(ctx context.Context) (console.Done, error) {
+	return d.changePause(ctx, func(core *election.Core) ([]election.Effect, error) { return core.Unpause(d.now()) })
+}
+
+// changePause asks the core to begin or end a pause, and says what has come of it.
+func (d *Daemon) changePause(ctx context.Context, change func(*election.Core) ([]election.Effect, error)) (console.Done, error) {
+	var done console.Done
+	var refused error
+	err := d.tasks.call(ctx, func() {
+		if d.core == nil {
+			refused = errNoNetworkYet
+			return
+		}
+		var effects []election.Effect
+		effects, refused = change(d.core)
+		d.carryOut(effects)
+		done.Text = d.describePause()
+	})
+	return done, errors.Join(err, refused)
+}
+
+// tellPause logs when a pause begins and ends, wherever somebody has asked for it.
+func (d *Daemon) tellPause() {
+	if d.core == nil {
+		return
+	}
+	leader, _, paused := d.core.Paused(d.now())
+	if !paused {
+		leader = wire.Nobody
+	}
+	if leader != d.pausedFor {
+		d.pausedFor = leader
+		d.reporter.log.Info(d.describePause())
+	}
+}
+
+// errNoNetworkYet says that the daemon does not know which board this is.
+var errNoNetworkYet = errors.New("this board has no network yet, so it does not know its id: look at topdog status")
+
+// Drain has this board leave the lead to others from now on, and returns when another board has it.
+// The file is written first, beside the loop: a disk may take its time.
+func (d *Daemon) Drain(ctx context.Context, asked console.DrainRequest) (console.Handover, error) {
+	length := time.Duration(asked.ForNs)
+	if length != 0 && (length < minDrain || length > maxDrain) {
+		return console.Handover{}, fmt.Errorf("the time %v is not from %v to %v", length, minDrain, maxDrain)
+	}
+	var board wire.ID
+	var refused error
+	err := d.tasks.call(ctx, func() { board, refused = d.mayDrain(asked.Force) })
+	if err = errors.Join(err, refused); err != nil {
+		return console.Handover{}, err
+	}
+	note := &drainNote{Board: board.String()}
+	if length != 0 {
+		note.Boot, note.UntilNs = bootID(), int64(d.drain.awake()+length)
+	}
+	successor := make(chan console.Handover, 1)
+	if err := d.noteDrain(ctx, note, successor); err != nil {
+		return console.Handover{}, err
+	}
+	return d.awaitSuccessor(ctx, successor, "drained")
+}
+
+// noteDrain writes the note, and then does what it says, also if the caller has given up meanwhile.
+func (d *Daemon) noteDrain(ctx context.Context, note *drainNote, successor chan<- console.Handover) error {
+	return d.drain.change(ctx, func() error {
+		if err := d.drain.file.write(note); err != nil {
+			return err
+		}
+		return d.tasks.call(context.WithoutCancel(ctx), func() { d.beginDrain(note.until(), successor) })
+	})
+}
+
+// mayDrain returns which board this is. It refuses to drain the last one that passes.
+func (d *Daemon) mayDrain(force bool) (wire.ID, error) {
+	if d.core == nil {
+		return wire.Nobody, errNoNetworkYet
+	}
+	now := d.now()
+	status := d.core.Status(now)
+	passing := status.Rank.Grade >= wire.GradeDrained // then there is nothing to lose
+	for i := range status.Peers {
+		p := &status.Peers[i]
+		passing = passing || p.Live(now) && p.Rank().Eligible() && p.Grade < wire.GradeDrained
+	}
+	if !passing && !force {
+		return wire.Nobody, errors.New("no other live board passes its checks, so the address would stay here, or go to one whose service does not work: look at topdog status, or use --force")
+	}
+	return d.group.self, nil
+}
+
+// beginDrain drains this board, and tells whoever waits what comes of that.
+func (d *Daemon) beginDrain(until time.Duration, successor chan<- console.Handover) {
+	leads := d.core.Role() == election.Leader
+	if leads && !d.handover.waits() {
+		d.handover.begin(successor)
+	}
+	d.drain.set(until)
+	d.checks.drain(true)
+	d.checkGrade()
+	h := console.Handover{Text: "drained"}
+	if leader := d.core.Leader(); leader != wire.Nobody {
+		h.Leader, h.LeaderName = d.idAndName(leader)
+		h.Text = "drained; " + d.called(leader) + " leads"
+	}
+	switch {
+	case leads && d.core.Role() == election.Leader:
+		d.handover.forget(successor)
+		h.Text = "drained; this board leads on, since no other board is fitter or the group is paused"
+	case leads:
+		return // the successor is awaited
+	}
+	successor <- h
+}
+
+// Undrain has this board stand for the lead again.
+func (d *Daemon) Undrain(ctx context.Context) (done console.Done, err error) {
+	err = d.drain.change(ctx, func() error {
+		var drained, known bool
+		if err := d.tasks.call(ctx, func() { drained, known = d.drain.on, d.core != nil }); err != nil {
+			return err
+		}
+		if !known {
+			return errNoNetworkYet
+		}
+		if note, err := d.drain.file.read(); !drained && note == nil && err == nil {
+			return errors.New("this board is not drained")
+		}
+		if err := d.drain.file.remove(); err != nil {
+			return err
+		}
+		return d.tasks.call(context.WithoutCancel(ctx), func() {
+			d.endDrain()
+			done.Text = "not drained any more; this board is " + d.core.Grade().String()
+		})
+	})
+	return done, err
+}
+
+// endDrain has the grade follow from the checks alone.
+func (d *Daemon) endDrain() {
+	d.drain.end()
+	d.checks.drain(false)
+	d.checkGrade()
+}

@@ -1,0 +1,187 @@
+package daemon
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"topdog/election"
+	"topdog/internal/config"
+	"topdog/internal/console"
+	"topdog/netio"
+)
+
+// linkChanged handles a new state of the interface and of all addresses.
+func (d *Daemon) linkChanged(s netio.Snapshot) {
+	readdressed := d.link.update(s)
+	d.link.report()
+	d.trace.linkSeen(s)
+	d.reopenLink()
+	d.hearByOthers()
+	d.address.restore(s)
+	d.address.located(s.Local)
+	if readdressed && d.link.open {
+		// The kernels of the boards and the clients keep the old one until they ask again.
+		d.reporter.log.Infof("the Ethernet address of %s is %v now", d.link.name, d.link.state.HardwareAddr)
+		d.address.announceAnew()
+		d.lan.announce()
+	}
+}
+
+// reopenLink opens and closes the sockets as the present state of the interface demands.
+func (d *Daemon) reopenLink() {
+	local, problem := d.link.chooseLocal()
+	if problem != "" {
+		d.linkLost()
+		d.closeLink()
+		if d.link.name != "" { // else the interface is the problem
+			d.reporter.waiting(problem)
+		}
+		return
+	}
+	if d.link.open {
+		replaced := d.link.state.Index != d.link.index
+		if replaced {
+			d.linkLost()
+		}
+		if replaced || local != d.link.local {
+			d.closeLink()
+		}
+	}
+	opens := !d.link.open
+	if opens {
+		if err := d.openLink(local); err != nil {
+			d.openFailed(err)
+			d.linkLost() // a leader that cannot speak must not hold the address
+			return
+		}
+	}
+	if problem := d.link.noCarrier(); problem != "" {
+		d.linkLost()
+		d.reporter.warn(console.ProblemLink, problem, forever)
+		return
+	}
+	d.reporter.solved(console.ProblemLink)
+	if d.reportFirewall() || d.reportDuplicate() {
+		d.linkLost()
+		return
+	}
+	wasDown := d.core.Role() == election.Isolated
+	d.carryOut(d.core.Link(d.now(), true))
+	if opens || wasDown {
+		d.lan.findWitnesses()
+	}
+}
+
+// hearByOthers sets whether the sockets receive by all interfaces, or by the group's only.
+func (d *Daemon) hearByOthers() {
+	if crowded, changed := d.link.crowding(); changed {
+		d.group.byAnyInterface(crowded)
+	}
+}
+
+// openLink opens the sockets, and makes the core when the board's address is
+// known for the first time.
+func (d *Daemon) openLink(local netip.Addr) error {
+	d.reporter.beforeLong(d.now())
+	transport, err := d.platform.OpenTransport(d.link.name, local)
+	if err != nil {
+		return err
+	}
+	announcer, err := d.platform.OpenAnnouncer(d.link.state.Index, local)
+	if err != nil {
+		transport.Close()
+		return err
+	}
+	if d.core == nil {
+		if err := d.join(local, d.started); err != nil {
+			transport.Close()
+			announcer.Close()
+			return err
+		}
+	}
+	d.reporter.solved(console.ProblemSockets)
+	if local != d.link.local {
+		d.duplicate = duplicate{}
+	}
+	d.link.opened(local)
+	d.group.open(transport, local)
+	d.lan.open(announcer, d.link.state.Index, local)
+	d.address.open(d.link.name, announcer)
+	d.probeOwn()
+	return nil
+}
+
+func (d *Daemon) openFailed(err error) {
+	d.link.closed(d.now() + retryEvery)
+	text := err.Error()
+	if errors.Is(err, syscall.EPERM) {
+		text += ": the holder lacks rights; look at topdog-holder.service, or, by hand, run topdog as root"
+	}
+	d.reporter.warn(console.ProblemSockets, text, forever)
+}
+
+// linkLost tells the core, which releases the address.
+func (d *Daemon) linkLost() {
+	if d.core != nil {
+		d.carryOut(d.core.Link(d.now(), false))
+	}
+}
+
+// closeLink closes what is open on the interface.
+func (d *Daemon) closeLink() {
+	d.link.closed(never)
+	d.group.close()
+	d.lan.close()
+	d.address.closeAnnouncer()
+}
+
+// maintainLink does what is due for the link.
+func (d *Daemon) maintainLink(now time.Duration) {
+	if now >= d.link.retryAt {
+		d.reopenLink()
+	}
+	d.group.rejoin(now)
+	d.lan.maintain(now)
+}
+
+// Network is what a daemon makes of the network of its board.
+type Network struct {
+	Interface string // "" if none is the one
+	Index     int
+	Local     netip.Prefix // this board's own address
+	// Waits says why the daemon would wait, and what to do; "" if it would take part.
+	Waits string
+	Down  string   // likewise, of an interface without a carrier
+	Notes []string // what works, and should be looked at
+
+	hardware net.HardwareAddr
+	owns     func(net.HardwareAddr) bool
+}
+
+// Owns reports whether an Ethernet address is one of this board's.
+func (n *Network) Owns(mac net.HardwareAddr) bool { return n.owns != nil && n.owns(mac) }
+
+// JudgeNetwork judges a state of the network as a daemon with that configuration does. What it refuses, the daemon waits for.
+func JudgeNetwork(cfg *config.Config, s netio.Snapshot) Network {
+	l := newLink(shared{}, cfg)
+	l.update(s)
+	n := Network{Interface: l.name, Index: l.state.Index, Waits: l.missing, hardware: l.state.HardwareAddr, owns: l.owns}
+	if n.Waits != "" {
+		return n
+	}
+	n.Down = l.noCarrier()
+	var local netip.Addr
+	local, n.Waits = l.chooseLocal()
+	for _, p := range l.state.Addrs {
+		if p.Addr() == local {
+			n.Local = p
+		}
+	}
+	if n.Waits == "" {
+		n.Notes = l.notes()
+	}
+	return n
+}
