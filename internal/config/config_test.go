@@ -200,7 +200,7 @@ func configured() (all []reflect.StructField) {
 // Changed sees each change.
 func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
 	set := map[string]string{} // field of the struct -> key
-	for _, key := range Keys() {
+	for _, key := range keys() {
 		value, ok := changedValue[key]
 		if !ok {
 			t.Errorf("this test needs a value for the new key %s", key)
@@ -238,7 +238,7 @@ func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
 			t.Errorf("no key sets field %s", f.Name)
 		}
 	}
-	assert.Is(t, len(Keys()), exported, "fields")
+	assert.Is(t, len(keys()), exported, "fields")
 }
 
 func TestChanged(t *testing.T) {
@@ -322,3 +322,6 @@ func (c *Config) toml() []byte {
 	}
 	return b
 }
+
+// keys are the names of all keys, in the order of the reference.
+func keys() []string { return names(settings(new(Config))) }

@@ -34,13 +34,13 @@ func TestReferenceHasEveryKey(t *testing.T) {
 	for _, match := range regexp.MustCompile(`(?m)^#{0,2}([a-z_]+) = `).FindAllStringSubmatch(string(Reference()), -1) {
 		inReference = append(inReference, match[1])
 	}
-	assert.Equal(t, Keys(), inReference, "keys of the reference, in order")
+	assert.Equal(t, keys(), inReference, "keys of the reference, in order")
 }
 
 // The introduction of the reference names the keys that all boards must agree on.
 func TestReferenceNamesTheSharedKeys(t *testing.T) {
 	var shared []string
-	for _, key := range Keys() {
+	for _, key := range keys() {
 		if Shared(key) {
 			shared = append(shared, key)
 		}

@@ -277,9 +277,6 @@ func named(key string) setting {
 	return setting{}
 }
 
-// Keys returns the name of every key, in the order of the reference.
-func Keys() []string { return names(settings(new(Config))) }
-
 func names(all []setting) []string {
 	keys := make([]string, len(all))
 	for i, k := range all {
