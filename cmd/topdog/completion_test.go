@@ -13,6 +13,7 @@ import (
 	"topdog/internal/check"
 	"topdog/internal/config"
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/documented"
 	"topdog/internal/lab/manual"
 )
 
@@ -87,7 +88,7 @@ func TestManualHasEverything(t *testing.T) {
 		t.Errorf("only %d verbs", verbs)
 	}
 	file := read("man5/topdog.toml.5")
-	for _, key := range config.Keys() {
+	for _, key := range documented.Keys(config.Reference()) {
 		has(file, ".TP\n.B "+key+"\n", "topdog.toml.5")
 	}
 	for _, key := range append(check.Kinds(), "every", "timeout", "rise", "fall", "when", "grace") {

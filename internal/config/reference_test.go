@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/documented"
 )
 
 // uncommented is the reference with every key in force.
@@ -30,11 +31,7 @@ func TestReferenceIsTheDefaults(t *testing.T) {
 }
 
 func TestReferenceHasEveryKey(t *testing.T) {
-	var inReference []string
-	for _, match := range regexp.MustCompile(`(?m)^#{0,2}([a-z_]+) = `).FindAllStringSubmatch(string(Reference()), -1) {
-		inReference = append(inReference, match[1])
-	}
-	assert.Equal(t, keys(), inReference, "keys of the reference, in order")
+	assert.Equal(t, keys(), documented.Keys(Reference()), "keys of the reference, in order")
 }
 
 // The introduction of the reference names the keys that all boards must agree on.

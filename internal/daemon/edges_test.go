@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/documented"
 	"topdog/netio"
 )
 
@@ -249,11 +249,7 @@ func TestWhatIsAcceptedElects(t *testing.T) {
 			})
 		}
 	}
-	var keys []string // the reference has them all, as a test of config holds
-	for _, match := range regexp.MustCompile(`(?m)^#{0,2}([a-z_]+) = `).FindAllStringSubmatch(string(config.Reference()), -1) {
-		keys = append(keys, match[1])
-	}
-	assert.Equal(t, keys, covered, "the keys of the configuration, and of this test")
+	assert.Equal(t, documented.Keys(config.Reference()), covered, "the keys of the configuration, and of this test")
 }
 
 // strictly has a fake machine refuse what the real one refuses.

@@ -74,3 +74,14 @@ func Compare(t testing.TB, path, chapter string, want map[string][]string) {
 		t.Errorf("%s has a table of names in the section %q, which this test does not know", path, section)
 	}
 }
+
+var keyOfReference = regexp.MustCompile(`(?m)^#{0,2}([a-z_]+) = `)
+
+// Keys returns the keys that the reference of the configuration has, in its order. It has all of them, as a test
+// of package config holds.
+func Keys(reference []byte) (keys []string) {
+	for _, match := range keyOfReference.FindAllSubmatch(reference, -1) {
+		keys = append(keys, string(match[1]))
+	}
+	return keys
+}
