@@ -88,7 +88,7 @@ func TestManualHasEverything(t *testing.T) {
 		t.Errorf("only %d verbs", verbs)
 	}
 	file := read("man5/topdog.toml.5")
-	for _, key := range documented.Keys(config.Reference()) {
+	for _, key := range documented.ConfigKeys(config.Reference()) {
 		has(file, ".TP\n.B "+key+"\n", "topdog.toml.5")
 	}
 	for _, key := range append(check.Kinds(), "every", "timeout", "rise", "fall", "when", "grace") {

@@ -31,7 +31,7 @@ func TestReferenceIsTheDefaults(t *testing.T) {
 }
 
 func TestReferenceHasEveryKey(t *testing.T) {
-	assert.Equal(t, keys(), documented.Keys(Reference()), "keys of the reference, in order")
+	assert.Equal(t, keys(), documented.ConfigKeys(Reference()), "keys of the reference, in order")
 }
 
 // The introduction of the reference names the keys that all boards must agree on.

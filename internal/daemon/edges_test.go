@@ -249,7 +249,7 @@ func TestWhatIsAcceptedElects(t *testing.T) {
 			})
 		}
 	}
-	assert.Equal(t, documented.Keys(config.Reference()), covered, "the keys of the configuration, and of this test")
+	assert.Equal(t, documented.ConfigKeys(config.Reference()), covered, "the keys of the configuration, and of this test")
 }
 
 // strictly has a fake machine refuse what the real one refuses.

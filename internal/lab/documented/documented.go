@@ -77,9 +77,9 @@ func Compare(t testing.TB, path, chapter string, want map[string][]string) {
 
 var keyOfReference = regexp.MustCompile(`(?m)^#{0,2}([a-z_]+) = `)
 
-// Keys returns the keys that the reference of the configuration has, in its order. It has all of them, as a test
+// ConfigKeys returns the keys that the reference of the configuration has, in its order. It has all of them, as a test
 // of package config holds.
-func Keys(reference []byte) (keys []string) {
+func ConfigKeys(reference []byte) (keys []string) {
 	for _, match := range keyOfReference.FindAllSubmatch(reference, -1) {
 		keys = append(keys, string(match[1]))
 	}
