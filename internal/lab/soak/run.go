@@ -30,12 +30,14 @@ type session struct {
 	machine *netns.Machine
 	began   time.Time
 	table   table
-	out     io.Writer // a line for each trial
+	// breaches are those of the rules of docs/spec that were found, see rules.go.
+	breaches map[string]bool
+	out      io.Writer // a line for each trial
 }
 
 // open starts the group and all who look on.
 func open(p cluster.Program, strict bool, out io.Writer) (s *session, err error) {
-	s = &session{strict: strict, began: time.Now(), machine: netns.WatchMachine(), out: out}
+	s = &session{strict: strict, began: time.Now(), machine: netns.WatchMachine(), breaches: map[string]bool{}, out: out}
 	if s.stage, err = newStage(p, strict); err != nil {
 		s.machine.Close()
 		return nil, err
@@ -181,6 +183,7 @@ func (s *session) judge(v *verdict) {
 	} else {
 		v.judgeDefault()
 	}
+	s.checkRules(v)
 }
 
 // say writes a line about a trial, and, if a judge did not accept it, what is known of it.
