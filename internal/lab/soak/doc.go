@@ -13,6 +13,8 @@
 // Two boards count as two holders only if the later one had answered before a question was sent
 // that the former one answered still, so that no frame under way is taken for a holder.
 //
+// A fourth judge reads what the boards have traced, and holds it against the rules of docs/spec (rules.go).
+//
 // In the default mode a place is a machine at the switch, and what it reaches, each client there
 // would reach; when the LAN falls in two there is one on each side. Each kind of fault has its
 // own bounds. If a trial has too many moves and this machine was late ([netns.Machine]), the trial

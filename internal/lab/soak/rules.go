@@ -3,6 +3,8 @@ package soak
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sort"
 	"time"
 
 	"topdog/election"
@@ -17,6 +19,17 @@ import (
 // shortestPromise is the shortest time for which a GRANT or SUPPORT binds a voter: H and the grace at first.
 var shortestPromise = election.DefaultInterval + election.DefaultGrace(election.DefaultInterval)
 
+// breachesOfAll returns how boards have broken the rules, according to their traces. All have the clock of this machine.
+func breachesOfAll(traces []console.Trace, strict bool) (found []string) {
+	for _, t := range traces {
+		found = append(found, breaches(t, strict)...)
+	}
+	if strict {
+		found = append(found, oneLeader(traces)...)
+	}
+	return found
+}
+
 // breaches returns how a board has broken the rules, according to its trace.
 func breaches(t console.Trace, strict bool) (found []string) {
 	found = termsGrow(t)
@@ -24,6 +37,7 @@ func breaches(t console.Trace, strict bool) (found []string) {
 		if c.Omitted > 0 {
 			continue
 		}
+		c.Steps = asHandled(c.Steps)
 		found = append(found, releasesFirst(t.Board, c)...)
 		if strict {
 			found = append(found, electedByVotes(t.Board, c)...)
@@ -31,6 +45,19 @@ func breaches(t console.Trace, strict bool) (found []string) {
 		}
 	}
 	return found
+}
+
+// asHandled returns steps in the order in which the daemon came to them. A trace has messages where they were
+// read from the socket.
+func asHandled(steps []console.TraceStep) []console.TraceStep {
+	steps = slices.Clone(steps)
+	for i := range steps {
+		if at := steps[i].HandledNs; at != nil {
+			steps[i].AtNs = *at
+		}
+	}
+	sort.SliceStable(steps, func(i, j int) bool { return steps[i].AtNs < steps[j].AtNs })
+	return steps
 }
 
 // breach says which step breaks a rule.
@@ -51,12 +78,7 @@ func heard(s console.TraceStep, types ...wire.Type) bool {
 }
 
 func isOf(s console.TraceStep, types []wire.Type) bool {
-	for _, t := range types {
-		if s.Message == t.String() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(types, func(t wire.Type) bool { return s.Message == t.String() })
 }
 
 // termsGrow: each claim of a board has a higher term than its claim before.
@@ -94,7 +116,7 @@ func releasesFirst(board string, c console.TracedChange) (found []string) {
 	return found
 }
 
-// electedByVotes: a candidate asks the voters, and leads when at least one other of the three has granted its vote.
+// electedByVotes: a candidate leads only after at least one other of the three voters has granted its vote.
 func electedByVotes(board string, c console.TracedChange) (found []string) {
 	candidate, grants := false, map[string]bool{}
 	for _, s := range c.Steps {
@@ -105,8 +127,8 @@ func electedByVotes(board string, c console.TracedChange) (found []string) {
 		case heard(s, wire.TypeGrant) && s.Board != board:
 			grants[s.Board] = true
 		case leads(s):
-			// The other voter is enough, since a candidate votes for itself when it may.
-			if candidate && len(grants)+1 < numBoards/2+1 {
+			// Its own vote is not in the trace, so two of three voters are one GRANT.
+			if candidate && len(grants) == 0 {
 				found = append(found, breach(board, s, "leads in term %d with no other vote than its own", s.Term))
 			}
 			candidate = false
@@ -140,11 +162,71 @@ func onePromise(board string, c console.TracedChange) (found []string) {
 	return found
 }
 
+// reign is how a board came to lead, and when it ceased to. All times are those of the decisions.
+type reign struct {
+	board string
+	step  console.TraceStep
+	asked int64 // since when it is a candidate
+	led   int64
+	ended bool
+	end   int64
+}
+
+// reigns are those of a trace whose candidacy is in the same timeline.
+func reigns(t console.Trace) (found []reign) {
+	for _, c := range t.Changes {
+		if c.Omitted > 0 {
+			continue
+		}
+		var now, asked int64
+		leading := -1
+		for _, s := range asHandled(c.Steps) {
+			switch {
+			case s.Step == console.StepHeard || s.Step == console.StepTimer || s.Step == console.StepAsked:
+				now = s.AtNs // what follows was decided then
+			case leads(s) && asked > 0:
+				leading = len(found)
+				found = append(found, reign{board: t.Board, step: s, asked: asked, led: now})
+				asked = 0
+			case s.Step == console.StepRole && !leads(s):
+				if leading >= 0 && !found[leading].ended {
+					found[leading].ended, found[leading].end = true, now
+				}
+				if s.Role == election.Candidate.String() {
+					asked = now
+				}
+			}
+		}
+	}
+	return found
+}
+
+// oneLeader: two majorities have a voter in common. So nobody comes to lead before the promises are over to the one
+// that leads already, unless that one has stepped down. Promises to it are not older than its candidacy.
+func oneLeader(traces []console.Trace) (found []string) {
+	var all []reign
+	for _, t := range traces {
+		all = append(all, reigns(t)...)
+	}
+	for _, former := range all {
+		for _, r := range all {
+			bound := former.asked + int64(shortestPromise)
+			steppedDown := former.ended && former.end <= r.led
+			if r.board != former.board && r.led > former.led && r.led < bound && !steppedDown {
+				found = append(found, breach(r.board, r.step, "leads, and the votes for %s are bound for %v",
+					former.board, time.Duration(bound-r.led)))
+			}
+		}
+	}
+	return found
+}
+
 // traceTimeout is for a board that does not answer.
 const traceTimeout = 2 * time.Second
 
 // checkRules holds what the boards have traced against the rules. What a board has done is found once.
 func (s *session) checkRules(v *verdict) {
+	var traces []console.Trace
 	for _, b := range s.stage.boards {
 		ctx, cancel := context.WithTimeout(context.Background(), traceTimeout)
 		t, err := b.Client().Trace(ctx)
@@ -153,11 +235,12 @@ func (s *session) checkRules(v *verdict) {
 			b.Log.Note("trace: %v", err)
 			continue
 		}
-		for _, text := range breaches(t, s.strict) {
-			if !s.breaches[text] {
-				s.breaches[text] = true
-				v.fail("%s", text)
-			}
+		traces = append(traces, t)
+	}
+	for _, text := range breachesOfAll(traces, s.strict) {
+		if !s.breaches[text] {
+			s.breaches[text] = true
+			v.fail("%s", text)
 		}
 	}
 }
