@@ -13,7 +13,9 @@
 #define CLAIMS 3		/* how many there are at most */
 #endif
 
-#define DELAY 1			/* the longest that a message is under way */
+#ifndef DELAY
+#define DELAY 1			/* the longest that a message is under way: SILENCE - LEASED, so 1/4 G */
+#endif
 #define SILENCE 4		/* H + G: nobody claims before so long after the last heartbeat was received */
 #ifdef LEASE_AS_LONG_AS_SILENCE
 #define LEASED SILENCE
@@ -21,7 +23,7 @@
 #define LEASED 3		/* H + 3/4 G, from before the heartbeat was sent */
 #endif
 #ifdef SHORT_LAPSE
-#define ROUND_TRIP DELAY
+#define ROUND_TRIP 0		/* it only reads what waits */
 #else
 #define ROUND_TRIP (2 * DELAY)	/* RoundTripBound */
 #endif
