@@ -131,6 +131,14 @@ func (c *Core) checkLapse() {
 	if c.votes.needed() || c.leading.sentAt < c.leading.since { // or it is the first one of this leader
 		return
 	}
+	if l := &c.leading.lapse; l.over.Set {
+		if c.now >= c.leading.sentAt+c.lease() {
+			// This board stood still once more, long enough for somebody to claim: what the last
+			// heartbeat would have found out is nothing now.
+			l.over, l.waited = clock.Due(c.now+c.answerWithin()), false
+		}
+		return
+	}
 	if end, ends := c.LeaseEnd(); ends && c.now >= end {
 		c.leaseLapsed(c.now, end)
 	}

@@ -76,6 +76,23 @@ func TestLapsedLease(t *testing.T) {
 		b.sleep(silence.RoundTripMin)
 		again(t, b)
 	})
+	t.Run("it stands still once more, until the next lease would have ended", func(t *testing.T) {
+		b := leads(t)
+		for range 10 { // where an answer takes long, it is still awaited when the next heartbeat is due
+			b.detector.Answered(testInterval/2, testInterval/2)
+		}
+		b.beats()
+		ended, _ := b.LeaseEnd()
+		b.wakesLate(late)
+		b.wakesLate(lease.WithinLease(b.grace.Announced()) + ms) // it has learned a longer grace from the first time
+		b.clock += silence.RoundTripMin
+		b.Wake(b.clock)
+		if end, _ := b.LeaseEnd(); end != ended {
+			t.Errorf("nobody had a round trip to object to its heartbeat, and the lease ends at %v", end)
+		}
+		b.sleep(b.answerWithin())
+		again(t, b)
+	})
 	t.Run("the heartbeat left late", func(t *testing.T) {
 		b := leads(t)
 		b.beats()

@@ -1,7 +1,7 @@
 /*
  * The algorithm strict: the voters' promises, the leader's lease, and the fence.
- * See README.md. The names are those of package election: promise.go, votes.go,
- * support.go, acks.go and strict.go.
+ * See README.md. The names are those of package election: voting.go, votes.go,
+ * strict.go, and of package lease.
  *
  * Time is counted in ticks. Every instant is stored as the time that is left until
  * then, so a run has no end and the number of states is finite all the same.
@@ -73,7 +73,7 @@ byte drift;
 #define P(v) board[v]
 #define M(b, s) sent[b].at[s]
 
-/* promise.go */
+/* lease.Promise */
 #define free(v) (P(v).until == 0)
 #define is(v, b, i) (P(v).to == (b) && P(v).toIncarnation == (i))
 #define allows(v, b, i) (free(v) || is(v, b, i))
@@ -97,7 +97,7 @@ byte drift;
 #define newer(v, s) ((s) > P(v).rests)
 #endif
 
-/* support.go: the latest time that a majority of three reaches. */
+/* lease.Support: the latest time that a majority of three reaches. */
 #define majorityOf(a, b, c) max(min(a, b), min(max(a, b), c))
 #define end(b) majorityOf(P(b).support[0], P(b).support[1], P(b).support[2])
 
@@ -130,7 +130,7 @@ inline forget(b)
 #endif
 #define count(b, s, v) P(b).support[v] = max(P(b).support[v], lasts(b, s)); leaseMoved(b)
 
-/* acks.go and strict.go: elected. */
+/* strict.go: elected. */
 inline leaseMoved(b)
 {
 	if

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/silence"
 	"topdog/internal/console"
 	"topdog/wire"
 )
@@ -17,7 +18,7 @@ import (
 // nothing was left out.
 
 // shortestPromise is the shortest time for which a GRANT or SUPPORT binds a voter: H and the grace at first.
-var shortestPromise = election.DefaultInterval + election.DefaultGrace(election.DefaultInterval)
+var shortestPromise = election.DefaultInterval + silence.DefaultGrace(election.DefaultInterval)
 
 // breachesOfAll returns how boards have broken the rules, according to their traces. All have the clock of this machine.
 func breachesOfAll(traces []console.Trace, strict bool) (found []string) {
