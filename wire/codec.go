@@ -36,12 +36,12 @@ type Codec struct {
 	signer *authenticator   // of the first key; not shared with keys, which Decode uses
 }
 
-// maxKeys is how many keys a board accepts at most: the one mark of a packet tells no more apart.
+// maxKeys is how many keys a board accepts at most: the mark of a packet is one bit, so it tells two keys apart.
 const maxKeys = 2
 
 // NewCodec returns a codec for the group. The first key signs, and a second one is accepted as
-// well. Without a key, which a nil key is, packets are not authenticated; any other must have
-// KeySize bytes.
+// well. Each key must have KeySize bytes; a nil key is no key. Without a key, packets are not
+// authenticated.
 func NewCodec(group string, keys ...[]byte) (*Codec, error) {
 	c := &Codec{group: TagOf(group)}
 	for _, key := range keys {
@@ -92,7 +92,7 @@ func (c *Codec) keyFor(datagram []byte) *authenticator {
 	if len(c.keys) > 1 && c.keys[1].fingerprint.Mark() == mark {
 		return c.keys[1]
 	}
-	return c.keys[0] // also if it is the only one and has the other mark: programs that know no marks send 0
+	return c.keys[0] // even if its mark is another one: programs that cannot change keys always send 0
 }
 
 // Append appends m to dst as a packet. It fails with a *fieldError if a field
@@ -113,7 +113,7 @@ func (c *Codec) Append(dst []byte, m *Message) ([]byte, error) {
 	return packet, nil
 }
 
-// signature returns the flags that say that there is a tag, and of which key.
+// signature returns the flags that announce a tag, and the key that makes it.
 func (c *Codec) signature() byte {
 	if !c.Authenticated() {
 		return 0
@@ -121,13 +121,13 @@ func (c *Codec) signature() byte {
 	return flagAuthenticated | c.signer.fingerprint.Mark()<<markShift
 }
 
-// Decode reads a packet into m: the header and the body of its type; the other
-// bodies keep what they held. If the result is a drop, m holds nothing of use, but for
-// its Sender and Leading if that is OtherVersion.
+// Decode reads a packet into m: the header, and the body of its type. The other bodies stay as
+// they are. If the packet is dropped, m is of no use, but for the Sender and Leading of a packet of
+// OtherVersion.
 //
-// It allocates nothing but a name that differs from the one in m, and a list
-// (standings, candidates, trusted set) that is longer than the capacity of the
-// one in m. The lists are m's: the next Decode into m overwrites them.
+// It allocates only names that differ from those in m, and lists (standings, candidates,
+// trusted set, addresses) that are longer than the capacity of the ones in m. The next Decode
+// into m overwrites these lists.
 func (c *Codec) Decode(m *Message, datagram []byte) Drop {
 	packet, key, drop := c.open(datagram)
 	if drop.Reason == OtherVersion {

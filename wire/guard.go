@@ -34,7 +34,7 @@ type Guard struct {
 // board is what the guard remembers of one id.
 type board struct {
 	current life
-	// former is the life before the current one, which only plain groups hear on.
+	// former is the life before the current one. Only plain groups still listen to it.
 	former    life
 	hasFormer bool
 	heardAt   time.Duration
@@ -70,7 +70,7 @@ func NewGuard(self ID, incarnation Incarnation, authenticated bool, nonce func()
 	}
 }
 
-// Admit judges a message that Codec.Decode has accepted, and that came from an address. now is
+// Admit judges a message that Codec.Decode has accepted. source is the address that it came from. now is
 // the reading of a monotonic clock and must not go backwards.
 func (g *Guard) Admit(now time.Duration, source netip.Addr, m *Message) Verdict {
 	from := asked{contact{m.Sender, m.Incarnation}, source}
@@ -90,8 +90,8 @@ func (g *Guard) Admit(now time.Duration, source netip.Addr, m *Message) Verdict 
 	}
 }
 
-// board returns what is remembered of a board, or nil. Several with our id may live, and
-// each has proven itself. Any other id is that of one board, so a new life ends the old one.
+// board returns what is remembered of a board, or nil. Several boards with our id may live, and
+// each has proven itself. Any other id belongs to one board, so a new life ends the old one.
 func (g *Guard) board(c contact) *board {
 	if c.id == g.self.id {
 		return g.namesakes[c.incarnation]
@@ -108,8 +108,8 @@ func (g *Guard) admitKnown(now time.Duration, from asked, b *board, l *life, m *
 }
 
 // admitOtherKey judges a message of a life that has proven itself, but not with the key of the
-// message. Both keys are accepted, so it counts; and the life is asked to prove itself with this
-// one as well, before the other is not accepted any more.
+// message. Both keys are accepted, so the message counts. The life is asked to prove itself with this
+// key as well, before the other one is no longer accepted.
 func (g *Guard) admitOtherKey(now time.Duration, from asked, b *board, l *life, m *Message) Verdict {
 	v := g.admitNew(now, b, l, m)
 	if m.Type == TypeProof && g.challenges.metBy(now, from, m.Proof.Nonce) {
@@ -132,7 +132,7 @@ func (g *Guard) admitNew(now time.Duration, b *board, l *life, m *Message) Verdi
 	b.heardAt = now
 	v := Verdict{Namesake: m.Sender == g.self.id, ReplyByMulticast: m.Sender == g.self.id}
 	if g.challenged(m) {
-		// Needs no limit: one fresh and verified message, one reply.
+		// This needs no limit: there is one reply to one fresh and verified message.
 		v.Replies = []Message{proofFor(m)}
 	}
 	return v
@@ -146,7 +146,7 @@ func (g *Guard) admitUnknown(now time.Duration, from asked, m *Message) Verdict 
 		return g.beginLife(now, from.contact, m.Key, newWindow(m.Sequence, m.Sequence))
 	}
 	v := Verdict{Drop: Unproven, ReplyByMulticast: from.id == g.self.id}
-	// One round trip is enough for both if neither side has listened to the other.
+	// If neither side has listened to the other, one round trip is enough for both.
 	if g.challenged(m) && g.proofs.Allow(now, Rate{replyEvery, replyBurst}) {
 		v.Replies = append(v.Replies, proofFor(m))
 	}
@@ -206,7 +206,7 @@ func (g *Guard) beginLife(now time.Duration, from contact, key Fingerprint, w wi
 	return Verdict{Namesake: from.id == g.self.id}
 }
 
-// enter makes an entry for a board that is not remembered, or returns nil if there is no room.
+// enter adds a board that is not remembered, or returns nil if there is no room.
 func (g *Guard) enter(now time.Duration, c contact) *board {
 	b := new(board)
 	if c.id == g.self.id {
@@ -223,7 +223,7 @@ func (g *Guard) enter(now time.Duration, c contact) *board {
 	return b
 }
 
-// forgetNamesake forgets the one that was silent for longest.
+// forgetNamesake forgets the namesake that was silent for longest.
 func (g *Guard) forgetNamesake() {
 	var longest Incarnation
 	for i, b := range g.namesakes {
@@ -247,12 +247,12 @@ func proofFor(m *Message) Message {
 	return Message{Header: Header{Type: TypeProof, Reply: true}, Proof: Proof{Nonce: m.Challenge.Nonce}}
 }
 
-// hasRoom reports whether the id is known or could become so.
+// hasRoom reports whether the id is known, or there is room for it.
 func (g *Guard) hasRoom(now time.Duration, id ID) bool {
 	return id == g.self.id || g.boards[id] != nil || len(g.boards) < MaxBoards || g.longestSilent(now) != Nobody
 }
 
-// makeRoom makes sure that one more board fits, if that is possible.
+// makeRoom makes room for one more board. It reports whether that was possible.
 func (g *Guard) makeRoom(now time.Duration) bool {
 	if len(g.boards) < MaxBoards {
 		return true

@@ -41,7 +41,7 @@ type Nonce [nonceSize]byte
 
 const nonceSize = 16
 
-// RandomNonce draws a nonce that nobody can predict, which is what a Guard needs.
+// RandomNonce draws a nonce that nobody can predict, as a Guard needs it.
 func RandomNonce() Nonce {
 	var n Nonce
 	// Read fills the slice or ends the process: see its documentation. There is
@@ -71,17 +71,17 @@ const (
 	fingerprintLabel = "topdog/1 key fingerprint\x00"
 )
 
-// GroupTag is the group's name as every packet carries it, in whatever version: the bytes before GroupTagEnd.
+// GroupTag is the group's name as packets of all versions carry it: in the two bytes before GroupTagEnd.
 type GroupTag uint16
 
 // GroupTagEnd is the offset of what follows the tag.
 const GroupTagEnd = offGroup + 2
 
-// IncarnationEnd is the offset of what follows the incarnation, with the grade in its high bits, in this version.
+// IncarnationEnd is the offset of what follows the incarnation in this version. The grade is in its high bits.
 const IncarnationEnd = offIncarnation + 4
 
-// TagOf shortens the group's name to 16 bits.
-// It keeps groups that share a LAN apart by accident; the key does so on purpose.
+// TagOf shortens the group's name to 16 bits. The tag keeps apart groups that happen to share a LAN. Only
+// the key keeps out somebody who wants to get in.
 func TagOf(group string) GroupTag {
 	sum := sha256.Sum256([]byte(groupLabel + group))
 	return GroupTag(binary.BigEndian.Uint16(sum[:]))
@@ -126,7 +126,7 @@ func (a *authenticator) verify(packet, tag []byte) bool {
 	return hmac.Equal(a.tag(packet), tag)
 }
 
-// Fingerprint names a group key to people and to other boards, and tells nothing about it.
+// Fingerprint names a group key to people and to other boards, and does not reveal it.
 // 0 is none.
 type Fingerprint uint32
 
@@ -142,7 +142,7 @@ func FingerprintOf(key []byte) Fingerprint {
 // String returns the fingerprint as people see it.
 func (f Fingerprint) String() string { return fmt.Sprintf("%08x", uint32(f)) }
 
-// Mark returns the bit of the fingerprint that every packet tells. The two keys that a board
+// Mark returns the bit of the fingerprint that every packet carries. The two keys that a board
 // accepts differ in it.
 func (f Fingerprint) Mark() uint8 { return uint8(f >> 31) }
 
@@ -153,5 +153,5 @@ type Keys struct {
 	Also  Fingerprint // of the other key that it accepts, or 0
 }
 
-// Accept reports whether the board accepts what a key has signed.
+// Accept reports whether the board accepts packets that a key has signed.
 func (k Keys) Accept(f Fingerprint) bool { return f != 0 && (f == k.Signs || f == k.Also) }

@@ -1,8 +1,8 @@
 package wire
 
-// life is what the guard remembers of one life of a board: what was heard with each key. What one
-// key has signed changes nothing of what is known by the other, so that whoever has a stolen key
-// leaves nothing behind when it is not accepted any more.
+// life is what the guard remembers of one life of a board: what it has heard with each key. A message
+// that one key has signed changes nothing that is known by the other, so the thief of a key leaves
+// nothing behind when the key is no longer accepted.
 type life struct {
 	incarnation Incarnation
 	heard       [maxKeys]heard
@@ -23,7 +23,7 @@ func beginWith(incarnation Incarnation, key Fingerprint, w window) life {
 	return l
 }
 
-// with returns what was heard with a key, and with the other one; nil for nothing.
+// with returns what was heard with a key, and what was heard with the other one. Each may be nil.
 func (l *life) with(key Fingerprint) (its, other *heard) {
 	for i := range l.heard {
 		switch h := &l.heard[i]; {
@@ -43,33 +43,23 @@ func (l *life) provenWith(key Fingerprint) bool {
 	return its != nil && its.proven
 }
 
-// prove notes that the life has proven itself with a key by an accepted message of that number. Whatever
-// was sent before it is refused.
+// prove notes that the life has proven itself with a key, by an accepted message of that number. Messages
+// that were sent before are refused from now on.
 func (l *life) prove(key Fingerprint, s Sequence) {
 	its, _ := l.with(key)
 	its.proven = true
 	its.window.floor = max(its.window.floor, s)
 }
 
-// place returns where to note what is heard with a key.
-func (l *life) place(key Fingerprint) *heard {
-	its, other := l.with(key)
-	switch {
-	case its != nil:
-		return its
-	case other == &l.heard[0]:
-		return &l.heard[1]
-	default:
-		return &l.heard[0]
-	}
-}
-
-// admit accepts a number that was not heard before with a key, once, unless the life has come too
-// far since, by whichever key. A key with which it has not proven itself goes on where it is by the other.
+// admit accepts each number once with a key, unless it is too far below the greatest number that was
+// heard with either key. The window of a key that was not heard before begins where that of the other one ends.
 func (l *life) admit(key Fingerprint, s Sequence) DropReason {
 	its, other := l.with(key)
 	if its == nil {
-		its = l.place(key)
+		its = &l.heard[0]
+		if its == other {
+			its = &l.heard[1]
+		}
 		*its = heard{key: key, used: true, window: newWindow(other.window.top, other.window.top)}
 	}
 	if other != nil && other.window.passed(s) {
@@ -78,8 +68,8 @@ func (l *life) admit(key Fingerprint, s Sequence) DropReason {
 	return its.window.admit(s)
 }
 
-// keep forgets what was heard with other keys than these, and reports whether the life has proven
-// itself with one that is left.
+// keep forgets what was heard with other keys than these. It reports whether the life has proven
+// itself with one of them.
 func (l *life) keep(keys Keys) (proven bool) {
 	for i := range l.heard {
 		h := &l.heard[i]

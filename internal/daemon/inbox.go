@@ -19,12 +19,12 @@ type inbox struct {
 
 	mu    sync.Mutex // of what follows
 	codec *wire.Codec
-	next  *received // what the next packet is decoded into
-	// passedAt is when a packet of each kind of junk was let through last. The loop tells people of some, and the core
-	// of boards that speak another version.
+	next  *received // the next packet is decoded into it
+	// passedAt is when the last packet of each kind of junk was let through to the loop, which tells people of some
+	// kinds, and the core of boards that speak another version.
 	passedAt [wire.DropReasons]time.Duration
-	// strangers limits what a board of the group has signed some time, and what comes from an address where none is
-	// known: it is a new board, or a recording.
+	// strangers limits the packets with a good tag that come from addresses where no board is known: they are from
+	// new boards, or from somebody who plays recordings.
 	strangers wire.Limit
 
 	dropped  [wire.DropReasons]atomic.Uint64
@@ -47,8 +47,8 @@ const (
 	inboxSize = 256
 	// junkEvery is how often one packet of a kind of junk reaches the loop. People are told once a minute.
 	junkEvery = 100 * time.Millisecond
-	// otherVersionEvery is the same for what boards of another version say. There may be as many as of this one
-	// while a group is upgraded, and the core heeds each.
+	// otherVersionEvery is the same for packets of another version. While a group is upgraded there may be as many
+	// boards of that version as of this one, and the core takes note of each.
 	otherVersionEvery = 5 * time.Millisecond
 )
 
@@ -87,10 +87,10 @@ func (i *inbox) deliver(d netio.Datagram) {
 		return
 	}
 	r.from, r.path, r.at = d.From, d.Path, d.At
-	i.messages <- r // never blocks: there is a place for each but next
+	i.messages <- r // never blocks: there are as many places as messages, next aside
 }
 
-// passes reports whether the loop is to see a packet. It counts those that it is not.
+// passes reports whether the loop shall see a packet. It counts the others.
 func (i *inbox) passes(drop wire.DropReason, d *netio.Datagram) bool {
 	switch {
 	case drop == wire.Accepted && !d.Known && !i.strangers.Allow(d.At, strangerRate):
