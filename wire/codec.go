@@ -70,8 +70,8 @@ func NewCodec(group string, keys ...[]byte) (*Codec, error) {
 	return c, nil
 }
 
-// Authenticated reports whether the group has a key.
-func (c *Codec) Authenticated() bool { return len(c.keys) > 0 }
+// authenticated reports whether the group has a key.
+func (c *Codec) authenticated() bool { return len(c.keys) > 0 }
 
 // Keys returns the fingerprints of the keys.
 func (c *Codec) Keys() (k Keys) {
@@ -107,7 +107,7 @@ func (c *Codec) Append(dst []byte, m *Message) ([]byte, error) {
 		return dst, body.err
 	}
 	packet = body.packet
-	if c.Authenticated() {
+	if c.authenticated() {
 		packet = append(packet, c.signer.tag(packet[len(dst):])...)
 	}
 	return packet, nil
@@ -115,7 +115,7 @@ func (c *Codec) Append(dst []byte, m *Message) ([]byte, error) {
 
 // signature returns the flags that announce a tag, and the key that makes it.
 func (c *Codec) signature() byte {
-	if !c.Authenticated() {
+	if !c.authenticated() {
 		return 0
 	}
 	return flagAuthenticated | c.signer.fingerprint.Mark()<<markShift
@@ -164,9 +164,9 @@ func (c *Codec) open(datagram []byte) ([]byte, Fingerprint, Drop) {
 	}
 	authenticated := datagram[offFlags]&flagAuthenticated != 0
 	switch {
-	case !c.Authenticated() && authenticated:
+	case !c.authenticated() && authenticated:
 		return nil, 0, Drop{NotExpectingAuth, offFlags}
-	case !c.Authenticated():
+	case !c.authenticated():
 		return datagram, 0, Drop{}
 	case !authenticated:
 		return nil, 0, Drop{Unauthenticated, offFlags}
@@ -186,9 +186,9 @@ func (c *Codec) open(datagram []byte) ([]byte, Fingerprint, Drop) {
 func (c *Codec) ofGroup(datagram []byte) bool {
 	end := len(datagram) - tagSize
 	switch authenticated := datagram[offFlags]&flagAuthenticated != 0; {
-	case GroupTag(binary.BigEndian.Uint16(datagram[offGroup:])) != c.group || authenticated != c.Authenticated():
+	case GroupTag(binary.BigEndian.Uint16(datagram[offGroup:])) != c.group || authenticated != c.authenticated():
 		return false
-	case !c.Authenticated():
+	case !c.authenticated():
 		return true
 	}
 	return end >= headerSize && c.keyFor(datagram).verify(datagram[:end], datagram[end:])

@@ -65,7 +65,7 @@ func TestGolden(t *testing.T) {
 		for _, mark := range []byte{0, flagMark} {
 			packet := g.bytes()
 			packet[offFlags] |= mark
-			if c.Authenticated() {
+			if c.authenticated() {
 				packet[offFlags] |= flagAuthenticated
 				packet = append(packet, c.keys[0].tag(packet)...)
 			}
@@ -97,16 +97,16 @@ func TestTruncated(t *testing.T) {
 		for n := range packet {
 			drop := dropOf(c, packet[:n:n])
 			switch {
-			case !c.Authenticated() && slices.Contains(g.tails, n):
+			case !c.authenticated() && slices.Contains(g.tails, n):
 			case !drop.Dropped():
 				t.Errorf("accepted with %d of %d bytes", n, len(packet))
 			case n < headerSize && drop != Drop{TooShort, n}:
 				t.Errorf("%d of %d bytes: %v at %d", n, len(packet), drop.Reason, drop.offset)
-			case c.Authenticated() && n >= headerSize+tagSize && drop != Drop{BadTag, n - tagSize}:
+			case c.authenticated() && n >= headerSize+tagSize && drop != Drop{BadTag, n - tagSize}:
 				t.Errorf("%d of %d bytes: %v at %d", n, len(packet), drop.Reason, drop.offset)
 			}
 		}
-		if !c.Authenticated() {
+		if !c.authenticated() {
 			return
 		}
 		// A body that is too short under a good tag.
@@ -146,7 +146,7 @@ func TestLonger(t *testing.T) {
 		plain := append(g.bytes(), g.missing()...) // or the first of what follows would be the tail
 		for _, extra := range []int{1, 7, tagSize, MaxPacket - len(plain) - tagSize} {
 			longer := append(bytes.Clone(plain), bytes.Repeat([]byte{0xee}, extra)...)
-			if c.Authenticated() {
+			if c.authenticated() {
 				longer = sign(c, longer)
 			}
 			var got Message
@@ -297,7 +297,7 @@ func TestTailless(t *testing.T) {
 		}
 		tails++
 		whole, cut := g.bytes(), g.bytes()[:len(g.plain)-g.tail]
-		if c.Authenticated() {
+		if c.authenticated() {
 			whole, cut = sign(c, whole), sign(c, cut)
 		}
 		var got Message

@@ -16,7 +16,7 @@ const (
 	OtherGroup                  // of another group
 	Unauthenticated             // not authenticated, in a group that has a key
 	NotExpectingAuth            // authenticated, in a group that has no key
-	BadTag                      // the tag does not fit: another key, or the packet was changed
+	BadTag                      // the tag is not that of an accepted key: another key, or the packet was changed
 	UnknownType                 // of a type that this version does not know
 	Malformed                   // a field holds an impossible value
 

@@ -71,7 +71,7 @@ func TestFloodOfRecordedLives(t *testing.T) {
 // groupOf returns the guards of so many boards, which listen to each other.
 func groupOf(t *testing.T, boards int) (group []*Guard) {
 	for i := range boards {
-		g := NewGuard(ID(i+1), Incarnation(i+1), true, counting())
+		g := NewGuard(ID(i+1), Incarnation(i+1), bothKeys, counting())
 		for j := range boards {
 			if j != i {
 				meet(t, g, 0, newSpeaker(ID(j+1), Incarnation(j+1)))

@@ -57,12 +57,12 @@ func decodesOrNot(t *testing.T, c *Codec, datagram []byte) Drop {
 		t.Fatalf("decoded, but: %v", err)
 	}
 	body := len(got)
-	if c.Authenticated() {
+	if c.authenticated() {
 		body -= tagSize
 	}
 	want := bytes.Clone(datagram[:body])
 	clearReserved(want)
-	if c.Authenticated() {
+	if c.authenticated() {
 		want = sign(c, want)
 	}
 	if !bytes.Equal(got, want) {

@@ -22,8 +22,8 @@ const (
 // a monotonic clock, randomness from the function given to NewGuard. It is not
 // safe for concurrent use.
 type Guard struct {
-	self          contact
-	authenticated bool
+	self contact
+	keys Keys // that are accepted; zero in a group without a key
 
 	boards     map[ID]*board
 	namesakes  map[Incarnation]*board // the boards with our id
@@ -42,7 +42,7 @@ type board struct {
 
 // Verdict is what a Guard says about a message. The zero Verdict accepts it.
 type Verdict struct {
-	// Drop is Accepted, Own, Duplicate, Replayed, Unproven or TableFull.
+	// Drop is Accepted, Own, Duplicate, Replayed, Unproven, TableFull or BadTag.
 	Drop DropReason
 
 	// Namesake marks every accepted message of another live board that uses our id.
@@ -58,32 +58,36 @@ type Verdict struct {
 	ReplyByMulticast bool
 }
 
-// NewGuard returns a guard for the board self in its present incarnation. Nonces
-// come from nonce (RandomNonce, outside of tests).
-func NewGuard(self ID, incarnation Incarnation, authenticated bool, nonce func() Nonce) *Guard {
+// NewGuard returns a guard for the board self in its present incarnation. keys are those of the
+// codec. Nonces come from nonce (RandomNonce, outside of tests).
+func NewGuard(self ID, incarnation Incarnation, keys Keys, nonce func() Nonce) *Guard {
 	return &Guard{
-		self:          contact{self, incarnation},
-		authenticated: authenticated,
-		boards:        make(map[ID]*board),
-		namesakes:     make(map[Incarnation]*board),
-		challenges:    challenges{nonce: nonce, unmet: make(map[asked]*challenge)},
+		self:       contact{self, incarnation},
+		keys:       keys,
+		boards:     make(map[ID]*board),
+		namesakes:  make(map[Incarnation]*board),
+		challenges: challenges{nonce: nonce, unmet: make(map[asked]*challenge)},
 	}
 }
+
+// authenticated reports whether the group has a key.
+func (g *Guard) authenticated() bool { return g.keys != Keys{} }
 
 // Admit judges a message that Codec.Decode has accepted. source is the address that it came from. now is
 // the reading of a monotonic clock and must not go backwards.
 func (g *Guard) Admit(now time.Duration, source netip.Addr, m *Message) Verdict {
 	from := asked{contact{m.Sender, m.Incarnation}, source}
-	if from.contact == g.self {
-		return Verdict{Drop: Own}
-	}
 	b := g.board(from.contact)
 	switch {
+	case g.authenticated() && !g.keys.Accept(m.Key):
+		return Verdict{Drop: BadTag} // the keys have changed since the codec accepted it
+	case from.contact == g.self:
+		return Verdict{Drop: Own}
 	case b != nil && b.current.incarnation == from.incarnation:
 		return g.admitKnown(now, from, b, &b.current, m)
 	case b != nil && b.hasFormer && b.former.incarnation == from.incarnation:
 		return g.admitKnown(now, from, b, &b.former, m)
-	case g.authenticated:
+	case g.authenticated():
 		return g.admitUnknown(now, from, m)
 	default:
 		return g.beginLife(now, from.contact, m.Key, newWindow(m.Sequence, 0))
@@ -101,7 +105,7 @@ func (g *Guard) board(c contact) *board {
 
 // admitKnown judges a message of a life that was admitted before.
 func (g *Guard) admitKnown(now time.Duration, from asked, b *board, l *life, m *Message) Verdict {
-	if g.authenticated && !l.provenWith(m.Key) {
+	if g.authenticated() && !l.provenWith(m.Key) {
 		return g.admitOtherKey(now, from, b, l, m)
 	}
 	return g.admitNew(now, b, l, m)
@@ -173,9 +177,10 @@ func (g *Guard) askForProof(now time.Duration, from asked, v *Verdict) {
 // size is how many boards there are in the group, as far as this one listens to them.
 func (g *Guard) size() int { return len(g.boards) + 1 }
 
-// AcceptKeys forgets what was heard with other keys than these. A life that has not proven
-// itself with one of them is unknown from now on, and has to prove itself as at first contact.
+// AcceptKeys changes the keys that are accepted, and forgets what was heard with others. A life that has
+// not proven itself with one of them is unknown from now on, and has to prove itself as at first contact.
 func (g *Guard) AcceptKeys(keys Keys) {
+	g.keys = keys
 	ends := func(id ID, b *board) bool {
 		if b.current.keep(keys) {
 			return false
@@ -194,7 +199,7 @@ func (g *Guard) beginLife(now time.Duration, from contact, key Fingerprint, w wi
 		if b = g.enter(now, from); b == nil {
 			return Verdict{Drop: TableFull}
 		}
-	} else if !g.authenticated {
+	} else if !g.authenticated() {
 		// Without a key nobody can tell a late packet of the old life from a
 		// second board. Keep its window, so that at least nothing is heard twice.
 		b.former, b.hasFormer = b.current, true
@@ -239,7 +244,7 @@ func (g *Guard) forgetNamesake() {
 // challenged reports whether m asks this very life of ours for a proof. Plain
 // groups have no challenges, and one that appears there is not answered.
 func (g *Guard) challenged(m *Message) bool {
-	return g.authenticated && m.Type == TypeChallenge &&
+	return g.authenticated() && m.Type == TypeChallenge &&
 		contact{m.Challenge.Target, m.Challenge.Incarnation} == g.self
 }
 

@@ -72,10 +72,18 @@ func (s *speaker) challenges() *Message {
 }
 
 func newSpeaker(id ID, incarnation Incarnation) *speaker {
-	return &speaker{contact: contact{id, incarnation}}
+	return &speaker{contact: contact{id, incarnation}, key: keyA}
 }
 
-func newGuard(authenticated bool) *Guard { return NewGuard(us, ourInc, authenticated, counting()) }
+// bothKeys are those that a guard of the tests accepts in a group with a key.
+var bothKeys = Keys{Signs: keyA, Also: keyB}
+
+func newGuard(authenticated bool) *Guard {
+	if !authenticated {
+		return NewGuard(us, ourInc, Keys{}, counting())
+	}
+	return NewGuard(us, ourInc, bothKeys, counting())
+}
 
 // meet makes the guard listen to the speaker.
 func meet(t testing.TB, g *Guard, now time.Duration, s *speaker) {
@@ -90,12 +98,11 @@ func meet(t testing.TB, g *Guard, now time.Duration, s *speaker) {
 	}
 }
 
-// fill makes the guard listen to so many boards, which sign with the key.
-func fill(t testing.TB, g *Guard, boards int, key Fingerprint) (speakers []*speaker) {
+// fill makes the guard listen to so many boards, which sign with the key A.
+func fill(t testing.TB, g *Guard, boards int) (speakers []*speaker) {
 	t.Helper()
 	for i := range boards {
 		s := newSpeaker(ID(1000+i), 1)
-		s.key = key
 		meet(t, g, time.Duration(i)*10*ms, s)
 		speakers = append(speakers, s)
 	}
@@ -167,7 +174,7 @@ func TestRecordingOfDeadBoardConvincesNobody(t *testing.T) {
 	}
 
 	// A guard that was just made, of another life of ours, draws other nonces.
-	fresh := NewGuard(us, ourInc+1, true, func() Nonce { return Nonce{0xff} })
+	fresh := NewGuard(us, ourInc+1, bothKeys, func() Nonce { return Nonce{0xff} })
 	for now := time.Duration(0); now < 3*time.Second; now += 10 * ms {
 		for _, m := range recording {
 			if v := fresh.Admit(now, here, m); v.Drop != Unproven || fresh.listensTo(dead.contact) {
@@ -316,7 +323,7 @@ func TestFloodDoesNotLockOut(t *testing.T) {
 func TestTableFull(t *testing.T) {
 	for _, authenticated := range []bool{false, true} {
 		g := newGuard(authenticated)
-		speakers := fill(t, g, MaxBoards, 0)
+		speakers := fill(t, g, MaxBoards)
 		start := MaxBoards * 10 * ms
 		one := newSpeaker(5000, 1)
 		expect(t, "one too many", g.Admit(start, here, one.says(TypeHello)), Verdict{Drop: TableFull})
@@ -342,7 +349,7 @@ func TestTableFull(t *testing.T) {
 // TestLastPlace: two boards are challenged while there is one place, and both prove themselves.
 func TestLastPlace(t *testing.T) {
 	g, a, b := newGuard(true), newSpeaker(2, 20), newSpeaker(3, 30)
-	fill(t, g, MaxBoards-1, 0)
+	fill(t, g, MaxBoards-1)
 	now := MaxBoards * 10 * ms
 	forA, forB := g.Admit(now, here, a.says(TypeHello)), g.Admit(now, here, b.says(TypeHello))
 	expect(t, "first", g.Admit(now, here, a.proves(t, forA)), Verdict{})
@@ -382,7 +389,7 @@ func TestSeveralNamesakes(t *testing.T) {
 // TestThiefFillsTheTable: whoever has stolen a key makes up a full group. There is room again when his key is gone.
 func TestThiefFillsTheTable(t *testing.T) {
 	g, a := newGuard(true), newSpeaker(2, 20)
-	fill(t, g, MaxBoards, keyA)
+	fill(t, g, MaxBoards)
 	a.key = keyB
 	now := MaxBoards * 10 * ms
 	expect(t, "no room", g.Admit(now, here, a.says(TypeHello)), Verdict{Drop: TableFull})

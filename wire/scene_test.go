@@ -27,7 +27,7 @@ func newStage(t testing.TB, authenticated bool) *stage {
 		speakers: map[string]*speaker{
 			"a": newSpeaker(2, 20), "a2": newSpeaker(2, 21), "b": newSpeaker(3, 30),
 			"us": newSpeaker(us, ourInc), "us2": newSpeaker(us, ourInc+1), "twin": newSpeaker(us, 20), "neighbour": newSpeaker(us+1, ourInc),
-			"double": newSpeaker(2, 20), "thief": {contact: contact{2, 20}, sequence: ^Sequence(0) - 1},
+			"double": newSpeaker(2, 20), "thief": {contact{2, 20}, ^Sequence(0) - 1, keyA},
 		},
 	}
 }
@@ -99,9 +99,11 @@ func (s *stage) play(words []string) string {
 	case "listened?":
 		return fmt.Sprint(s.guard.listensTo(who.contact))
 	case "meets":
-		who.key = keyOf(words[len(words)-1])
+		if key := keyOf(words[len(words)-1]); key != 0 {
+			who.key = key
+		}
 		m := who.proves(s.t, s.guard.Admit(s.now, source, who.says(TypeHello)))
-		who.key = 0
+		who.key = keyA
 		return s.verdict(m, s.guard.Admit(s.now, source, m))
 	case "keeps":
 		m, rest := s.message(who, words[2:])

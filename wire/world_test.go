@@ -75,7 +75,7 @@ func (w *world) life() Incarnation {
 
 // boot replaces the guard by a new one that knows nothing.
 func (w *world) boot() {
-	w.guard = NewGuard(us, w.life(), w.authenticated, func() (n Nonce) {
+	w.guard = NewGuard(us, w.life(), w.keys, func() (n Nonce) {
 		w.nonces++
 		binary.BigEndian.PutUint64(n[:], w.nonces)
 		return n
@@ -172,8 +172,11 @@ func (w *world) deliver(r recorded) { w.deliverFrom(here, r) }
 // deliverFrom gives the packet to the guard, judges its verdict, and lets the live boards answer: the adversary hands on to
 // them what is sent to his address.
 func (w *world) deliverFrom(source netip.Addr, r recorded) {
-	if w.authenticated && !w.keys.Accept(r.message.Key) {
-		return // the codec has dropped it
+	if w.authenticated && !w.keys.Accept(r.message.Key) { // the codec has verified it before the keys changed
+		if v := w.guard.Admit(w.now, source, &r.message); v.Drop != BadTag || len(v.Replies) > 0 {
+			w.t.Fatalf("%v, whose key is not accepted any more: %+v", &r.message, v)
+		}
+		return
 	}
 	from := proven{contact{r.message.Sender, r.message.Incarnation}, r.message.Key}
 	known := w.guard.hasProof(from)

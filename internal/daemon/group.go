@@ -126,7 +126,7 @@ func (g *group) muteWhile(mute func() bool) { g.mute = mute }
 // identify begins the board's life under an id. header is that of its messages.
 func (g *group) identify(self wire.ID, header func() wire.Header) {
 	g.self, g.header = self, header
-	g.guard = wire.NewGuard(self, g.incarnation, g.codec.Authenticated(), wire.RandomNonce)
+	g.guard = wire.NewGuard(self, g.incarnation, g.codec.Keys(), wire.RandomNonce)
 }
 
 // setCodec has this board sign and verify with other keys from now on. What was believed by a

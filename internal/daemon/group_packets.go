@@ -181,9 +181,6 @@ func (g *group) receive(r *received, now time.Duration) (*wire.Message, conflict
 	case r.drop != wire.Accepted:
 		g.drop(r.drop, r.from)
 		return nil, conflictNone
-	case m.Key != 0 && !g.codec.Keys().Accept(m.Key):
-		g.drop(wire.BadTag, r.from) // the keys have changed since it was verified
-		return nil, conflictNone
 	}
 	verdict := g.guard.Admit(now, r.from.Addr(), m)
 	g.reply(&verdict, r.from.Addr())
