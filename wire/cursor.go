@@ -213,15 +213,17 @@ func (c *cursor) text(field string, text *string) {
 		return
 	}
 	b := c.next(length)
-	// A board says the same name in every HELLO, so the string that is there is
-	// often the right one. The comparison does not allocate.
+	// A board says the same name in every HELLO, so the string that is there is often the right
+	// one, and it was checked. The comparison does not allocate.
 	if string(b) == *text {
 		return
 	}
-	*text = string(b)
-	if bad := badName(*text); bad >= 0 {
+	name := string(b)
+	if bad := badName(name); bad >= 0 {
 		c.malformed(at + 1 + bad)
+		return
 	}
+	*text = name
 }
 
 func (c *cursor) appendText(field, text string) {

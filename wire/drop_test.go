@@ -81,12 +81,16 @@ func TestRejected(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			packet := test.change(goldenOf(test.kind).bytes())
-			assert.Is(t, test.want, dropOf(newCodec(t, goldenGroup, nil), packet), "plain")
+			c := newCodec(t, goldenGroup, nil)
+			var m Message // holds what the packet has left in it when it comes again
+			for range 2 {
+				assert.Is(t, test.want, c.Decode(&m, packet), "plain")
+			}
 			if len(packet) < headerSize {
 				return
 			}
 			// A key changes nothing if the tag is good.
-			c := newCodec(t, goldenGroup, goldenKey)
+			c = newCodec(t, goldenGroup, goldenKey)
 			assert.Is(t, test.want, dropOf(c, sign(c, packet)), "authenticated")
 		})
 	}

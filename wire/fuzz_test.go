@@ -46,6 +46,9 @@ func decodesOrNot(t *testing.T, c *Codec, datagram []byte) Drop {
 	t.Helper()
 	var m Message
 	drop := c.Decode(&m, datagram)
+	if again := c.Decode(&m, datagram); again != drop {
+		t.Errorf("%v; when it comes again: %v", drop, again)
+	}
 	if drop.Dropped() {
 		if drop.offset < 0 || drop.offset > len(datagram) {
 			t.Errorf("%v: outside of the %d bytes", drop, len(datagram))
