@@ -31,7 +31,11 @@ func within(host *netns.Host, machine daemon.Platform) daemon.Platform {
 		return hostAddresses{h, host}, nil
 	}
 	p.OpenAnnouncer = func(index int, local netip.Addr) (daemon.Announcer, error) {
-		return netns.Within(host, func() (daemon.Announcer, error) { return machine.OpenAnnouncer(index, local) })
+		a, err := netns.Within(host, func() (daemon.Announcer, error) { return machine.OpenAnnouncer(index, local) })
+		if err != nil {
+			return nil, err
+		}
+		return hostAnnouncer{a, host}, nil
 	}
 	p.OpenNeighbours = func(index int) (daemon.Neighbours, error) {
 		return netns.Within(host, func() (daemon.Neighbours, error) { return machine.OpenNeighbours(index) })
@@ -51,4 +55,14 @@ func (h hostAddresses) Acquire() error { return h.host.Do(h.Addresses.Acquire) }
 
 func (h hostAddresses) Renew() (restored bool, err error) {
 	return netns.Within(h.host, h.Addresses.Renew)
+}
+
+// hostAnnouncer is an Announcer on a host: it opens the socket that counts frames when a doubt begins.
+type hostAnnouncer struct {
+	daemon.Announcer
+	host *netns.Host
+}
+
+func (a hostAnnouncer) Doubt(d netio.Doubt) error {
+	return a.host.Do(func() error { return a.Announcer.Doubt(d) })
 }
