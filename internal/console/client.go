@@ -231,14 +231,18 @@ func causeOf(ctx context.Context, err error) error {
 	return cmp.Or(context.Cause(ctx), err)
 }
 
-// connect connects to the control socket. If the user may not, and only wants to look, it connects to the public one.
+// connect connects to the control socket. If the user may not, and only wants to look, it connects to the socket of the
+// page, if it is the page, or else to the public one.
 func (c *Client) connect(ctx context.Context, look bool) (net.Conn, error) {
 	conn, err := dial(ctx, c.path)
 	if !errors.Is(err, fs.ErrPermission) {
 		return conn, err
 	}
 	if look {
-		conn, other := dial(ctx, PublicPath(c.path))
+		conn, other := dial(ctx, pagePath(c.path))
+		if errors.Is(other, fs.ErrPermission) || errors.Is(other, fs.ErrNotExist) {
+			conn, other = dial(ctx, PublicPath(c.path))
+		}
 		if errors.Is(other, fs.ErrNotExist) {
 			return nil, err // the daemon is older than this program, or somebody has removed the socket
 		}

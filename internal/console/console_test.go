@@ -147,7 +147,7 @@ func serve(t *testing.T, s *Server) (stop func()) {
 		case <-time.After(deadline):
 			t.Error("Run does not end")
 		}
-		for _, path := range []string{s.path, PublicPath(s.path)} {
+		for _, path := range []string{s.path, PublicPath(s.path), pagePath(s.path)} {
 			_, err := os.Lstat(path)
 			assert.ErrorIs(t, err, fs.ErrNotExist, "%s", path)
 		}

@@ -1,6 +1,6 @@
-// Package console is the control socket, and the public one beside it: how people and programs talk to a running daemon.
-// It has a server, a client, and the text that `topdog status` and `topdog trace` print. Both sides speak HTTP and JSON
-// over unix sockets.
+// Package console is the control socket, and beside it the public one and that of the page: how people and programs talk
+// to a running daemon. It has a server, a client, and the text that `topdog status` and `topdog trace` print. Both sides
+// speak HTTP and JSON over unix sockets.
 //
 //	GET  /v1/status   a [Status]
 //	GET  /v1/events   a [Transition] per line: how the board is, and then everything that happens to it
@@ -16,8 +16,9 @@
 // be missing.
 //
 // Root, the daemon's own user and members of the socket's group may connect to the control socket, and have the board do
-// something. The kernel tells who the client is (SO_PEERCRED, see unix(7)). The page may connect to it too, but only look.
-// Everybody may connect to the public socket, and look. Every connection carries one request.
+// something. The kernel tells who the client is (SO_PEERCRED, see unix(7)). Everybody may connect to the public
+// socket, and look. The page has a third socket for that, so that no user is in its way, and it is in nobody's, should
+// somebody take it over. Every connection carries one request.
 //
 // Clients cost the daemon little, whatever they do. A [limiter] for each socket bounds how fast connections are
 // accepted, how fast each user is answered, and how many connections each may have, so that no user keeps the others

@@ -56,13 +56,14 @@ func TestOrdinaryUser(t *testing.T) {
 	})
 }
 
-// The page looks by the control socket, where no user of the board can be in its way, and may do no more than look.
+// The page looks by a socket of its own, where no other user can be in its way. It may do no more than look, and cannot
+// even connect to the control socket, where it could be in root's way.
 func TestPageLooks(t *testing.T) {
 	const page = 65532
 	s := serving(t, fake{resign: func(context.Context) (Handover, error) { t.Error("resigned"); return Handover{}, nil }})
 	enterable(t, s)
 	// The group topdog-page need not exist here.
-	if err := unix.Setxattr(s.path, "system.posix_acl_access", readableBy(page), 0); errors.Is(err, unix.ENOTSUP) {
+	if err := unix.Setxattr(pagePath(s.path), "system.posix_acl_access", readableBy(page), 0); errors.Is(err, unix.ENOTSUP) {
 		t.Skipf("needs a file system with access control lists: %v", err)
 	} else if err != nil {
 		t.Fatal(err)
@@ -74,7 +75,11 @@ func TestPageLooks(t *testing.T) {
 	}
 	assert.ErrorIs(t, look(page), nil, "the page")
 	assert.ErrorIs(t, look(65533), fs.ErrPermission, "another user")
-	assert.ErrorIs(t, s.authorise(credentials{uid: 65533, gid: page}), errDenied, "to act")
+	asUser(t, 65533, page, func() {
+		assert.ErrorIs(t, connect(s.path), unix.EACCES, "the page on the control socket")
+	})
+	_, err := Dial(pagePath(s.path)).Resign(t.Context()) // as root
+	assert.ErrorIs(t, err, errDenied, "to act")
 }
 
 // Nothing is done by way of the public socket, whoever asks for it.

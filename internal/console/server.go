@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log"
 	"net"
 	"net/http"
@@ -45,7 +46,7 @@ type Backend interface {
 // limits keep clients, broken or hostile ones included, from costing more than a small board can spare. Tests make them
 // smaller.
 type limits struct {
-	control, public socketLimits
+	control, public, page socketLimits
 
 	kept int // transitions, for readers that are behind
 
@@ -68,8 +69,8 @@ type limits struct {
 }
 
 var defaultLimits = limits{
-	// Whoever may connect here may have the board do everything, or is the page. These limits are for mistakes: a
-	// script that asks in a loop.
+	// Whoever may connect here may have the board do everything. These limits are for mistakes: a script that asks in a
+	// loop.
 	control: socketLimits{
 		each:        pace{burst: 50, every: 10 * time.Millisecond},
 		all:         pace{burst: 100, every: 5 * time.Millisecond},
@@ -84,6 +85,13 @@ var defaultLimits = limits{
 		patience: 4 * time.Second,
 		total:    32,
 		perUser:  8,
+	},
+	page: socketLimits{
+		each:     pace{burst: 16, every: 20 * time.Millisecond},
+		all:      pace{burst: 16, every: 20 * time.Millisecond},
+		patience: time.Second,
+		total:    16,
+		perUser:  16,
 	},
 	kept:        256,
 	header:      4 << 10,
@@ -101,8 +109,8 @@ var defaultLimits = limits{
 	gap:         10 * time.Millisecond,
 }
 
-// Server serves the control socket and the public one beside it. [Server.Run] does it, once at a time; when it has
-// failed, it may be called again.
+// Server serves the control socket, and beside it the public one and that of the page. [Server.Run] does it, once at a
+// time; when it has failed, it may be called again.
 type Server struct {
 	// Report is told what nobody else would learn, such as a panic of the backend. It may be nil. Set it before Run;
 	// several goroutines call it.
@@ -114,14 +122,14 @@ type Server struct {
 	limits    limits
 	identify  func(c syscall.Conn, groups bool) (credentials, error)
 
-	ready           chan struct{} // closed as soon as the sockets are served for the first time
-	once            sync.Once
-	control, public *limiter
-	transitions     *Transitions
-	acts            atomic.Uint64   // how often this board was made to do something
-	life            context.Context // of requests
-	statuses        *Cache[*made]
-	traces          *Cache[*made]
+	ready                 chan struct{} // closed as soon as the sockets are served for the first time
+	once                  sync.Once
+	control, public, page *limiter
+	transitions           *Transitions
+	acts                  atomic.Uint64   // how often this board was made to do something
+	life                  context.Context // of requests
+	statuses              *Cache[*made]
+	traces                *Cache[*made]
 }
 
 // NewServer returns a server for the control socket of that path. Root, the daemon's own user and members of the
@@ -134,7 +142,7 @@ func newServer(path string, backend Backend, l limits) *Server {
 	s := &Server{
 		path: path, backend: backend, limits: l, identify: credentialsOf,
 		ready: make(chan struct{}), transitions: NewTransitions(l.kept, 0), life: context.Background(),
-		control: &limiter{socketLimits: l.control}, public: &limiter{socketLimits: l.public},
+		control: &limiter{socketLimits: l.control}, public: &limiter{socketLimits: l.public}, page: &limiter{socketLimits: l.page},
 	}
 	s.authorise = func(c credentials) error { return s.policyOfSocket().authorise(c) }
 	s.statuses = s.newCache(s.askStatus, l.freshStatus)
@@ -197,22 +205,35 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(failed, removed)
 }
 
-// listen makes both sockets.
-func (s *Server) listen() (both []*listener, err error) {
-	control, err := listen(s.path, groupMode)
-	if err != nil {
-		return nil, err
-	}
-	public, err := listen(PublicPath(s.path), publicMode)
-	if err != nil {
-		return nil, errors.Join(err, control.remove(), control.Close())
-	}
-	for _, open := range []func(string) error{giveToGroup, openToPage} {
-		if err := open(s.path); err != nil {
+// listen makes all sockets.
+func (s *Server) listen() (all []*listener, err error) {
+	for _, l := range []struct {
+		*limiter
+		path   string
+		mode   fs.FileMode
+		public bool
+		open   func(path string) error // to a group
+	}{
+		{s.control, s.path, groupMode, false, giveToGroup},
+		{s.public, PublicPath(s.path), publicMode, true, nil},
+		{s.page, pagePath(s.path), groupMode, true, openToPage},
+	} {
+		made, err := listen(l.path, l.mode)
+		if err != nil {
+			for _, other := range all {
+				err = errors.Join(err, other.socket.remove(), other.Close())
+			}
+			return nil, err
+		}
+		all = append(all, newListener(made, l.limiter, l.public, s.identify))
+		if l.open == nil {
+			continue
+		}
+		if err := l.open(l.path); err != nil {
 			s.report(err)
 		}
 	}
-	return []*listener{newListener(control, s.control, false, s.identify), newListener(public, s.public, true, s.identify)}, nil
+	return all, nil
 }
 
 // httpServer returns the HTTP server with its limits. Streams of events end with the first context, requests with the

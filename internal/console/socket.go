@@ -41,6 +41,9 @@ const (
 // PublicPath returns the path of the public socket, given that of the control socket.
 func PublicPath(path string) string { return path + ".public" }
 
+// pagePath returns the path of the page's socket, given that of the control socket.
+func pagePath(path string) string { return path + ".page" }
+
 // socket is a listening socket and its name in the file system.
 type socket struct {
 	*net.UnixListener
@@ -119,10 +122,9 @@ func giveToGroup(path string) error {
 	return nil
 }
 
-// openToPage lets pageGroup connect to the control socket, if there is such a group. The page may only look there, like
-// everybody else, but no user of the board can be in its way. An access control list does this, since the daemon may not
-// give a file to a group of which it is no member. If the file system has no such lists (acl(5)), the page uses the
-// public socket.
+// openToPage lets pageGroup connect to the page's socket, if there is such a group. There no user of the board can be in
+// the page's way, nor the page in root's. An access control list does this, since the daemon may not give a file to a
+// group of which it is no member. If the file system has no such lists (acl(5)), the page uses the public socket.
 func openToPage(path string) error {
 	gid, exists, err := lookUpGroup(pageGroup)
 	if exists {

@@ -25,7 +25,8 @@ func TestSocketMode(t *testing.T) {
 	path := filepath.Join(filepath.Dir(socketPath(t)), "run", "t.sock")
 	serve(t, NewServer(path, fake{}))
 	for name, want := range map[string]fs.FileMode{
-		path: 0o660 | fs.ModeSocket, path + ".public": 0o666 | fs.ModeSocket, filepath.Dir(path): 0o755 | fs.ModeDir,
+		path: 0o660 | fs.ModeSocket, path + ".public": 0o666 | fs.ModeSocket, path + ".page": 0o660 | fs.ModeSocket,
+		filepath.Dir(path): 0o755 | fs.ModeDir,
 	} {
 		if info, err := os.Lstat(name); err != nil || info.Mode() != want {
 			t.Errorf("%s has mode %v, want %v (%v)", name, info.Mode(), want, err)
@@ -64,6 +65,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	s := newTestServer(t, fake{})
 	leftover(t, s.path)
 	leftover(t, PublicPath(s.path))
+	leftover(t, pagePath(s.path))
 	serve(t, s)
 	_, err := Dial(s.path).Status(t.Context())
 	assert.ErrorIs(t, err, nil, "")

@@ -162,7 +162,7 @@ func testPageHasNoRights(t *judge.T, p *pair) {
 		{"its capabilities", "sed -n 's/^Cap\\(Inh\\|Prm\\|Eff\\|Bnd\\|Amb\\):[[:space:]]*0*$/\\1/p' $1/status", "Inh\nPrm\nEff\nBnd\nAmb"},
 		{"no new ones, and a filter of system calls", "grep -E '^(NoNewPrivs|Seccomp):' $1/status | tr -d '\\t'", "NoNewPrivs:1\nSeccomp:2"},
 		{"its priority, and who is killed first", "ps -o nice= -p ${1#/proc/} | tr -d ' '; cat $1/oom_score_adj", "0\n500"},
-		{"the sockets on which it asks", "setpriv --reuid=topdog-page --regid=topdog-page --clear-groups sh -c 'for s in /run/topdog/topdog.sock*; do test -w $s && echo $s; done'", "/run/topdog/topdog.sock\n/run/topdog/topdog.sock.public"},
+		{"the socket on which it asks, and the public one", "setpriv --reuid=topdog-page --regid=topdog-page --clear-groups sh -c 'for s in /run/topdog/topdog.sock*; do test -w $s && echo $s; done'", "/run/topdog/topdog.sock.page\n/run/topdog/topdog.sock.public"},
 		{"the key", "cat $1/root/etc/topdog/key", ""},
 		{"what the daemon keeps", "ls -A $1/root/var/lib/topdog", ""},
 		{"what it can write", "for f in /etc/topdog/x /run/topdog/x /usr/x /var/lib/x; do nsenter --mount=$1/ns/mnt touch $f 2>&1; done | sed 's/.*: //' | sort -u", "Read-only file system"},
