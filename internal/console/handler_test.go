@@ -176,6 +176,22 @@ func TestGarbage(t *testing.T) {
 	waitFor(t, func() bool { _, err := Dial(s.path).Status(t.Context()); return err == nil })
 }
 
+// Whoever has sent too much reads the refusal to its end, at once and without a broken connection.
+func TestTooMuchIsRefusedInPeace(t *testing.T) {
+	s := serving(t, fake{})
+	for _, head := range []string{"X: ", "Content-Length: 65536\r\n\r\n"} {
+		conn, err := dial(t.Context(), s.path)
+		assert.NoError(t, err)
+		_ = conn.SetDeadline(time.Now().Add(deadline))
+		_, err = io.WriteString(conn, "POST /v1/drain HTTP/1.1\r\nHost: x\r\n"+head+strings.Repeat("x", 64<<10))
+		assert.NoError(t, err)
+		answer, err := io.ReadAll(conn)
+		assert.ErrorIs(t, err, nil, "the end of the answer %q", answer)
+		assert.Is(t, true, bytes.HasPrefix(answer, []byte("HTTP/1.1 4")), "refused by %q", answer)
+		conn.Close()
+	}
+}
+
 // FuzzRequest sends anything at all to the handler.
 func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/v1/status", []byte(nil))

@@ -117,7 +117,7 @@ func (l *limiter) take(c *connection, now time.Time) bool {
 	}
 	if closed != nil {
 		l.remove(closed)
-		_ = closed.Conn.Close()
+		_ = closed.UnixConn.Close()
 	}
 	c.since = now
 	l.served = append(l.served, c)
@@ -195,9 +195,10 @@ func (l *limiter) remove(c *connection) {
 
 // connection is one client with its one request.
 type connection struct {
-	net.Conn
+	// UnixConn has CloseWrite. With it, net/http lets a client that has more to send read its answer to the end.
+	*net.UnixConn
 	limiter *limiter
-	public  bool        // it came by the public socket, so it may only look
+	public  bool        // it came by a socket that only shows
 	caller  credentials // unidentified if the kernel does not tell
 
 	// The limiter's mu guards these.
@@ -212,7 +213,7 @@ var unidentified = credentials{uid: math.MaxUint32, gid: math.MaxUint32}
 // Close closes the connection and makes room for another one.
 func (c *connection) Close() error {
 	c.limiter.leave(c)
-	return c.Conn.Close()
+	return c.UnixConn.Close()
 }
 
 // refuse answers a client that is not served, without reading its request, and closes the connection. That costs about
@@ -221,9 +222,9 @@ func (c *connection) refuse(message, hint string) {
 	if body, err := json.Marshal(failure{Error: message, Hint: hint}); err == nil {
 		const answer = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %d\r\n" +
 			"Connection: close\r\n\r\n%s\n"
-		_, _ = fmt.Fprintf(c.Conn, answer, len(body)+1, body) // it fits into the socket's buffer, so this never waits
+		_, _ = fmt.Fprintf(c.UnixConn, answer, len(body)+1, body) // it fits into the socket's buffer, so this never waits
 	}
-	_ = c.Conn.Close()
+	_ = c.UnixConn.Close()
 }
 
 const (
@@ -308,7 +309,7 @@ func isTemporary(err error) bool {
 
 // arrive refuses a connection, or has it wait for its turn.
 func (l *listener) arrive(raw *net.UnixConn, now time.Time) {
-	c := &connection{Conn: raw, limiter: l.limiter, public: l.public, caller: unidentified}
+	c := &connection{UnixConn: raw, limiter: l.limiter, public: l.public, caller: unidentified}
 	if caller, err := l.identify(raw, !l.public); err == nil {
 		c.caller = caller
 	}

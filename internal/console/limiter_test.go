@@ -2,9 +2,12 @@ package console
 
 import (
 	"net"
+	"os"
 	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
 )
@@ -71,13 +74,22 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// closing is a connection that tells when it is closed.
-type closing struct {
-	net.Conn
-	close func()
+// newConnection returns a connection of a user.
+func newConnection(t *testing.T, l *limiter, user uint32) *connection {
+	t.Helper()
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	assert.NoError(t, err)
+	assert.NoError(t, unix.Close(ends[1]))
+	file := os.NewFile(uintptr(ends[0]), "")
+	defer file.Close()
+	conn, err := net.FileConn(file)
+	assert.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return &connection{UnixConn: conn.(*net.UnixConn), limiter: l, caller: credentials{uid: user}}
 }
 
-func (c closing) Close() error { c.close(); return nil }
+// isOpen reports whether nobody has closed this end of a connection.
+func isOpen(c *connection) bool { return c.SetDeadline(time.Time{}) == nil }
 
 // TestTake gives clients one after the other one of four connections, of which each user may have three.
 func TestTake(t *testing.T) {
@@ -102,12 +114,18 @@ func TestTake(t *testing.T) {
 		{"full, and who has most comes again", []caller{{a, 0, true}, {a, 0, true}, {b, 0, true}, {c, 0, true}, {a, 1, true}}, []bool{true, true, true, true, false}},
 	} {
 		l := limiter{socketLimits: socketLimits{total: 4, perUser: 3}}
-		got := make([]bool, len(tt.callers))
+		connections := make([]*connection, len(tt.callers))
 		for i, c := range tt.callers {
-			conn := &connection{Conn: closing{close: func() { got[i] = false }}, caller: credentials{uid: c.user}}
-			if got[i] = l.take(conn, when(c.ms)); got[i] && c.asked {
-				l.asked(conn)
+			connections[i] = newConnection(t, &l, c.user)
+			if !l.take(connections[i], when(c.ms)) {
+				connections[i].Close()
+			} else if c.asked {
+				l.asked(connections[i])
 			}
+		}
+		got := make([]bool, len(connections))
+		for i, c := range connections {
+			got[i] = isOpen(c)
 		}
 		assert.Equal(t, tt.want, got, "%s", tt.name)
 	}
@@ -116,15 +134,17 @@ func TestTake(t *testing.T) {
 // A user cannot keep others from their streams, nor streams from hooks.
 func TestStreamsOfUsers(t *testing.T) {
 	l := limiter{socketLimits: socketLimits{total: 6, perUser: 4, hookStreams: 1}}
-	var closed []uint32
+	var open []*connection
 	follow := func(user uint32, k kind) bool {
-		c := &connection{limiter: &l, Conn: closing{close: func() { closed = append(closed, user) }}, caller: credentials{uid: user}}
+		c := newConnection(t, &l, user)
 		if !l.take(c, when(0)) {
 			t.Fatalf("user %d has no connection", user)
 		}
 		l.asked(c)
 		ok := l.follow(c, k)
-		if !ok {
+		if ok {
+			open = append(open, c)
+		} else {
 			l.leave(c)
 		}
 		return ok
@@ -141,8 +161,15 @@ func TestStreamsOfUsers(t *testing.T) {
 		{2, stream, true, nil}, {2, stream, true, nil}, {3, stream, true, nil}, {3, stream, true, nil},
 		{4, stream, true, []uint32{1}}, // all connections are taken, so one is closed of a user with most
 	} {
-		closed = nil
+		var closed []uint32
 		assert.Is(t, tt.want, follow(tt.user, tt.kind), "stream %d, of user %d", i, tt.user)
+		open = slices.DeleteFunc(open, func(c *connection) bool {
+			if isOpen(c) {
+				return false
+			}
+			closed = append(closed, c.caller.uid)
+			return true
+		})
 		assert.Equal(t, tt.closed, closed, "whose connections are closed for stream %d, of user %d", i, tt.user)
 	}
 }
