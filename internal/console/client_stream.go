@@ -17,6 +17,20 @@ type WatchOptions struct {
 	ForHooks bool
 	// Alive passes on EventAlive, which comes every second.
 	Alive bool
+	// quiet asks for no EventAlive, so the daemon may be silent. Signs of life fill the stream of a reader that is
+	// stopped (Ctrl-Z), so that it would be lost after some minutes.
+	quiet bool
+}
+
+// path returns what to ask for.
+func (o WatchOptions) path() string {
+	switch {
+	case o.quiet:
+		return pathEvents
+	case o.ForHooks:
+		return pathEvents + "?for=hooks&alive"
+	}
+	return pathEvents + "?alive"
 }
 
 // aliveWithin is how long a daemon may be silent: as long as systemd's watchdog waits, after which there is no daemon
@@ -32,11 +46,7 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 	silence := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
 	defer silence.Stop()
 
-	path := pathEvents + "?alive"
-	if o.ForHooks {
-		path = pathEvents + "?for=hooks&alive"
-	}
-	response, err := c.do(ctx, http.MethodGet, path, nil)
+	response, err := c.do(ctx, http.MethodGet, o.path(), nil)
 	if err != nil {
 		return err
 	}
@@ -55,7 +65,9 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 				return err
 			}
 		}
-		silence.Reset(aliveWithin)
+		if !o.quiet {
+			silence.Reset(aliveWithin)
+		}
 	}
 	switch err := lines.Err(); {
 	case caller.Err() != nil:
@@ -168,8 +180,12 @@ func (f *follower) lost(err error) error {
 	return f.each(t)
 }
 
-// statusGap is the least time between two calls of WatchStatus. A hundred a second are plenty for people.
-const statusGap = 10 * time.Millisecond
+const (
+	// statusEvery is how often WatchStatus calls although nothing has happened.
+	statusEvery = time.Second
+	// statusGap is the least time between two calls. A hundred a second are plenty for people.
+	statusGap = 10 * time.Millisecond
+)
 
 // WatchStatus calls each with a status at once, when something has happened, and every second, since ages grow. It
 // returns why it ended, as Watch does. What happens in quick succession is one call.
@@ -178,7 +194,7 @@ func (c *Client) WatchStatus(ctx context.Context, each func(Status) error) error
 	defer cancel()
 	happened, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
-		ended <- c.Watch(ctx, WatchOptions{Alive: true}, func(Transition) error {
+		ended <- c.Watch(ctx, WatchOptions{quiet: true}, func(Transition) error {
 			select {
 			case happened <- struct{}{}:
 			default: // the next call tells it too
@@ -186,11 +202,14 @@ func (c *Client) WatchStatus(ctx context.Context, each func(Status) error) error
 			return nil
 		})
 	}()
+	tick := time.NewTicker(statusEvery)
+	defer tick.Stop()
 	for {
 		select {
 		case err := <-ended:
 			return err
 		case <-happened:
+		case <-tick.C:
 		}
 		status, err := c.Status(ctx)
 		if err != nil {

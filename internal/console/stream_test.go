@@ -420,10 +420,15 @@ func TestFollowWithoutHookStream(t *testing.T) {
 	assert.ErrorIs(t, err, enough, "its end")
 }
 
-// WatchStatus shows a status at once, and again when something has happened.
+// WatchStatus shows a status at once, and again when something has happened, and every second. It asks for no signs of
+// life, which would fill its stream while it is stopped.
 func TestWatchStatus(t *testing.T) {
 	var s *Server
-	s = newServer(socketPath(t), numbered(&s), defaultLimits)
+	l := defaultLimits
+	l.interval = time.Millisecond
+	backend := numbered(&s)
+	backend.alive = func(context.Context) error { t.Error("asked for a sign of life"); return nil }
+	s = newServer(socketPath(t), backend, l)
 	stop := serve(t, s)
 	seen := make(chan uint64)
 	ended := make(chan error, 1)
@@ -441,6 +446,11 @@ func TestWatchStatus(t *testing.T) {
 			t.Errorf("the status after transition %d came after %v", want, late)
 		}
 		s.Publish(Transition{Event: EventRoleChanged})
+	}
+	for again := 0; again < 2; { // nothing happens any more
+		if <-seen == 4 {
+			again++
+		}
 	}
 	go func() {
 		for range seen {
