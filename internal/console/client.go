@@ -185,10 +185,10 @@ func (c *Client) exchange(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, c.explain(causeOf(ctx, err))
 	}
-	body := &answerBody{ctx: ctx, conn: conn}
+	body := &answerBody{ctx: ctx, conn: &patientConn{Conn: conn}}
 	body.release = context.AfterFunc(ctx, func() { conn.Close() })
 
-	limited := &io.LimitedReader{R: conn, N: maxHeader}
+	limited := &io.LimitedReader{R: body.conn, N: maxHeader}
 	request.Close = true
 	unsent := request.Write(conn) // there may be an answer all the same
 	response, err := http.ReadResponse(bufio.NewReader(limited), request)
@@ -209,7 +209,7 @@ func (c *Client) exchange(request *http.Request) (*http.Response, error) {
 type answerBody struct {
 	io.Reader
 	ctx     context.Context
-	conn    net.Conn
+	conn    *patientConn
 	release func() bool // ends the connection's dependence on ctx
 }
 
@@ -224,6 +224,27 @@ func (a *answerBody) Read(p []byte) (int, error) {
 func (a *answerBody) Close() error {
 	a.release()
 	return a.conn.Close()
+}
+
+// patientConn is a connection that may be silent only for some time.
+type patientConn struct {
+	net.Conn
+	silence time.Duration // how long Read waits; 0: for ever
+}
+
+// Read waits in two halves. A program that was stopped meanwhile (Ctrl-Z) goes on when the first one is long over, and has
+// yet to read what has come.
+func (c *patientConn) Read(p []byte) (n int, err error) {
+	if c.silence == 0 {
+		return c.Conn.Read(p)
+	}
+	for range 2 {
+		_ = c.SetReadDeadline(time.Now().Add(c.silence / 2))
+		if n, err = c.Conn.Read(p); !os.IsTimeout(err) {
+			break
+		}
+	}
+	return n, err
 }
 
 // causeOf returns why the context has ended, if it has: that closed the connection, of which err tells.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
 	"time"
 )
 
@@ -43,19 +44,22 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 	caller := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
-	defer silence.Stop()
+	late := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
+	defer late.Stop()
 
 	response, err := c.do(ctx, http.MethodGet, o.path(), nil)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
+	late.Stop()
+	if conn := response.Body.(*answerBody).conn; !o.quiet {
+		conn.silence = aliveWithin
+	}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, maxAnswer)
 	lines.Split(wholeLines)
 	for lines.Scan() {
-		silence.Stop() // what each does may take its time
 		event, err := c.event(lines.Bytes())
 		if err != nil {
 			return err
@@ -65,17 +69,14 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 				return err
 			}
 		}
-		if !o.quiet {
-			silence.Reset(aliveWithin)
-		}
 	}
 	switch err := lines.Err(); {
 	case caller.Err() != nil:
 		return caller.Err()
 	case errors.Is(err, bufio.ErrTooLong):
 		return c.badAnswer(err)
-	case context.Cause(ctx) != nil:
-		return c.explain(context.Cause(ctx))
+	case os.IsTimeout(err):
+		return c.explain(err)
 	default:
 		return c.ended(err)
 	}

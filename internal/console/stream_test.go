@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -263,6 +264,36 @@ func TestAlive(t *testing.T) {
 	case <-time.After(deadline):
 		t.Error("the stream goes on although the daemon's loop stands still")
 	}
+}
+
+// lateConn is a connection whose first reads come too late.
+type lateConn struct {
+	net.Conn
+	late int
+}
+
+func (c *lateConn) SetReadDeadline(time.Time) error { return nil }
+
+func (c *lateConn) Read(p []byte) (int, error) {
+	if c.late--; c.late >= 0 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return copy(p, "x"), nil
+}
+
+// A program that was stopped reads what has come meanwhile. A connection that stays silent ends.
+func TestSilenceIsHeardTwice(t *testing.T) {
+	_, err := (&patientConn{Conn: &lateConn{late: 1}, silence: time.Second}).Read(make([]byte, 1))
+	assert.ErrorIs(t, err, nil, "late once")
+	_, err = (&patientConn{Conn: &lateConn{late: 2}, silence: time.Second}).Read(make([]byte, 1))
+	assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "late twice")
+	here, there := net.Pipe()
+	defer there.Close()
+	began := time.Now()
+	_, err = (&patientConn{Conn: here, silence: 20 * time.Millisecond}).Read(make([]byte, 1))
+	assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "silent")
+	assert.Is(t, true, time.Since(began) >= 20*time.Millisecond, "patient")
+	assert.ErrorContains(t, Dial("unused").explain(err), "did not answer in time", "")
 }
 
 func TestStreamEnds(t *testing.T) {
