@@ -197,3 +197,13 @@ func gone(t *testing.T, pid int) {
 		return err != nil || strings.Contains(string(stat), ") Z ")
 	})
 }
+
+// TestSignalsOfPrograms: the signals that end a program in a shell end it here too. One that is ignored stays so for whatever
+// a checker runs.
+func TestSignalsOfPrograms(t *testing.T) {
+	reasons, err := Once(t.Context(), openProcess(t), Order{Checks: []Check{
+		program("kill -PIPE $$"), program("ulimit -c 0; kill -ABRT $$"),
+	}})
+	assert.NoError(t, err)
+	assert.Equal(t, []string{"failed (signal: broken pipe)", "failed (signal: aborted)"}, reasons, "the reasons")
+}

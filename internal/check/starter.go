@@ -130,6 +130,9 @@ func AttendStarter() error {
 	if err := beginLife("topdog-starter"); err != nil {
 		return err
 	}
+	// A watchdog must not end it either. A checker doesn't ignore these two: the programs that it runs would do so too, and
+	// one that writes to a pipe would fail in another way than in a shell.
+	signal.Ignore(unix.SIGABRT, unix.SIGPIPE)
 	var seats sync.WaitGroup
 	for _, socket := range sockets {
 		conn, err := connOf(socket)
@@ -155,7 +158,7 @@ func inherit(fd int) (*os.File, error) {
 // beginLife makes this process a starter or a checker.
 func beginLife(name string) error {
 	// The daemon decides when it ends. A service manager signals every process of a service.
-	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGABRT, unix.SIGPIPE)
+	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
 	// The name is only for people, so it doesn't matter if this fails. It must be set before the memory is hidden.
 	_ = os.WriteFile("/proc/self/comm", []byte(name), 0)
 	// Other processes of the same user, such as a daemon that was taken over, must not read or write this one's memory.
