@@ -72,6 +72,7 @@ func encode(message any) ([]byte, error) {
 // runs, see [Open]. The methods may be called from several goroutines.
 type Process struct {
 	socket      *net.UnixConn
+	starterPID  int
 	openGateway func() (*os.File, error) // opens the lane by which the checker asks the gateway
 	reports     chan Report
 
@@ -91,14 +92,19 @@ type life struct {
 func (p *Process) read() {
 	defer close(p.reports)
 	defer p.note(&Report{Ended: &Ended{}})
-	message := make([]byte, reportMax)
+	// There is room for the credentials of the sender alone, so the kernel closes files that a checker sends.
+	message, control := make([]byte, reportMax), make([]byte, unix.CmsgSpace(unix.SizeofUcred))
 	for {
-		n, err := p.socket.Read(message)
+		n, controlLength, _, _, err := p.socket.ReadMsgUnix(message, control)
 		if err != nil {
 			return
 		}
 		var r Report
-		if json.Unmarshal(message[:n], &r) != nil {
+		err = json.Unmarshal(message[:n], &r)
+		ofStarter := r.Began != 0 || r.Ended != nil
+		// A checker has the same end of the connection as the starter, and could have the daemon kill any process.
+		forged := ofStarter && senderPID(control[:controlLength]) != p.starterPID
+		if err != nil || forged {
 			p.Kill() // somebody has taken the checker over
 			continue
 		}
@@ -107,6 +113,19 @@ func (p *Process) read() {
 			p.reports <- r
 		}
 	}
+}
+
+// senderPID returns the PID of the process that has sent a message, as the kernel tells it, or 0 if it doesn't.
+func senderPID(control []byte) int {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil || len(messages) == 0 {
+		return 0
+	}
+	credentials, err := unix.ParseUnixCredentials(&messages[0])
+	if err != nil {
+		return 0
+	}
+	return int(credentials.Pid)
 }
 
 // note notes the beginning and the end of a checker.

@@ -55,12 +55,14 @@ func Open(openGateway func() (*os.File, error), arguments ...string) (checks, tr
 		return nil, nil, fmt.Errorf("start the starter: %w", err)
 	}
 	for _, p := range processes {
+		p.starterPID = c.Process.Pid
 		go p.read()
 	}
 	return processes[0], processes[1], nil
 }
 
-// socketPair returns the daemon's end of a connection, and that of the checkers. It keeps messages apart.
+// socketPair returns the daemon's end of a connection, and that of the checkers. It keeps messages apart, and tells the
+// daemon which process has sent each.
 func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -71,7 +73,11 @@ func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	theirs = os.NewFile(uintptr(pair[1]), "checkers")
 	file := os.NewFile(uintptr(pair[0]), "daemon")
 	defer file.Close()
-	if ours, err = connOf(file); err != nil {
+	err = os.NewSyscallError("setsockopt(SO_PASSCRED)", unix.SetsockoptInt(pair[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1))
+	if err == nil {
+		ours, err = connOf(file)
+	}
+	if err != nil {
 		theirs.Close()
 	}
 	return ours, theirs, err

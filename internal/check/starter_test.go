@@ -193,7 +193,7 @@ func TestCannotBeStarted(t *testing.T) {
 	conn, err := connOf(theirs)
 	assert.NoError(t, err)
 	go (&seat{theirs, conn}).attend()
-	p := &Process{socket: ours, openGateway: noGateway, reports: make(chan Report)}
+	p := &Process{socket: ours, starterPID: os.Getpid(), openGateway: noGateway, reports: make(chan Report)}
 	go p.read()
 	const tooLong = "TOPDOG_TEST_TOO_LONG"
 	t.Setenv(tooLong, strings.Repeat("x", 200<<10))
@@ -260,4 +260,55 @@ func TestLateLane(t *testing.T) {
 	order.NoGateway = "permission denied"
 	c.carryOut(received{Order: order})
 	assert.Is(t, 1, len(c.workers), "checks that run when it is known that there is none")
+}
+
+// TestForgedReports: only the starter tells that a checker has begun or ended. A checker that was taken over could have
+// the daemon kill another process.
+func TestForgedReports(t *testing.T) {
+	t.Parallel()
+	victim := exec.Command("sleep", "1000")
+	assert.NoError(t, victim.Start())
+	defer func() { _ = victim.Wait() }()
+	defer func() { _ = victim.Process.Kill() }()
+	pid := victim.Process.Pid
+	for _, test := range []struct {
+		sender   string
+		starter  int // the PID that the daemon knows
+		believed bool
+	}{
+		{"another process than the starter", os.Getppid(), false},
+		{"the starter", os.Getpid(), true},
+	} {
+		ours, theirs, err := socketPair()
+		assert.NoError(t, err)
+		conn, err := connOf(theirs)
+		assert.NoError(t, err)
+		theirs.Close()
+		p := &Process{socket: ours, starterPID: test.starter, openGateway: noGateway, reports: make(chan Report)}
+		go p.read()
+		say := func(r Report) {
+			message, err := encode(r)
+			assert.NoError(t, err)
+			_, err = conn.Write(message)
+			assert.NoError(t, err)
+		}
+		said := func() Report { return p.await(t, func(r Report) bool { return r.ID != "" || r.Ended != nil }) }
+		say(Report{Began: pid})
+		say(Report{ID: "1"})
+		assert.Is(t, "1", said().ID, "%s: the report after the beginning", test.sender)
+		assert.Is(t, test.believed, p.pid() == pid, "%s: it can name a checker", test.sender)
+		p.Kill()
+		say(Report{Ended: &Ended{PID: pid, Reason: "signal: killed"}})
+		say(Report{ID: "2"})
+		assert.Is(t, test.believed, said().Ended != nil, "%s: it can tell of an end", test.sender)
+		if test.believed {
+			assert.Until(t, "it was killed", func() bool { return !runs(pid) })
+		} else {
+			time.Sleep(10 * time.Millisecond) // in which a signal takes effect
+			assert.Is(t, true, runs(pid), "%s: the process that it named runs on", test.sender)
+		}
+		conn.Close()
+		for range p.Reports() {
+		}
+	}
 }
