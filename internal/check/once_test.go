@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,6 +77,20 @@ func TestOnceAgain(t *testing.T) {
 		assert.NoError(t, p.Stop())
 		assert.Is(t, 0, p.pid(), "the checker that was stopped")
 	}
+}
+
+// TestOnceAfterKilled: that a checker had to be killed is nothing that the next trial is told.
+func TestOnceAfterKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a stuck checker, two seconds")
+	}
+	t.Parallel()
+	p := startChecker(t)
+	assert.NoError(t, syscall.Kill(p.pid(), syscall.SIGSTOP))
+	assert.NoError(t, p.Stop())
+	reasons, err := Once(t.Context(), p, Order{Checks: []Check{program("exit 3")}})
+	assert.NoError(t, err)
+	assert.Equal(t, []string{"failed (exit status 3)"}, reasons, "the reasons")
 }
 
 // mute reports what it is told to.

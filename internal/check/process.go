@@ -82,10 +82,10 @@ type Process struct {
 
 // life is the time from the first order of a checker to its end.
 type life struct {
-	process   *os.Process // nil until it has begun
-	ordered   bool        // it has an order, and the lane if there is one
-	noGateway string      // why it has no lane
-	ended     chan struct{}
+	process   *os.Process   // nil until it has begun
+	ordered   bool          // it has an order, and the lane if there is one
+	noGateway string        // why it has no lane
+	ended     chan struct{} // closed when its end was reported
 }
 
 // read receives reports until the starter has ended.
@@ -108,9 +108,12 @@ func (p *Process) read() {
 			p.Kill() // somebody has taken the checker over
 			continue
 		}
-		p.note(&r)
+		over := p.note(&r)
 		if r.Began == 0 { // that doesn't show that the checker works
 			p.reports <- r
+		}
+		if over != nil {
+			close(over.ended) // now: Stop has taken the report, which must not end the next trial
 		}
 	}
 }
@@ -128,8 +131,8 @@ func senderPID(control []byte) int {
 	return int(credentials.Pid)
 }
 
-// note notes the beginning and the end of a checker.
-func (p *Process) note(r *Report) {
+// note notes the beginning and the end of a checker. It returns the life that is over, if one is.
+func (p *Process) note(r *Report) (over *life) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -140,9 +143,9 @@ func (p *Process) note(r *Report) {
 		if p.life.process != nil {
 			_ = p.life.process.Release()
 		}
-		close(p.life.ended)
-		p.life = nil
+		over, p.life = p.life, nil
 	}
+	return over
 }
 
 // alive returns the present life, which may just begin.
