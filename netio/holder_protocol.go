@@ -226,22 +226,43 @@ func sendMessage(fd int, message []byte, files ...int) error {
 // receiveMessage reads one message into a buffer, without waiting. The files that came with it are the caller's. It
 // returns net.ErrClosed when the other end is closed.
 func receiveMessage(fd int, buffer []byte) (message []byte, files []int, err error) {
-	var rights [(maxFiles + 8) * 4]byte
-	n, controls, flags, _, err := unix.Recvmsg(fd, buffer, rights[:], unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
+	var control [(maxFiles + 8) * 4]byte
+	n, controls, flags, _, err := unix.Recvmsg(fd, buffer, control[:], unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
 	switch {
 	case errors.Is(err, unix.ECONNRESET), err == nil && n == 0 && controls == 0:
 		return nil, nil, net.ErrClosed
 	case err != nil:
 		return nil, nil, err
 	}
-	if messages, err := unix.ParseSocketControlMessage(rights[:controls]); err == nil && len(messages) > 0 {
-		files, _ = unix.ParseUnixRights(&messages[0])
-	}
+	files = filesOf(control[:controls])
 	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
 		closeAll(files)
 		return nil, nil, fmt.Errorf("a message was cut: %w", unix.EMSGSIZE)
 	}
 	return buffer[:n], files, nil
+}
+
+// filesOf returns the files that came with a message. Whoever has passed a socket on may have set options on it, so that
+// the kernel adds the credentials of the sender to each message, or a pidfd, which is closed here.
+func filesOf(control []byte) (files []int) {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return nil // the kernel writes none that cannot be read
+	}
+	for _, m := range messages {
+		unwanted := m.Header.Type == unix.SCM_PIDFD
+		if unwanted {
+			m.Header.Type = unix.SCM_RIGHTS // it has the same format
+		}
+		switch received, err := unix.ParseUnixRights(&m); {
+		case err != nil: // it has no files
+		case unwanted:
+			closeAll(received)
+		default:
+			files = append(files, received...)
+		}
+	}
+	return files
 }
 
 // newConnection returns the two ends of a connection.
