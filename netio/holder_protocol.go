@@ -135,7 +135,7 @@ const (
 	maxRequestBytes = 16 << 10
 	// maxAnswerBytes bounds an answer: the text of an error, or the senders of some frames.
 	maxAnswerBytes = 4 << 10
-	// maxTextBytes bounds a text in an answer, so that it fits whatever JSON makes of it.
+	// maxTextBytes bounds a text in an answer as JSON, in which a byte may take six.
 	maxTextBytes = maxAnswerBytes / 4
 	// maxFiles bounds the files that come with a message: a socket for each address of the group,
 	// and for each floating address.
@@ -148,6 +148,19 @@ func encode(value any) ([]byte, error) {
 		return nil, nil
 	}
 	return json.Marshal(value)
+}
+
+// cut returns the beginning of a text, so that its JSON has at most maxTextBytes.
+func cut(text string) string {
+	text = text[:min(len(text), maxTextBytes)]
+	for {
+		encoded, err := json.Marshal(text)
+		excess := len(encoded) - maxTextBytes
+		if err != nil || excess <= 0 {
+			return text
+		}
+		text = text[:len(text)-(excess+5)/6]
+	}
 }
 
 // decode reads a body.

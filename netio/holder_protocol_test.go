@@ -70,3 +70,18 @@ func pidfds(t *testing.T) (n int) {
 	}
 	return n
 }
+
+// TestTextsFit: whatever a text has in it, two fit into an answer.
+func TestTextsFit(t *testing.T) {
+	for _, piece := range []string{"x", "<", "\x01", "\xff", "ä", "€", "\"", "x\x01€"} {
+		text := cut(strings.Repeat(piece, 2*maxTextBytes))
+		if least := maxTextBytes/6 - 8; len(text) < least {
+			t.Errorf("of %q only %d bytes are left", piece, len(text))
+		}
+		answer := answerMessage(fenceState{Problem: text, Failed: text}, nil)
+		if answer[0] != answerGood || len(answer) > maxAnswerBytes {
+			t.Errorf("an answer with %q has %d bytes, and begins with %d", piece, len(answer), answer[0])
+		}
+	}
+	assert.Is(t, "short", cut("short"), "a text that fits")
+}

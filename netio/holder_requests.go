@@ -99,7 +99,7 @@ func stateOf(f *kernelFence, failed error) fenceState {
 		s.Failed = failed.Error()
 	}
 	for _, text := range []*string{&s.Problem, &s.Failed} {
-		*text = (*text)[:min(len(*text), maxTextBytes)]
+		*text = cut(*text)
 	}
 	return s
 }
