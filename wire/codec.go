@@ -122,8 +122,8 @@ func (c *Codec) signature() byte {
 }
 
 // Decode reads a packet into m: the header, and the body of its type. The other bodies stay as
-// they are. If the packet is dropped, m is of no use, but for the Sender and Leading of a packet of
-// OtherVersion.
+// they are. If the packet is dropped, m is of no use, but for the Sender, Leading and Key of a packet
+// of OtherVersion.
 //
 // It allocates only names that differ from those in m, and lists (standings, candidates,
 // trusted set, addresses) that are longer than the capacity of the ones in m. The next Decode
@@ -133,6 +133,7 @@ func (c *Codec) Decode(m *Message, datagram []byte) Drop {
 	if drop.Reason == OtherVersion {
 		m.Sender = ID(binary.BigEndian.Uint32(datagram[offSender:]))
 		m.Leading = datagram[offFlags]&flagLeading != 0
+		m.Key = key
 	}
 	if drop.Dropped() {
 		return drop
@@ -156,7 +157,11 @@ func (c *Codec) open(datagram []byte) ([]byte, Fingerprint, Drop) {
 	case n > MaxPacket:
 		return nil, 0, Drop{TooLong, MaxPacket}
 	case datagram[offVersion]>>versionShift != version && c.ofGroup(datagram):
-		return nil, 0, Drop{OtherVersion, offVersion}
+		key := Fingerprint(0)
+		if c.authenticated() {
+			key = c.keyFor(datagram).fingerprint
+		}
+		return nil, key, Drop{OtherVersion, offVersion}
 	case datagram[offVersion]>>versionShift != version:
 		return nil, 0, Drop{BadVersion, offVersion}
 	case GroupTag(binary.BigEndian.Uint16(datagram[offGroup:])) != c.group:

@@ -245,6 +245,9 @@ func TestOtherVersion(t *testing.T) {
 		if want := goldens[0].message; test.want == OtherVersion && (m.Sender != want.Sender || m.Leading != want.Leading) {
 			t.Errorf("%s: from %v, leading %v", test.name, m.Sender, m.Leading)
 		}
+		if test.want == OtherVersion {
+			assert.Is(t, test.codec.Keys().Signs, m.Key, "%s: the key", test.name)
+		}
 	}
 }
 

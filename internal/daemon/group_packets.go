@@ -174,7 +174,11 @@ func (g *group) receive(r *received, now time.Duration) (*wire.Message, conflict
 		return nil, conflictNone
 	}
 	m := &r.message
+	keys := g.codec.Keys()
 	switch {
+	case r.drop == wire.OtherVersion && keys != wire.Keys{} && !keys.Accept(m.Key):
+		g.drop(wire.BadTag, r.from) // the keys have changed since a reader verified it
+		return nil, conflictNone
 	case r.drop == wire.OtherVersion:
 		g.drop(r.drop, r.from)
 		return m, conflictVersion
