@@ -12,7 +12,7 @@
 // pair of sockets is for checks that are only tried. If the daemon ends, so do the starter and the checkers.
 //
 // The checker has no capabilities either, and keeps the rest of the unit's sandbox. It asks the gateway by ARP through a
-// lane to the holder, which comes with its first order.
+// connection to the holder, which comes with its first order.
 //
 // Most kinds of checks are polled (worker.go). The runs of a check are evenly spaced from start to start, with a little
 // jitter. A run ends before its timeout, and runs don't overlap. Two kinds are told of changes: a unit by D-Bus signals

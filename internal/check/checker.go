@@ -61,7 +61,7 @@ type runningWorker struct {
 // trial is the place of the worker that runs each check once.
 const trial = "trial"
 
-// received is an order, with the lane that came with it.
+// received is an order, with the connection that came with it.
 type received struct {
 	Order
 	asker *netio.GatewayAsker // nil for none
@@ -144,8 +144,8 @@ func receive(in *net.UnixConn, buffer []byte) (o received, err error) {
 		return o, fmt.Errorf("read an order: %w", err)
 	}
 	if messages, err := unix.ParseSocketControlMessage(rights[:controls]); err == nil && len(messages) > 0 {
-		if lanes, err := unix.ParseUnixRights(&messages[0]); err == nil && len(lanes) > 0 {
-			if o.asker, err = netio.InheritGatewayAsker(lanes[0]); err != nil {
+		if connections, err := unix.ParseUnixRights(&messages[0]); err == nil && len(connections) > 0 {
+			if o.asker, err = netio.InheritGatewayAsker(connections[0]); err != nil {
 				o.NoGateway = err.Error()
 			}
 		}

@@ -19,7 +19,7 @@ type tools struct {
 }
 
 // knowsGateway reports whether the gateway can be asked, or it is known why not. A checker that replaces another may
-// find an order from before, to which the lane was not attached.
+// find an order from before, to which the connection was not attached.
 func (t *tools) knowsGateway() bool { return t.asker != nil || t.noAsker != nil }
 
 func (t *tools) close() {

@@ -73,7 +73,7 @@ func encode(message any) ([]byte, error) {
 type Process struct {
 	socket      *net.UnixConn
 	starterPID  int
-	openGateway func() (*os.File, error) // opens the lane by which the checker asks the gateway
+	openGateway func() (*os.File, error) // opens the connection by which the checker asks the gateway
 	reports     chan Report
 
 	mu   sync.Mutex
@@ -83,8 +83,8 @@ type Process struct {
 // life is the time from the first order of a checker to its end.
 type life struct {
 	process   *os.Process   // nil until it has begun
-	ordered   bool          // it has an order, and the lane if there is one
-	noGateway string        // why it has no lane
+	ordered   bool          // it has an order, and the connection to the holder if there is one
+	noGateway string        // why it has no connection to the holder
 	ended     chan struct{} // closed when its end was reported
 }
 

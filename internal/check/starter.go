@@ -30,7 +30,7 @@ const inheritedSocket = 3
 const checkersMax = 2
 
 // Open starts a starter. It returns the connections to the checker that runs the daemon's checks, and to the one that
-// tries other checks. The arguments make the main function of this program call AttendStarter. openGateway opens the lane
+// tries other checks. The arguments make the main function of this program call AttendStarter. openGateway opens the connection
 // by which a checker asks the gateway, see netio.InheritGatewayAsker.
 func Open(openGateway func() (*os.File, error), arguments ...string) (checks, tries *Process, err error) {
 	c := exec.Command(ownProgram, arguments...)

@@ -36,7 +36,7 @@ var states = []struct {
 			{Kind: "no_light", Text: "The LED ACT cannot be used: another program has it. Stop that program, or set led = \"none\"."},
 			{Kind: "bad_tag", Board: "192.168.1.66", Text: "Packets from 192.168.1.66 were made with another key. Copy the key of this board to that one."},
 		}
-	}, []string{"look into", "another key", "The LED ACT"}},
+	}, []string{"Needs attention", "another key", "The LED ACT"}},
 	{"failing checks", fail, []string{"DNS pi.hole @127.0.0.1", "did not answer within 1 s", "a check fails"}},
 	{"paused", func(s *console.Status) {
 		s.Paused, s.PauseLeader, s.PauseLeftNs = true, s.Leader, int64(50*time.Minute+30*time.Second)
