@@ -6,11 +6,8 @@ import (
 	"topdog/wire"
 )
 
-// above reports whether the rank a comes before b: a board that may lead before one that may not,
-// then the fitter one, then as the algorithm has it.
-func (c *Core) above(a, b Rank) bool {
-	return c.roster.Before(a, b)
-}
+// above reports whether the rank a comes before b, see [roster.Roster.Before].
+func (c *Core) above(a, b Rank) bool { return c.roster.Before(a, b) }
 
 // Above reports whether the rank a comes before b in the order of this group.
 func (c *Core) Above(a, b Rank) bool { return c.above(a, b) }

@@ -36,7 +36,7 @@ type Peer struct {
 }
 
 // newest has the sequence number of the newest message by the mark of the key that verified it. The two keys that a
-// board accepts differ in their marks, so what one of them has told can be forgotten alone, see [Core.KeyDropped].
+// board accepts differ in their marks, so what one of them has told can be forgotten alone, see [Roster.ForgetKey].
 type newest [2]wire.Sequence
 
 // Rank returns the peer's rank.

@@ -140,6 +140,26 @@ func TestRunLeavesNothing(t *testing.T) {
 // withAmbient marks the test binary that was started with an ambient capability.
 const withAmbient = "TOPDOG_TEST_AMBIENT"
 
+// runsWithAmbient runs the present test in a process with an ambient capability, unless this process is that one. It
+// reports whether it did.
+func runsWithAmbient(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(withAmbient) != "" {
+		return false
+	}
+	c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	c.Env = append(os.Environ(), withAmbient+"=1")
+	c.SysProcAttr = &syscall.SysProcAttr{AmbientCaps: []uintptr{unix.CAP_NET_RAW}}
+	output, err := c.CombinedOutput()
+	if errors.Is(err, syscall.EPERM) {
+		t.Skipf("needs CAP_NET_RAW to give away: %v", err)
+	}
+	if err != nil {
+		t.Errorf("%v\n%s", err, output)
+	}
+	return true
+}
+
 // TestRunGivesNoCapabilities: what systemd gives to the daemon, as ambient
 // capabilities, the command does not have. The test runs in a process that has one.
 func TestRunGivesNoCapabilities(t *testing.T) {
@@ -151,17 +171,7 @@ func TestRunGivesNoCapabilities(t *testing.T) {
 		}
 		return ""
 	}
-	if os.Getenv(withAmbient) == "" {
-		c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
-		c.Env = append(os.Environ(), withAmbient+"=1")
-		c.SysProcAttr = &syscall.SysProcAttr{AmbientCaps: []uintptr{unix.CAP_NET_RAW}}
-		output, err := c.CombinedOutput()
-		if errors.Is(err, syscall.EPERM) {
-			t.Skipf("needs CAP_NET_RAW to give away: %v", err)
-		}
-		if err != nil {
-			t.Errorf("%v\n%s", err, output)
-		}
+	if runsWithAmbient(t) {
 		return
 	}
 	mine, err := os.ReadFile("/proc/self/status")

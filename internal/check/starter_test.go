@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"topdog/internal/lab/assert"
 )
 
@@ -99,17 +97,7 @@ func TestCapabilitiesOfAll(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, who has capabilities")
 	}
-	if os.Getenv(withAmbient) == "" {
-		c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
-		c.Env = append(os.Environ(), withAmbient+"=1")
-		c.SysProcAttr = &syscall.SysProcAttr{AmbientCaps: []uintptr{unix.CAP_NET_RAW}}
-		output, err := c.CombinedOutput()
-		if errors.Is(err, syscall.EPERM) {
-			t.Skipf("needs CAP_NET_RAW to give away: %v", err)
-		}
-		if err != nil {
-			t.Errorf("%v\n%s", err, output)
-		}
+	if runsWithAmbient(t) {
 		return
 	}
 	sets := []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"}
@@ -266,19 +254,18 @@ func TestLateLane(t *testing.T) {
 // the daemon kill another process.
 func TestForgedReports(t *testing.T) {
 	t.Parallel()
-	victim := exec.Command("sleep", "1000")
-	assert.NoError(t, victim.Start())
-	defer func() { _ = victim.Wait() }()
-	defer func() { _ = victim.Process.Kill() }()
-	pid := victim.Process.Pid
 	for _, test := range []struct {
 		sender   string
 		starter  int // the PID that the daemon knows
 		believed bool
+		died     syscall.Signal // of what the process that was named died
 	}{
-		{"another process than the starter", os.Getppid(), false},
-		{"the starter", os.Getpid(), true},
+		{"another process than the starter", os.Getppid(), false, syscall.SIGTERM},
+		{"the starter", os.Getpid(), true, syscall.SIGKILL},
 	} {
+		victim := exec.Command("sleep", "1000")
+		assert.NoError(t, victim.Start())
+		pid := victim.Process.Pid
 		ours, theirs, err := socketPair()
 		assert.NoError(t, err)
 		conn, err := connOf(theirs)
@@ -301,12 +288,9 @@ func TestForgedReports(t *testing.T) {
 		say(Report{Ended: &Ended{PID: pid, Reason: "signal: killed"}})
 		say(Report{ID: "2"})
 		assert.Is(t, test.believed, said().Ended != nil, "%s: it can tell of an end", test.sender)
-		if test.believed {
-			assert.Until(t, "it was killed", func() bool { return !runs(pid) })
-		} else {
-			time.Sleep(10 * time.Millisecond) // in which a signal takes effect
-			assert.Is(t, true, runs(pid), "%s: the process that it named runs on", test.sender)
-		}
+		_ = victim.Process.Signal(syscall.SIGTERM) // a SIGKILL that was sent before wins
+		_ = victim.Wait()
+		assert.Is(t, test.died, victim.ProcessState.Sys().(syscall.WaitStatus).Signal(), "%s: the signal that ended the process that it named", test.sender)
 		conn.Close()
 		for range p.Reports() {
 		}
