@@ -26,23 +26,6 @@ func (e *Election) fields(c *cursor) {
 	c.u32(&e.Score)
 }
 
-func (e *Election) summary() string {
-	s := fmt.Sprintf("round %d, suspects %v life %08x, heard #%d",
-		e.Round, e.Suspect, uint32(e.Incarnation), e.LastHeard)
-	if e.NoClaim {
-		s += ", may not claim"
-	}
-	return s + scoreSummary(e.Score)
-}
-
-// scoreSummary describes a score, if there is one.
-func scoreSummary(score uint32) string {
-	if score == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", score %d", score)
-}
-
 // Answer objects to an ELECTION, with what the sender knows of the leader. It
 // also answers a QUERY.
 type Answer struct {
@@ -59,11 +42,6 @@ func (a *Answer) fields(c *cursor) {
 	c.sequence(&a.LastHeard)
 	c.elapsed("Age", &a.Age, time.Microsecond)
 	c.u8(&a.Round)
-}
-
-func (a *Answer) summary() string {
-	return fmt.Sprintf("round %d, leader %v life %08x, heard #%d %v ago",
-		a.Round, a.Leader, uint32(a.Incarnation), a.LastHeard, a.Age)
 }
 
 // Coordinator proclaims a new leader. Interval, Grace and Number are as in a HEARTBEAT,
@@ -89,26 +67,6 @@ func (k *Coordinator) fields(c *cursor) {
 	c.ids("Candidates", &k.Candidates)
 }
 
-func (k *Coordinator) summary() string {
-	s := fmt.Sprintf("%v leads, beat %d, next in %v", k.Coordinator, k.Number, k.Interval) +
-		graceSummary(k.Grace) + scoreSummary(k.Score)
-	if len(k.Candidates) > 0 {
-		s += ", candidates" + idsSummary(k.Candidates)
-	}
-	return s
-}
-
-// idsSummary writes ids in a row, each after a space.
-func idsSummary(ids []ID) (s string) {
-	if len(ids) == 0 {
-		return " nobody"
-	}
-	for _, id := range ids {
-		s += " " + id.String()
-	}
-	return s
-}
-
 // Query asks who leads (Kabashi et al., step 5), or asks the leader for a handover.
 type Query struct {
 	Purpose Purpose
@@ -122,8 +80,6 @@ func (q *Query) fields(c *cursor) {
 	c.u8(&q.Round)
 }
 
-func (q *Query) summary() string { return fmt.Sprintf("round %d, %v", q.Round, q.Purpose) }
-
 // Purpose is why a board sends a QUERY. Only append.
 type Purpose uint8
 
@@ -132,17 +88,6 @@ const (
 	PurposeJoin     Purpose = 0 // who leads?
 	PurposeHandover Purpose = 1 // I outrank you and want to lead: please resign to me
 )
-
-func (p Purpose) String() string {
-	switch p {
-	case PurposeJoin:
-		return "join"
-	case PurposeHandover:
-		return "handover"
-	default:
-		return fmt.Sprintf("purpose %d", uint8(p))
-	}
-}
 
 // Rival is what one of two leaders tells the other one, which it hears, or has replaced and looks for: how
 // many boards follow it, and what it has decided. The leader of the lower term decides, and the other one obeys.
@@ -163,10 +108,6 @@ func (r *Rival) fields(c *cursor) {
 	c.u8((*uint8)(&r.Decision))
 	c.u8(&r.Reach)
 	c.elapsed("Age", &r.Age, time.Millisecond)
-}
-
-func (r *Rival) summary() string {
-	return fmt.Sprintf("to %v: %v, reach %d, leads for %v", r.Rival, r.Decision, r.Reach, r.Age)
 }
 
 // Decision is what one of two leaders has decided. Only append.

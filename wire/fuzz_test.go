@@ -55,7 +55,11 @@ func decodesOrNot(t *testing.T, c *Codec, datagram []byte) Drop {
 		}
 		return drop
 	}
+	// The buffer of a datagram is used again, so nothing of the message may lie in it.
+	sent := bytes.Clone(datagram)
+	clear(datagram)
 	got, err := c.Append(nil, &m)
+	copy(datagram, sent)
 	if err != nil {
 		t.Fatalf("decoded, but: %v", err)
 	}

@@ -156,21 +156,6 @@ func (h *Header) decode(packet []byte) Drop {
 	return Drop{}
 }
 
-func (h *Header) summary() string {
-	s := fmt.Sprintf("%v from %v life %08x #%d term %d priority %d %v",
-		h.Type, h.Sender, uint32(h.Incarnation), h.Sequence, h.Term, h.Priority, h.Algorithm)
-	if h.Grade != GradePassing {
-		s += " " + h.Grade.String()
-	}
-	if h.Leading {
-		s += " leading"
-	}
-	if h.Reply {
-		s += " reply"
-	}
-	return s
-}
-
 // ID names a board within its group. By default it is the board's own IPv4
 // address on the group's interface, read as a big-endian number: unique on a
 // LAN by construction. Zero is nobody.

@@ -1,15 +1,11 @@
 package wire
 
-import "fmt"
-
 // Halt stops other elections while one is held (the modified bully algorithm).
 type Halt struct {
 	Suspect ID
 }
 
 func (h *Halt) fields(c *cursor) { c.id(&h.Suspect) }
-
-func (h *Halt) summary() string { return fmt.Sprintf("suspects %v", h.Suspect) }
 
 // Round is the body of START, ACK and COLLECT: the number of a round of the algorithm
 // agents (Li, Zhao, Wang).
@@ -18,8 +14,6 @@ type Round struct {
 }
 
 func (r *Round) fields(c *cursor) { c.u32(&r.Number) }
-
-func (r *Round) summary() string { return fmt.Sprintf("round %d", r.Number) }
 
 // OK is what the judge of a round says to all (Li, Zhao, Wang, phase 2). A board that is not
 // trusted must begin the next round.
@@ -31,10 +25,6 @@ type OK struct {
 func (o *OK) fields(c *cursor) {
 	c.u32(&o.Round)
 	c.ids("Trust", &o.Trust)
-}
-
-func (o *OK) summary() string {
-	return fmt.Sprintf("round %d, trusts", o.Round) + idsSummary(o.Trust)
 }
 
 // Report carries a priority list (Li, Zhao, Wang, phase 3).
@@ -65,14 +55,6 @@ func (r *Report) fields(c *cursor) {
 	}
 }
 
-func (r *Report) summary() string {
-	s := fmt.Sprintf("round %d, time %d,", r.Round, r.Timestamp)
-	for _, standing := range r.Standings {
-		s += fmt.Sprintf(" %v=%d", standing.ID, standing.Priority)
-	}
-	return s
-}
-
 // Leader announces the judge's verdict (Li, Zhao, Wang, phase 3).
 type Leader struct {
 	Leader    ID
@@ -83,5 +65,3 @@ func (l *Leader) fields(c *cursor) {
 	c.board("Leader", &l.Leader)
 	c.u32(&l.Timestamp)
 }
-
-func (l *Leader) summary() string { return fmt.Sprintf("%v leads, time %d", l.Leader, l.Timestamp) }

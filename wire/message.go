@@ -141,62 +141,6 @@ func (m *Message) fields(c *cursor) {
 	}
 }
 
-// String describes the message in one line, for transcripts. It allocates, so keep it
-// off the path of every packet.
-func (m *Message) String() string {
-	s := m.Header.summary()
-	if body := m.summary(); body != "" {
-		s += ": " + body
-	}
-	return s
-}
-
-// summary describes the body.
-func (m *Message) summary() string {
-	switch m.Type {
-	case TypeHeartbeat:
-		return m.Heartbeat.summary()
-	case TypeHello:
-		return m.Hello.summary()
-	case TypeElection:
-		return m.Election.summary()
-	case TypeAnswer:
-		return m.Answer.summary()
-	case TypeCoordinator:
-		return m.Coordinator.summary()
-	case TypeResign:
-		return m.Resign.summary()
-	case TypeQuery:
-		return m.Query.summary()
-	case TypeChallenge:
-		return m.Challenge.summary()
-	case TypeProof:
-		return m.Proof.summary()
-	case TypeHalt:
-		return m.Halt.summary()
-	case TypeStart, TypeAck, TypeCollect:
-		return m.Round.summary()
-	case TypeReport:
-		return m.Report.summary()
-	case TypeLeader:
-		return m.Leader.summary()
-	case TypeOK:
-		return m.OK.summary()
-	case TypeRival:
-		return m.Rival.summary()
-	case TypeSupport:
-		return m.Support.summary()
-	case TypeVote:
-		return m.Vote.summary()
-	case TypeGrant:
-		return m.Grant.summary()
-	case TypePause:
-		return m.Pause.summary()
-	default:
-		return ""
-	}
-}
-
 // fieldError is the error for a message that has no representation on the wire.
 type fieldError struct {
 	message Type

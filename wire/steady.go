@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"fmt"
 	"math"
 	"net/netip"
 	"slices"
@@ -21,10 +20,6 @@ func (h *Heartbeat) fields(c *cursor) {
 	c.interval("Interval", &h.Interval)
 	c.grace(&h.Grace)
 	c.u8(&h.Number)
-}
-
-func (h *Heartbeat) summary() string {
-	return fmt.Sprintf("beat %d, next in %v", h.Number, h.Interval) + graceSummary(h.Grace)
 }
 
 // Hello makes a board known to the others, which enter it in their rosters.
@@ -64,33 +59,6 @@ func (h *Hello) fields(c *cursor) {
 	c.addresses("Settings.Addresses", &h.Settings.Addresses)
 	c.tail(h.Program != "")
 	c.text("Program", &h.Program)
-}
-
-func (h *Hello) summary() string {
-	s := fmt.Sprintf("%q, up %v, follows %v, every %v", h.Name, h.Age, h.Following, h.Interval)
-	if h.NoMulticast {
-		s += ", hears no multicast"
-	}
-	if h.Grace > 0 {
-		s += fmt.Sprintf(", wishes grace %v", h.Grace)
-	}
-	s += scoreSummary(h.Score)
-	if h.Keys.Signs != 0 {
-		s += fmt.Sprintf(", signs with %v", h.Keys.Signs)
-	}
-	if h.Keys.Also != 0 {
-		s += fmt.Sprintf(", accepts %v", h.Keys.Also)
-	}
-	if h.Settings.Told() {
-		s += fmt.Sprintf(", heartbeats every %v, for", h.Settings.Heartbeat)
-		for _, addr := range h.Settings.Addresses {
-			s += " " + addr.String()
-		}
-	}
-	if h.Program != "" {
-		s += fmt.Sprintf(", of version %q", h.Program)
-	}
-	return s
 }
 
 // Settings must be the same on all boards of a group. A board tells its own, so that the others can tell
@@ -143,8 +111,6 @@ type Resign struct {
 
 func (r *Resign) fields(c *cursor) { c.id(&r.Successor) }
 
-func (r *Resign) summary() string { return fmt.Sprintf("successor %v", r.Successor) }
-
 // Pause says that only one board may lead for some time, or that this is over.
 type Pause struct {
 	Number uint32 // of the pause or of its end; the greater one counts
@@ -157,13 +123,6 @@ func (p *Pause) fields(c *cursor) {
 	c.number("Number", &p.Number)
 	c.id(&p.Leader)
 	c.elapsed("Left", &p.Left, time.Millisecond)
-}
-
-func (p *Pause) summary() string {
-	if p.Leader == Nobody {
-		return fmt.Sprintf("number %d, over", p.Number)
-	}
-	return fmt.Sprintf("number %d, only %v may lead for %v", p.Number, p.Leader, p.Left)
 }
 
 // A grace travels in one byte, so that a HEARTBEAT stays short. The byte is a small
@@ -211,12 +170,4 @@ func RoundGrace(grace time.Duration) time.Duration {
 		return MaxGrace
 	}
 	return graceOf(code)
-}
-
-// graceSummary describes a grace, if it is not the default.
-func graceSummary(grace time.Duration) string {
-	if grace == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", grace %v", grace)
 }

@@ -23,18 +23,12 @@ func (k *Challenge) fields(c *cursor) {
 	c.nonce(&k.Nonce)
 }
 
-func (k *Challenge) summary() string {
-	return fmt.Sprintf("to %v life %08x, nonce %x", k.Target, uint32(k.Incarnation), k.Nonce)
-}
-
 // Proof gives the nonce of a CHALLENGE back.
 type Proof struct {
 	Nonce Nonce
 }
 
 func (p *Proof) fields(c *cursor) { c.nonce(&p.Nonce) }
-
-func (p *Proof) summary() string { return fmt.Sprintf("nonce %x", p.Nonce) }
 
 // Nonce is a random number used once.
 type Nonce [nonceSize]byte

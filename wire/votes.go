@@ -26,11 +26,6 @@ func (s *Support) fields(c *cursor) {
 	c.u32(&s.Voters)
 }
 
-func (s *Support) summary() string {
-	return fmt.Sprintf("%v life %08x term %d, heard #%d, voters %08x",
-		s.Leader, uint32(s.Incarnation), s.Term, s.Heartbeat, s.Voters)
-}
-
 // Vote is what a candidate says to the voters of the algorithm strict.
 type Vote struct {
 	Ballot Ballot
@@ -50,11 +45,6 @@ func (v *Vote) fields(c *cursor) {
 	c.interval("Interval", &v.Interval)
 	c.grace(&v.Grace)
 	c.u32(&v.Voters)
-}
-
-func (v *Vote) summary() string {
-	return fmt.Sprintf("%v %d, every %v", v.Ballot, v.Number, v.Interval) + graceSummary(v.Grace) +
-		fmt.Sprintf(", voters %08x", v.Voters)
 }
 
 // Ballot is what a VOTE says. Only append.
@@ -93,10 +83,6 @@ func (g *Grant) fields(c *cursor) {
 	c.incarnation(&g.Incarnation)
 	c.u32(&g.Number)
 	c.u32(&g.Voters)
-}
-
-func (g *Grant) summary() string {
-	return fmt.Sprintf("to %v life %08x, request %d, voters %08x", g.Candidate, uint32(g.Incarnation), g.Number, g.Voters)
 }
 
 // VotersHash is the hash of a list of voters that SUPPORT, VOTE and GRANT carry: the first 32
