@@ -323,9 +323,10 @@ func (d *Daemon) nameBoards(names map[wire.ID]string, l *timeline) {
 			_, names[id] = d.idAndName(id)
 		}
 	}
-	name(l.outcome.leader)
-	for i := range l.entries { // the first one has the leader until then
-		name(l.entries[i].board)
+	name(l.oldLeader)
+	name(l.leader)
+	for i := range l.steps {
+		name(l.steps[i].board)
 	}
 }
 

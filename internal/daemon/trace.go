@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"net/netip"
+	"slices"
+	"sort"
 	"time"
 
 	"topdog/election"
@@ -10,15 +12,10 @@ import (
 	"topdog/wire"
 )
 
-// trace remembers what happened when in the last changes of role, from the last
-// heartbeat on. It is always on, so that the steps of a takeover are measured before
-// anybody asks for them. So it must cost nothing. The memory is
-// all there from the start. In the steady state a heartbeat overwrites the one
-// before. The clock is read only while something happens, and by a leader when
-// it has sent a heartbeat.
-//
-// All steps go into one list. It is cut into timelines when somebody asks, and
-// when a change is over, to forget what is too old; see [cut].
+// trace remembers what happened when in the last changes of role, from the last heartbeat on. It is always on, so that
+// the steps of a takeover are measured before anybody asks for them. So it must cost nothing: in the steady state a
+// heartbeat overwrites the one before, and no memory is allocated. The clock is read only while something happens, and by
+// a leader when it has sent a heartbeat.
 //
 // The trace belongs to the loop, like everything of the daemon that has no lock.
 type trace struct {
@@ -33,18 +30,12 @@ type trace struct {
 	cause  traceStep
 	packet traceStep // the last message that was received
 
-	recording bool        // something is going on; else steps are not recorded
-	steps     []traceStep // those of the present change are the last ones
-	began     int         // where they begin
-	recorded  uint64      // how many steps there were, all told
-	received  uint64      // the same, when packet was received
+	recording bool       // something is going on; else steps are not recorded
+	present   timeline   // what is going on
+	past      []timeline // what was worth keeping, the oldest first
+	recorded  uint64     // how many steps there were, all told
+	received  uint64     // the same, when packet was received
 }
-
-// Beside the steps of package console, these are in the list. They are never shown.
-const (
-	stepBegin   = "begin"   // begins a timeline: the role and the leader until then
-	stepOmitted = "omitted" // stands for steps that were too many
-)
 
 // traceStep is one thing that happened.
 type traceStep struct {
@@ -54,19 +45,17 @@ type traceStep struct {
 	interval time.Duration // a heartbeat: until the next one, as it says
 	board    wire.ID       // StepHeard: the sender; StepSent: the recipient; StepRole: the leader
 	term     wire.Term
-	kind     string // one of console.Step…, stepBegin or stepOmitted; "" for none
+	kind     string // one of console.Step…; "" for none
 	message  wire.Type
 	role     election.Role
 	reason   election.Reason
 	failed   bool
-	outcome  outcome // stepOmitted: what the steps until here came to
-	count    int32   // stepOmitted: how many they are
 }
 
 // newTrace returns an empty one. Programs on one machine can merge their traces, since
 // netio.Now is a clock of the kernel.
 func newTrace(now func() time.Duration) *trace {
-	return &trace{now: now, role: election.Isolated, steps: make([]traceStep, 0, stepsMax)}
+	return &trace{now: now, role: election.Isolated, present: timeline{steps: make([]traceStep, 0, stepsMax)}}
 }
 
 // begin begins to record, with the last heartbeat.
@@ -75,8 +64,7 @@ func (t *trace) begin() {
 		return
 	}
 	t.recording = true
-	t.began = len(t.steps)
-	t.add(traceStep{kind: stepBegin, role: t.role, board: t.leader})
+	t.present = timeline{steps: t.present.steps[:0], from: t.role, to: t.role, oldLeader: t.leader, leader: t.leader}
 	switch {
 	case t.role == election.Leader && t.sent.kind != "":
 		t.add(t.sent)
@@ -85,12 +73,24 @@ func (t *trace) begin() {
 	}
 }
 
-// end ends what begin has begun, and forgets what is too old or was nothing.
+// end ends what begin has begun.
 func (t *trace) end() {
 	if t.recording {
 		t.recording = false
-		t.steps = tidy(t.steps)
+		t.past = t.present.keptWith(t.past)
 	}
+}
+
+// timelines returns copies of those that are worth showing, the newest first.
+func (t *trace) timelines() []timeline {
+	found := slices.Clone(t.past)
+	if t.recording {
+		present := t.present
+		present.goesOn = true
+		found = present.keptWith(found)
+	}
+	slices.Reverse(found)
+	return found
 }
 
 // record adds a step behind what caused it.
@@ -102,13 +102,9 @@ func (t *trace) record(s traceStep) {
 	t.add(s)
 }
 
-// add adds a step. A change that goes on and on is shortened now and then.
 func (t *trace) add(s traceStep) {
 	t.recorded++
-	t.steps = append(t.steps, s)
-	if present := t.steps[t.began:]; len(present) > presentMax {
-		t.steps = t.steps[:t.began+len(shorten(present))]
-	}
+	t.present.add(s)
 }
 
 // mark records a step that happens now, if something is going on.
@@ -282,4 +278,138 @@ func (a tracedAnnouncer) Announce(addr netip.Addr) error {
 	err := a.Announcer.Announce(addr)
 	a.trace.mark(console.StepAnnounced, err != nil)
 	return err
+}
+
+const (
+	// headSteps and tailSteps bound a timeline. A takeover on a clean wire has about fifteen steps. One that takes very
+	// long, as when a foreign machine has the address, keeps how it began and how it ended.
+	headSteps = 16
+	tailSteps = 48
+	stepsMax  = headSteps + tailSteps
+	// keptTimelines is how many are kept of either kind: of changes of leader, and of suspicions that came to nothing.
+	keptTimelines = 8
+)
+
+// timeline is what happened in one change, or in several that followed from each other, and what it has come to.
+type timeline struct {
+	steps   []traceStep // in the order in which the loop did them
+	omitted int         // steps from the middle
+
+	from, to          election.Role
+	oldLeader, leader wire.ID
+	term              wire.Term
+	// reason is that of the first change that made another one lead, else of the first change: what follows in the same
+	// timeline follows from that.
+	reason election.Reason
+	known  bool // there was a change, and so a reason
+	moved  bool // the leader has changed
+	worth  bool // keeping: something was done
+	goesOn bool // more may come
+}
+
+// add adds a step. If there are too many, one in the middle makes room for it.
+func (l *timeline) add(s traceStep) {
+	switch s.kind {
+	case console.StepRole:
+		moves := s.board != l.leader
+		if !l.known || moves && !l.moved {
+			l.reason = s.reason
+		}
+		l.known, l.worth, l.moved = true, true, l.moved || moves
+		l.to, l.leader, l.term = s.role, s.board, s.term
+	case console.StepAcquireBegun, console.StepReleaseBegun:
+		l.worth = true
+	case console.StepSent:
+		if s.message == wire.TypeHeartbeat || s.message == wire.TypeCoordinator {
+			l.term = s.term
+		}
+	}
+	if len(l.steps) == stepsMax {
+		l.steps = slices.Delete(l.steps, headSteps, headSteps+1)
+		l.omitted++
+	}
+	l.steps = append(l.steps, s)
+}
+
+// keptWith returns the timelines that are kept, with a copy of this one if it is worth that. It forgets the oldest of the
+// same kind if there are too many, so that what happens often does not push out what happens rarely.
+func (l timeline) keptWith(kept []timeline) []timeline {
+	if !l.worth {
+		return kept
+	}
+	l.steps = slices.Clone(l.steps)
+	kept = append(kept, l)
+	same := func(other timeline) bool { return other.moved == l.moved }
+	count := 0
+	for _, other := range kept {
+		if same(other) {
+			count++
+		}
+	}
+	if count > keptTimelines {
+		oldest := slices.IndexFunc(kept, same)
+		kept = slices.Delete(kept, oldest, oldest+1)
+	}
+	return kept
+}
+
+// inTime returns the steps in the order in which they happened, with the moment at which the heartbeat was due that did
+// not come. Messages may have waited in their socket while the loop did something else.
+func (l *timeline) inTime() []traceStep {
+	steps := slices.Clone(l.steps)
+	if len(steps) == 0 {
+		return nil
+	}
+	if last := steps[0]; last.kind == console.StepHeard && last.interval > 0 {
+		due := last.at + last.interval
+		if len(steps) > 1 && steps[1].at >= due {
+			steps = append(steps, traceStep{at: due, kind: console.StepHeartbeatDue, board: last.board})
+		}
+	}
+	sort.SliceStable(steps, func(i, j int) bool { return steps[i].at < steps[j].at })
+	return steps
+}
+
+// report puts a timeline into the form that others see.
+func (l *timeline) report(names map[wire.ID]string) console.TracedChange {
+	c := console.TracedChange{
+		From: l.from.String(), To: l.to.String(),
+		OldLeader: idText(l.oldLeader), OldLeaderName: names[l.oldLeader],
+		NewLeader: idText(l.leader), NewLeaderName: names[l.leader],
+		LeaderChanged: l.moved, Term: uint32(l.term),
+		// A board that is cut off does not know how it went on.
+		Over:    !l.goesOn || l.to == election.Isolated || l.to == election.Barred,
+		Omitted: l.omitted,
+	}
+	if l.known {
+		c.Reason, c.ReasonText = l.reason.Identifier(), l.reason.String()
+	}
+	for _, s := range l.inTime() {
+		c.Steps = append(c.Steps, s.report(names))
+	}
+	if len(c.Steps) > 0 {
+		c.ZeroNs = c.Steps[0].AtNs
+	}
+	return c
+}
+
+func (s *traceStep) report(names map[wire.ID]string) console.TraceStep {
+	r := console.TraceStep{
+		AtNs: int64(s.at), Step: s.kind,
+		Board: idText(s.board), BoardName: names[s.board],
+		Term: uint32(s.term), Failed: s.failed,
+	}
+	switch s.kind {
+	case console.StepHeard:
+		at := int64(s.handled)
+		r.Message, r.HandledNs = s.message.String(), &at
+	case console.StepSent:
+		r.Message = s.message.String()
+	case console.StepTimer:
+		at := int64(s.due)
+		r.DueNs = &at
+	case console.StepRole:
+		r.Role, r.Reason, r.ReasonText = s.role.String(), s.reason.Identifier(), s.reason.String()
+	}
+	return r
 }

@@ -281,11 +281,11 @@ func TestTraceIsBounded(t *testing.T) {
 func TestTraceOfALongChange(t *testing.T) {
 	now := time.Duration(0)
 	tr := newTrace(func() time.Duration { now += time.Millisecond; return now })
-	memory := cap(tr.steps)
+	memory := cap(tr.present.steps)
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
 	tr.change(election.Change{From: election.Listener, To: election.Candidate})
 	chat := func() {
-		for range 10 * timelineMax {
+		for range 10 * stepsMax {
 			tr.messageSent(wire.Nobody, &wire.Message{Header: wire.Header{Type: wire.TypeElection}})
 		}
 	}
@@ -299,14 +299,19 @@ func TestTraceOfALongChange(t *testing.T) {
 		tr.mark(console.StepAcquireBegun, false)
 		chat()
 	}
-	assert.Is(t, memory, cap(tr.steps), "the memory of the list, in steps")
+	assert.Is(t, memory, cap(tr.present.steps), "the memory of what is going on, in steps")
+	assert.Is(t, 1+keptTimelines, len(tr.past), "timelines that are kept")
 	found := tr.timelines()
 	long := found[len(found)-1]
-	want := outcome{to: election.Follower, term: 3, reason: election.ReasonHeardLeader, known: true, moved: true, kept: true}
-	if diff := cmp.Diff(want, long.outcome, cmp.AllowUnexported(outcome{})); diff != "" {
+	want := timeline{
+		omitted: 4 + 2*10*stepsMax - headSteps - tailSteps, to: election.Follower, term: 3,
+		reason: election.ReasonHeardLeader, known: true, moved: true, worth: true,
+	}
+	assert.Is(t, headSteps+tailSteps, len(long.steps), "steps that are kept")
+	long.steps = nil
+	if diff := cmp.Diff(want, long, cmp.AllowUnexported(timeline{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	assert.Is(t, 4+2*10*timelineMax-headSteps-tailSteps, long.omitted, "steps that were omitted")
 }
 
 // What happens often must not push out what happens rarely.
@@ -337,9 +342,9 @@ func TestTraceKeepsTakeovers(t *testing.T) {
 	assert.Is(t, keptTimelines+1, len(found), "timelines: the last suspicions and one change of leader")
 	for i, l := range found {
 		// Each suspicion has two changes, and two are before the first one.
-		began, want := l.entries[2].at, time.Duration(2+2*(suspicions-i)-1)*time.Second
-		if i < keptTimelines && (l.outcome.moved || began != want) || i == keptTimelines && !l.outcome.moved {
-			t.Errorf("timeline %d has its first change at %v, want %v; moved %v", i, began, want, l.outcome.moved)
+		began, want := l.steps[1].at, time.Duration(2+2*(suspicions-i)-1)*time.Second
+		if i < keptTimelines && (l.moved || began != want) || i == keptTimelines && !l.moved {
+			t.Errorf("timeline %d has its first change at %v, want %v; moved %v", i, began, want, l.moved)
 		}
 	}
 }
