@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/web"
 )
 
 const (
@@ -309,31 +311,31 @@ func isObject(body []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(body), 
 
 // refused makes an error of an answer that is one.
 func (c *Client) refused(code int, body []byte) error {
-	var f failure
-	if err := decode(body, &f); err != nil || f.Error == "" {
+	e := &web.Error{}
+	if err := decode(body, e); err != nil || e.Message == "" {
 		return c.badAnswer(fmt.Errorf("HTTP status %d", code))
 	}
-	e := &requestError{code: code, message: f.Error, hint: f.Hint}
+	e.Code = code
 	switch code {
 	case http.StatusForbidden:
-		e.err = errDenied
+		e.Err = errDenied
 	case http.StatusNotFound: // the paths that it has instead are of no use to the caller
-		e.err, e.message = errOtherVersion, errOtherVersion.Error()
-		e.hint = "if topdog was just updated: systemctl restart topdog (on a witness: topdog-witness)"
+		e.Err, e.Message = errOtherVersion, errOtherVersion.Error()
+		e.Hint = "if topdog was just updated: systemctl restart topdog (on a witness: topdog-witness)"
 	}
 	return e
 }
 
 // failed returns an error with a message that names the socket, and with what to do.
 func (c *Client) failed(err error, message, hint string) error {
-	return &requestError{message: fmt.Sprintf(message, c.path), hint: hint, err: err}
+	return &web.Error{Message: fmt.Sprintf(message, c.path), Hint: hint, Err: err}
 }
 
 func (c *Client) badAnswer(err error) error {
-	return &requestError{
-		message: fmt.Sprintf("what answers on %s does not talk like topdog (%v)", c.path, err),
-		hint:    "see whether `socket` in the configuration is the daemon's, and restart it if topdog was just updated",
-		err:     err,
+	return &web.Error{
+		Message: fmt.Sprintf("what answers on %s does not talk like topdog (%v)", c.path, err),
+		Hint:    "see whether `socket` in the configuration is the daemon's, and restart it if topdog was just updated",
+		Err:     err,
 	}
 }
 
@@ -344,7 +346,7 @@ func (c *Client) ended(err error) error {
 
 // explain returns an error that says in words why a request failed, and what to do.
 func (c *Client) explain(err error) error {
-	var refused *requestError
+	var refused *web.Error
 	switch {
 	case errors.As(err, &refused), errors.Is(err, context.Canceled):
 		return err // it says what to do, or the caller has cancelled and knows why

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"topdog/internal/web"
 )
 
 // WatchOptions say what a stream is for.
@@ -86,13 +88,13 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 func (c *Client) event(line []byte) (Transition, error) {
 	var event struct {
 		Transition
-		failure
+		web.Error
 	}
 	if err := json.Unmarshal(line, &event); err != nil {
 		return Transition{}, c.badAnswer(err)
 	}
-	if event.Error != "" {
-		return Transition{}, &requestError{message: event.Error, hint: event.Hint}
+	if event.Message != "" {
+		return Transition{}, &web.Error{Message: event.Message, Hint: event.Hint}
 	}
 	if event.Event == "" {
 		return Transition{}, c.badAnswer(errors.New("a line of the stream has no event"))

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/web"
 )
 
 // deadline ends a test that waits for what never comes.
@@ -98,8 +99,8 @@ func (f fake) Resign(ctx context.Context) (Handover, error) {
 // refused fails the test unless a request was refused with this status, for this reason.
 func refused(t *testing.T, err error, code int, text, what string) {
 	t.Helper()
-	var e *requestError
-	if !errors.As(err, &e) || e.code != code || !strings.Contains(e.Error(), text) {
+	var e *web.Error
+	if !errors.As(err, &e) || e.Code != code || !strings.Contains(e.Error(), text) {
 		t.Errorf("%s: %v, want %d %s", what, err, code, text)
 	}
 }

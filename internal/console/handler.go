@@ -9,77 +9,51 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
 	"topdog/internal/boottime"
+	"topdog/internal/web"
 )
 
-// route is what a path is for.
-type route struct {
-	path, method string
-	serve        func(*answer, *http.Request) error
-}
-
 // routes lists what there is. Streams of events end with ctx.
-func (s *Server) routes(ctx context.Context) []route {
+func (s *Server) routes(ctx context.Context) web.Routes {
 	b := s.backend
-	events := func(w *answer, r *http.Request) error { return s.serveEvents(ctx, w, r) }
-	return []route{
-		{pathStatus, http.MethodGet, s.show(s.serveShared(s.statuses))},
-		{pathEvents, http.MethodGet, s.show(events)},
-		{pathTrace, http.MethodGet, s.show(s.serveShared(s.traces))},
-		{pathResign, http.MethodPost, act(s, withoutBody(b.Resign))},
-		{pathLeave, http.MethodPost, act(s, withoutBody(b.Leave))},
-		{pathDrain, http.MethodPost, act(s, b.Drain)},
-		{pathUndrain, http.MethodPost, act(s, withoutBody(b.Undrain))},
-		{pathPause, http.MethodPost, act(s, b.Pause)},
-		{pathUnpause, http.MethodPost, act(s, withoutBody(b.Unpause))},
-		{pathKeys, http.MethodGet, s.show(s.serveKeys)},
-		{pathReload, http.MethodPost, act(s, withoutBody(b.ReloadKeys))},
-		{pathTry, http.MethodPost, s.serveTry},
+	get, post := []string{http.MethodGet}, []string{http.MethodPost}
+	events := func(w http.ResponseWriter, r *http.Request) error { return s.serveEvents(ctx, w, r) }
+	return web.Routes{
+		{Path: pathStatus, Methods: get, Serve: s.show(s.serveShared(s.statuses))},
+		{Path: pathEvents, Methods: get, Serve: s.show(events)},
+		{Path: pathTrace, Methods: get, Serve: s.show(s.serveShared(s.traces))},
+		{Path: pathResign, Methods: post, Serve: act(s, withoutBody(b.Resign))},
+		{Path: pathLeave, Methods: post, Serve: act(s, withoutBody(b.Leave))},
+		{Path: pathDrain, Methods: post, Serve: act(s, b.Drain)},
+		{Path: pathUndrain, Methods: post, Serve: act(s, withoutBody(b.Undrain))},
+		{Path: pathPause, Methods: post, Serve: act(s, b.Pause)},
+		{Path: pathUnpause, Methods: post, Serve: act(s, withoutBody(b.Unpause))},
+		{Path: pathKeys, Methods: get, Serve: s.show(s.serveKeys)},
+		{Path: pathReload, Methods: post, Serve: act(s, withoutBody(b.ReloadKeys))},
+		{Path: pathTry, Methods: post, Serve: s.serveTry},
 	}
 }
 
-// handler answers all requests; streams of events end with ctx.
+// handler answers all requests; streams of events end with ctx. A panic of the backend becomes an error: whoever asks how
+// the board is must not be able to bring it down.
 func (s *Server) handler(ctx context.Context) http.Handler {
 	routes := s.routes(ctx)
+	serve := func(w http.ResponseWriter, r *http.Request) (err error) {
+		defer web.Recover(s.report, &err)
+		return routes.Serve(w, r)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connectionOf(r.Context())
 		c.limiter.asked(c)
-		out := &answer{ResponseWriter: w}
-		if err := s.serveRoute(routes, out, r); err != nil {
-			out.fail(err)
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		if err := serve(w, r); err != nil {
+			web.Refuse(w, err)
 		}
 	})
-}
-
-// serveRoute finds out what a request wants. There is no http.ServeMux because its refusals are no JSON. A panic of the
-// backend becomes an error: whoever asks how the board is must not be able to bring it down.
-func (s *Server) serveRoute(routes []route, w *answer, r *http.Request) (err error) {
-	defer s.recover(&err)
-	i := slices.IndexFunc(routes, func(known route) bool { return known.path == r.URL.Path })
-	if i < 0 {
-		var there []string
-		for _, known := range routes {
-			there = append(there, known.method+" "+known.path)
-		}
-		return Refuse(http.StatusNotFound, fmt.Sprintf("there is no %s here", excerpt(r.URL.Path)), "there are "+list(there))
-	}
-	method := routes[i].method
-	if r.Method != method {
-		w.Header().Set("Allow", method)
-		return Refuse(http.StatusMethodNotAllowed,
-			fmt.Sprintf("%s does not go with %s", excerpt(r.Method), r.URL.Path), fmt.Sprintf("use %s %s", method, r.URL.Path))
-	}
-	if method != http.MethodGet {
-		if err := s.mayAct(connectionOf(r.Context())); err != nil {
-			return err
-		}
-	}
-	return routes[i].serve(w, r)
 }
 
 // mayAct returns an error unless a client may have the board do something.
@@ -93,9 +67,12 @@ func (s *Server) mayAct(c *connection) error {
 	return s.authorise(c.caller)
 }
 
+// serveFunc answers a request, or returns an error before it has written anything.
+type serveFunc = func(http.ResponseWriter, *http.Request) error
+
 // show serves a request that has no body, or an empty one.
-func (s *Server) show(serve func(*answer, *http.Request) error) func(*answer, *http.Request) error {
-	return func(w *answer, r *http.Request) error {
+func (s *Server) show(serve serveFunc) serveFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := decodeBody(w, r, &struct{}{}, s.limits.body); err != nil {
 			return err
 		}
@@ -108,9 +85,13 @@ func withoutBody[A any](do func(context.Context) (A, error)) func(context.Contex
 	return func(ctx context.Context, _ struct{}) (A, error) { return do(ctx) }
 }
 
-// act decodes the body of a request, has the backend do what it says, and answers with what has happened.
-func act[B, A any](s *Server, do func(context.Context, B) (A, error)) func(*answer, *http.Request) error {
-	return func(w *answer, r *http.Request) error {
+// act decodes the body of a request, has the backend do what it says if the client may ask for that, and answers with
+// what has happened.
+func act[B, A any](s *Server, do func(context.Context, B) (A, error)) serveFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := s.mayAct(connectionOf(r.Context())); err != nil {
+			return err
+		}
 		var asked B
 		if err := decodeBody(w, r, &asked, s.limits.body); err != nil {
 			return err
@@ -122,14 +103,14 @@ func act[B, A any](s *Server, do func(context.Context, B) (A, error)) func(*answ
 		if err != nil {
 			return late(err, s.limits.resign)
 		}
-		return w.json(done)
+		return web.WriteJSON(w, http.StatusOK, done)
 	}
 }
 
 // decodeBody reads the body of a request into v, which may take so many bytes. It refuses keys that v does not have:
 // to pass over them would be a silent default. No body is as good as {}.
-func decodeBody(w *answer, r *http.Request, v any, most int64) error {
-	example, err := encode(v)
+func decodeBody(w http.ResponseWriter, r *http.Request, v any, most int64) error {
+	example, err := web.Encode(v)
 	if err != nil {
 		return err
 	}
@@ -150,7 +131,7 @@ func decodeBody(w *answer, r *http.Request, v any, most int64) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(v); err != nil || body[0] != '{' || decoder.More() {
-		return Refuse(http.StatusBadRequest, "the request has a body that means nothing here: "+excerpt(string(body)), hint)
+		return Refuse(http.StatusBadRequest, "the request has a body that means nothing here: "+web.Excerpt(string(body)), hint)
 	}
 	return nil
 }
@@ -167,12 +148,12 @@ func (s *Server) newCache(ask func(context.Context) (any, *Status, error), fresh
 	return &Cache[*made]{
 		News: s.news, Life: func() context.Context { return s.life }, Limit: limit, Gap: s.limits.gap, Keep: fresh,
 		Ask: func(ctx context.Context) (m *made, err error) {
-			defer s.recover(&err)
+			defer web.Recover(s.report, &err)
 			value, status, err := ask(ctx)
 			if err != nil {
 				return nil, late(err, limit)
 			}
-			text, err := encode(value)
+			text, err := web.Encode(value)
 			return &made{text, status}, err
 		},
 	}
@@ -197,8 +178,8 @@ func (m *made) leaseOver(within time.Duration) bool {
 }
 
 // serveShared answers with what a cache has.
-func (s *Server) serveShared(c *Cache[*made]) func(*answer, *http.Request) error {
-	return func(w *answer, r *http.Request) error {
+func (s *Server) serveShared(c *Cache[*made]) serveFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		made, err := s.shared(r.Context(), c)
 		if err == nil {
 			_, _ = w.Write(made.text)
@@ -221,18 +202,21 @@ func (s *Server) askTrace(ctx context.Context) (any, *Status, error) {
 	return &trace, nil, err
 }
 
-func (s *Server) serveKeys(w *answer, r *http.Request) error {
+func (s *Server) serveKeys(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), s.limits.status)
 	defer cancel()
 	keys, err := s.backend.Keys(ctx)
 	if err != nil {
 		return late(err, s.limits.status)
 	}
-	return w.json(keys)
+	return web.WriteJSON(w, http.StatusOK, keys)
 }
 
 // serveTry has the backend try the checks of a configuration.
-func (s *Server) serveTry(w *answer, r *http.Request) error {
+func (s *Server) serveTry(w http.ResponseWriter, r *http.Request) error {
+	if err := s.mayAct(connectionOf(r.Context())); err != nil {
+		return err
+	}
 	// A check can be any program, and only root may write those of the configuration. So only root may try them.
 	if connectionOf(r.Context()).caller.uid != 0 {
 		return denied("only root may have the daemon try checks", "use sudo")
@@ -249,7 +233,7 @@ func (s *Server) serveTry(w *answer, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return w.json(tried)
+	return web.WriteJSON(w, http.StatusOK, tried)
 }
 
 // late returns err, or puts into words that the backend did not answer in time.
@@ -257,97 +241,12 @@ func late(err error, limit time.Duration) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return &requestError{
-		code:    http.StatusGatewayTimeout,
-		message: fmt.Sprintf("the daemon's election loop did not answer within %v", limit),
-		hint:    "journalctl -u topdog may tell why; if it stays so, the watchdog restarts the daemon",
-		err:     err,
+	return &web.Error{
+		Code:    http.StatusGatewayTimeout,
+		Message: fmt.Sprintf("the daemon's election loop did not answer within %v", limit),
+		Hint:    "journalctl -u topdog may tell why; if it stays so, the watchdog restarts the daemon",
+		Err:     err,
 	}
-}
-
-// recover reports a panic of the backend, and makes an error of it.
-func (s *Server) recover(err *error) {
-	if cause := recover(); cause != nil {
-		s.report(fmt.Errorf("control socket: panic: %v\n%s", cause, debug.Stack()))
-		*err = &requestError{
-			message: "the daemon failed on this request",
-			hint:    "journalctl -u topdog has the details; please report them",
-		}
-	}
-}
-
-// answer writes JSON. It remembers whether the header has gone out, because an error after that can only be appended.
-type answer struct {
-	http.ResponseWriter
-	begun bool
-}
-
-// Unwrap gives http.ResponseController its methods.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
-
-// WriteHeader begins the answer.
-func (a *answer) WriteHeader(code int) {
-	if a.begun {
-		return
-	}
-	a.begun = true
-	if a.Header().Get("Content-Type") == "" {
-		a.Header().Set("Content-Type", "application/json")
-	}
-	a.Header().Set("Cache-Control", "no-store")
-	a.ResponseWriter.WriteHeader(code)
-}
-
-// Write begins the answer with 200, unless it has begun.
-func (a *answer) Write(p []byte) (int, error) {
-	a.WriteHeader(http.StatusOK)
-	return a.ResponseWriter.Write(p)
-}
-
-// json writes v as one line. If v has no JSON, it fails before it has written anything. It is no failure if the client
-// has gone.
-func (a *answer) json(v any) error {
-	line, err := encode(v)
-	if err == nil {
-		_, _ = a.Write(line)
-	}
-	return err
-}
-
-// encode returns v as one line of JSON. It fails if v has none, as NaN.
-func encode(v any) ([]byte, error) {
-	var line bytes.Buffer
-	encoder := json.NewEncoder(&line)
-	encoder.SetEscapeHTML(false) // no page shows this
-	if err := encoder.Encode(v); err != nil {
-		return nil, fmt.Errorf("the answer has no JSON: %w", err)
-	}
-	return line.Bytes(), nil
-}
-
-// fail answers with an error.
-func (a *answer) fail(err error) {
-	code, told := http.StatusInternalServerError, failure{Error: err.Error()}
-	var e *requestError
-	if errors.As(err, &e) {
-		told = failure{Error: e.message, Hint: e.hint}
-		if e.code >= 400 && e.code <= 599 {
-			code = e.code
-		}
-	}
-	a.Header().Set("Content-Type", "application/json")
-	a.WriteHeader(code)
-	_ = a.json(told) // two strings always have JSON
-}
-
-// excerpt makes a text of the client fit to be repeated in an answer.
-func excerpt(text string) string {
-	const most = 60
-	text = clean(text)
-	if runes := []rune(text); len(runes) > most {
-		text = string(runes[:most]) + "…"
-	}
-	return strings.TrimSpace(text)
 }
 
 // Publish adds a transition to all streams, with the next number. It never blocks.
@@ -366,7 +265,7 @@ type wanted struct {
 func wantedBy(query url.Values) (wanted, error) {
 	for name, values := range query {
 		if name != "for" && name != "alive" || name == "for" && (len(values) != 1 || values[0] != "hooks") {
-			return wanted{}, Refuse(http.StatusBadRequest, "the query means nothing here: "+excerpt(query.Encode()),
+			return wanted{}, Refuse(http.StatusBadRequest, "the query means nothing here: "+web.Excerpt(query.Encode()),
 				"use /v1/events, with ?alive, ?for=hooks or ?alive&for=hooks if wanted")
 		}
 	}
@@ -391,7 +290,7 @@ func (s *Server) follow(c *connection, want wanted) error {
 }
 
 // serveEvents sends how the board is, and then every transition. It ends when the server is stopping.
-func (s *Server) serveEvents(stopping context.Context, w *answer, r *http.Request) error {
+func (s *Server) serveEvents(stopping context.Context, w http.ResponseWriter, r *http.Request) error {
 	want, err := wantedBy(r.URL.Query())
 	if err != nil {
 		return err
@@ -412,11 +311,15 @@ func (s *Server) serveEvents(stopping context.Context, w *answer, r *http.Reques
 			return due
 		}
 	}
-	return stream.Send(r.Context(), made.status, made.text) // an error becomes the last line
+	if err := stream.Send(r.Context(), made.status, made.text); err != nil {
+		stream.end(err)
+	}
+	return nil
 }
 
 // isAlive returns an error unless the backend shows that it is.
-func (s *Server) isAlive(ctx context.Context) error {
+func (s *Server) isAlive(ctx context.Context) (err error) {
+	defer web.Recover(s.report, &err)
 	ctx, cancel := context.WithTimeout(ctx, s.limits.status)
 	defer cancel()
 	return late(s.backend.Alive(ctx), s.limits.status)

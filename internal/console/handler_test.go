@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/web"
 )
 
 func TestRequests(t *testing.T) {
@@ -66,7 +67,7 @@ func TestRequests(t *testing.T) {
 		{"POST", "/v1/status", "", 405, `use GET /v1/status`},
 		{"HEAD", "/v1/status", "", 405, `use GET /v1/status`},
 		{"BREW", "/v1/events", "", 405, `BREW does not go with /v1/events`},
-		{"GET", "/", "", 404, `{"error":"there is no / here","hint":"there are GET /v1/status, GET /v1/events, GET /v1/trace, POST /v1/resign, POST /v1/leave, POST /v1/drain, POST /v1/undrain, POST /v1/pause, POST /v1/unpause, GET /v1/keys, POST /v1/keys/reload and POST /v1/try"}`},
+		{"GET", "/", "", 404, `{"error":"there is no / here","hint":"there are GET /v1/status, GET /v1/events, GET /v1/trace, POST /v1/resign, POST /v1/leave, POST /v1/drain, POST /v1/undrain, POST /v1/pause, POST /v1/unpause, GET /v1/keys, POST /v1/keys/reload, POST /v1/try"}`},
 		{"GET", "/v1/status/", "", 404, `there is no /v1/status/ here`},
 		{"GET", "//v1/status", "", 404, `there is no //v1/status here`},
 		{"GET", "/%1b%5b2J" + strings.Repeat("x", 100), "", 404, `there is no /?[2Jxxx`},
@@ -114,15 +115,15 @@ func TestBackendFailures(t *testing.T) {
 		{"an error", func(context.Context) (Status, error) { return Status{}, errors.New("no can do") },
 			500, "no can do"},
 		{"a refusal", func(context.Context) (Status, error) {
-			return Status{}, fmt.Errorf("wrapped: %w", &requestError{code: 409, message: "this board does not lead", hint: "ask pi2"})
+			return Status{}, fmt.Errorf("wrapped: %w", &web.Error{Code: 409, Message: "this board does not lead", Hint: "ask pi2"})
 		}, 409, "this board does not lead: ask pi2"},
 		{"a refusal that claims success", func(context.Context) (Status, error) {
-			return Status{}, &requestError{code: 200, message: "no"}
+			return Status{}, &web.Error{Code: 200, Message: "no"}
 		}, 500, "no"},
 		{"no answer", func(ctx context.Context) (Status, error) { <-ctx.Done(); return Status{}, ctx.Err() },
 			504, "the daemon's election loop did not answer within 20ms: journalctl -u topdog may tell why; if it stays so, the watchdog restarts the daemon"},
 		{"a panic", func(context.Context) (Status, error) { panic("oh no") },
-			500, "the daemon failed on this request: journalctl -u topdog has the details; please report them"},
+			500, "the program failed on this request: journalctl has the details; please report them"},
 		{"a number that JSON lacks", func(context.Context) (Status, error) { return Status{HeartbeatMs: math.NaN()}, nil },
 			500, "the answer has no JSON: json: unsupported value: NaN"},
 	} {
@@ -211,8 +212,8 @@ func FuzzRequest(f *testing.F) {
 		if !json.Valid(w.Body.Bytes()) {
 			t.Errorf("no JSON: %q", w.Body)
 		}
-		var e failure
-		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || (w.Code == 200) != (e.Error == "") {
+		var e web.Error
+		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || (w.Code == 200) != (e.Message == "") {
 			t.Errorf("%d %q", w.Code, w.Body)
 		}
 	})
@@ -241,7 +242,7 @@ func TestTryTakesItsTime(t *testing.T) {
 	ctx := calledBy(t.Context(), s.control, credentials{})
 	request := httptest.NewRequestWithContext(ctx, http.MethodPost, pathTry, strings.NewReader("{}"))
 	began := time.Now()
-	assert.NoError(t, s.serveTry(&answer{ResponseWriter: recorder}, request))
+	assert.NoError(t, s.serveTry(recorder, request))
 	if n := len(recorder.deadlines); n != 2 || recorder.deadlines[1].Before(began.Add(s.limits.write)) {
 		t.Errorf("the deadlines: %v", recorder.deadlines)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/web"
 )
 
 // socketLimits bound what the clients of one socket may cost.
@@ -219,7 +221,7 @@ func (c *connection) Close() error {
 // refuse answers a client that is not served, without reading its request, and closes the connection. That costs about
 // a tenth of an answer.
 func (c *connection) refuse(message, hint string) {
-	if body, err := json.Marshal(failure{Error: message, Hint: hint}); err == nil {
+	if body, err := json.Marshal(&web.Error{Message: message, Hint: hint}); err == nil {
 		const answer = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %d\r\n" +
 			"Connection: close\r\n\r\n%s\n"
 		_, _ = fmt.Fprintf(c.UnixConn, answer, len(body)+1, body) // it fits into the socket's buffer, so this never waits

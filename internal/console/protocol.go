@@ -3,6 +3,8 @@ package console
 import (
 	"errors"
 	"net/http"
+
+	"topdog/internal/web"
 )
 
 // The paths. Their number grows when something changes that old clients would misunderstand. New keys are no such
@@ -90,12 +92,6 @@ type BoardKeys struct {
 func (h Handover) told() string { return h.Text }
 func (d Done) told() string     { return d.Text }
 
-// failure is the answer to a request that failed.
-type failure struct {
-	Error string `json:"error"`
-	Hint  string `json:"hint,omitempty"`
-}
-
 // ErrNotRunning means that nobody serves the socket.
 var ErrNotRunning = errors.New("the daemon does not run")
 
@@ -108,40 +104,15 @@ var (
 	errInUse = errors.New("another daemon serves the socket")
 )
 
-// requestError is an error together with what to do about it. The server answers a request with one, and the client makes
-// the same one from that answer.
-type requestError struct {
-	code    int    // the HTTP status, 400 to 599; 0 means 500
-	message string // what is wrong
-	hint    string // what to do about it; "" if the message says it
-	err     error  // the kind or the cause; it is not in the answer
-}
-
 // Refuse returns an error for a [Backend] to return. It is answered with that HTTP status, 400 to 599.
 func Refuse(code int, message, hint string) error {
-	return &requestError{code: code, message: message, hint: hint}
+	return &web.Error{Code: code, Message: message, Hint: hint}
 }
 
 // denied refuses something that the user may not do.
 func denied(message, hint string) error {
-	return &requestError{code: http.StatusForbidden, message: message, hint: hint, err: errDenied}
+	return &web.Error{Code: http.StatusForbidden, Message: message, Hint: hint, Err: errDenied}
 }
 
 // Explain returns what an error of a [Client] says is wrong, and what to do about it. The hint may be "".
-func Explain(err error) (message, hint string) {
-	if e, ok := errors.AsType[*requestError](err); ok {
-		return e.message, e.hint
-	}
-	return err.Error(), ""
-}
-
-// Error returns the message and the hint in one line.
-func (e *requestError) Error() string {
-	if e.hint == "" {
-		return e.message
-	}
-	return e.message + ": " + e.hint
-}
-
-// Unwrap returns the kind or the cause.
-func (e *requestError) Unwrap() error { return e.err }
+func Explain(err error) (message, hint string) { return web.Explain(err) }

@@ -95,13 +95,13 @@ func TestPublicSocketActsOnNothing(t *testing.T) {
 	assert.ErrorIs(t, err, nil, "Status")
 	acts := 0
 	for _, r := range s.routes(t.Context()) {
-		if r.method == http.MethodGet {
+		if r.Methods[0] == http.MethodGet {
 			continue
 		}
 		acts++
-		_, err := ask[Done](t.Context(), public, r.method, r.path, nil)
+		_, err := ask[Done](t.Context(), public, r.Methods[0], r.Path, nil)
 		if want := "this socket only shows; what acts is " + s.path + ": use sudo"; !errors.Is(err, errDenied) || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", r.path, err, want)
+			t.Errorf("%s: %v, want %s", r.Path, err, want)
 		}
 	}
 	if acts < 7 {

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"topdog/internal/web"
 )
 
 // Backend is the daemon behind the sockets. Several goroutines call its methods at once. They return soon after their
@@ -257,7 +257,7 @@ func (s *Server) httpServer(ctx, requests context.Context, connections *sync.Wai
 				connections.Done()
 			}
 		},
-		ErrorLog:                     log.New(reporter{s}, "", 0),
+		ErrorLog:                     web.ErrorLog(s.report),
 		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" without JSON
 	}
 	srv.SetKeepAlivesEnabled(false) // every connection carries one request: see limiter
@@ -268,11 +268,3 @@ type connectionKey struct{}
 
 // connectionOf returns the connection of a request, given its context.
 func connectionOf(ctx context.Context) *connection { return ctx.Value(connectionKey{}).(*connection) }
-
-// reporter reports what net/http would log.
-type reporter struct{ s *Server }
-
-func (r reporter) Write(p []byte) (int, error) {
-	r.s.report(errors.New("control socket: " + strings.TrimSpace(string(p))))
-	return len(p), nil
-}

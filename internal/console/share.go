@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"topdog/internal/boottime"
+	"topdog/internal/web"
 )
 
 // Transitions keep the last ones that were published. Each reader of a stream takes them from here at its own pace, so
@@ -153,12 +154,18 @@ func (s *Stream) send(ctx context.Context, last Transition, text []byte) error {
 	}
 }
 
+// end tells the reader in the last line why the stream does not go on.
+func (s *Stream) end(err error) {
+	message, hint := web.Explain(err)
+	_ = s.write(&web.Error{Message: message, Hint: hint})
+}
+
 // write sends values, a line for each.
 func (s *Stream) write(values ...any) error {
 	conn := http.NewResponseController(s.To)
 	_ = conn.SetWriteDeadline(time.Now().Add(s.Stall))
 	for _, v := range values {
-		line, err := encode(v)
+		line, err := web.Encode(v)
 		if err != nil {
 			return err
 		}

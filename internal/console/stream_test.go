@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/web"
 )
 
 // watched is a stream that a test reads.
@@ -311,7 +312,7 @@ func TestStreamEnds(t *testing.T) {
 	})
 	t.Run("with an error of the backend", func(t *testing.T) {
 		s := serving(t, fake{status: func(context.Context) (Status, error) {
-			return Status{}, &requestError{message: "out of order", hint: "restart me"}
+			return Status{}, &web.Error{Message: "out of order", Hint: "restart me"}
 		}})
 		err := Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil })
 		assert.Is(t, "out of order: restart me", fmt.Sprint(err), "")

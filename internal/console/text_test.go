@@ -18,6 +18,7 @@ import (
 
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/golden"
+	"topdog/internal/web"
 )
 
 const (
@@ -283,9 +284,9 @@ func TestExitStatus(t *testing.T) {
 		want int
 	}{
 		{nil, exitHeld},
-		{&requestError{message: "no socket", err: ErrNotRunning}, exitNotRunning},
+		{&web.Error{Message: "no socket", Err: ErrNotRunning}, exitNotRunning},
 		{fmt.Errorf("while watching: %w", ErrNotRunning), exitNotRunning},
-		{&requestError{message: "no permission", err: errDenied}, exitNoAnswer},
+		{&web.Error{Message: "no permission", Err: errDenied}, exitNoAnswer},
 		{errors.New("something else"), exitNoAnswer},
 	} {
 		assert.Is(t, test.want, ExitStatus(healthy(), test.err), "ExitStatus(%v)", test.err)

@@ -158,7 +158,7 @@ func TestReadersAreLimited(t *testing.T) {
 		for range maxReaders {
 			p.follow(ctx, "").wants(t, "0 snapshot 0")
 		}
-		if err := <-p.follow(t.Context(), "").ended; err == nil || err.Error() != "this page serves 16 streams of events already" {
+		if err := <-p.follow(t.Context(), "").ended; err == nil || err.Error() != "this page serves 16 streams of events already: end one, or use GET /v1/status" {
 			t.Errorf("one more: %v", err)
 		}
 		leave()

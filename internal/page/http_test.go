@@ -126,7 +126,7 @@ func (b *board) paths() []string {
 	_, body := b.ask("GET", "/none", "Host: pi1")
 	var refused struct{ Hint string }
 	assert.NoError(b.t, json.Unmarshal([]byte(body), &refused))
-	return strings.Fields(strings.TrimPrefix(refused.Hint, "there are: "))
+	return strings.Split(strings.TrimPrefix(refused.Hint, "there are GET "), ", GET ")
 }
 
 // A page waits for its port.

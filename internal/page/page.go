@@ -262,17 +262,20 @@ func (l *links) urls(addresses ...string) (all []string) {
 // another version says that it is outdated.
 const versionHeader = "Topdog-Page"
 
+// checks are the methods by which load balancers ask.
+var checks = []string{http.MethodGet, http.MethodHead, http.MethodOptions}
+
 // routes returns all paths.
-func (p *page) routes() []web.Route {
+func (p *page) routes() web.Routes {
 	return append(slices.Clip(p.assets.Routes()), []web.Route{
 		{Path: "/v1/status", Serve: p.serveStatus},
 		{Path: "/v1/history", Serve: p.serveHistory},
 		{Path: "/v1/events", Serve: p.serveEvents},
 		{Path: "/metrics", Serve: p.serveMetrics},
-		{Path: "/leader", AnswersOptions: true, Serve: inText(p.source.leads)},
-		{Path: "/follower", AnswersOptions: true, Serve: inText(p.source.follows)},
-		{Path: "/fit", AnswersOptions: true, Serve: inText(p.source.fit)},
-		{Path: "/healthz", AnswersOptions: true, Serve: inText(p.source.serves)},
+		{Path: "/leader", Methods: checks, Serve: inText(p.source.leads)},
+		{Path: "/follower", Methods: checks, Serve: inText(p.source.follows)},
+		{Path: "/fit", Methods: checks, Serve: inText(p.source.fit)},
+		{Path: "/healthz", Methods: checks, Serve: inText(p.source.serves)},
 	}...)
 }
 

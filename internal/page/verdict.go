@@ -9,6 +9,7 @@ import (
 
 	"topdog/internal/boottime"
 	"topdog/internal/console"
+	"topdog/internal/web"
 	"topdog/wire"
 )
 
@@ -29,6 +30,12 @@ type verdict struct {
 func yes(format string, a ...any) verdict { return verdict{true, fmt.Sprintf(format, a...)} }
 func no(format string, a ...any) verdict  { return verdict{false, fmt.Sprintf(format, a...)} }
 
+// unknown is the answer if the daemon has not told what decides.
+func unknown(what string, err error) verdict {
+	message, _ := web.Explain(err)
+	return no("it is not known %s: %s", what, message)
+}
+
 // leads tells whether this board leads, has the address, and may answer for it at this instant: as long as the lease
 // lasts of which the daemon has told, counted from when it looked, on the clock that both processes share. So a daemon
 // that has been frozen since then leads no longer than its lease.
@@ -39,11 +46,11 @@ func (s *source) leads(ctx context.Context) verdict {
 	began := boottime.Now()
 	a, err := s.until(ctx, leaderWithin, func(a *answer) bool { return a.settles(began) })
 	if err != nil {
-		return no("it is not known whether this board leads: %v", err)
+		return unknown("whether this board leads", err)
 	}
 	status, err := a.status()
 	if err != nil {
-		return no("it is not known whether this board leads: %v", err)
+		return unknown("whether this board leads", err)
 	}
 	if !status.Leads() {
 		return no("%s", doesNotLead(status.Board.Name, status.Role))
@@ -105,7 +112,7 @@ func (s *source) follows(ctx context.Context) verdict {
 	status, err := s.status(ctx)
 	switch {
 	case err != nil:
-		return no("it is not known whom this board follows: %v", err)
+		return unknown("whom this board follows", err)
 	case status.Role == console.RoleLeader:
 		return no("%s leads", status.Board.Name)
 	case !status.Held():
@@ -118,7 +125,7 @@ func (s *source) follows(ctx context.Context) verdict {
 func (s *source) fit(ctx context.Context) verdict {
 	status, err := s.status(ctx)
 	if err != nil {
-		return no("it is not known whether this board is fit: %v", err)
+		return unknown("whether this board is fit", err)
 	}
 	name := status.Board.Name
 	switch {

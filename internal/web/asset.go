@@ -20,7 +20,7 @@ const index = "index.html"
 
 // Assets are the files of a page. They are part of the program, so they never change while it runs.
 type Assets struct {
-	routes  []Route
+	routes  Routes
 	version string
 }
 
@@ -62,7 +62,7 @@ func NewAssets(files fs.FS, directory string) (*Assets, error) {
 }
 
 // Routes returns a route for each file.
-func (a *Assets) Routes() []Route { return a.routes }
+func (a *Assets) Routes() Routes { return a.routes }
 
 // Version returns a text that changes with the content of any file.
 func (a *Assets) Version() string { return a.version }

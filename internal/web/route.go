@@ -11,39 +11,93 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Route is what a path is for.
 type Route struct {
 	Path string
-	// Post means that the method is POST, with a body. Otherwise it is GET or HEAD.
-	Post bool
-	// AnswersOptions means that Serve answers OPTIONS too. A load balancer may check by that method, and would take the
-	// 204 of other routes for a yes.
-	AnswersOptions bool
+	// Methods are those that Serve answers; if there are none, GET and HEAD.
+	Methods []string
 	// Serve answers, or returns an error before it has written anything.
 	Serve func(http.ResponseWriter, *http.Request) error
 }
 
 // methods returns the methods that a route answers.
 func (r *Route) methods() []string {
-	if r.Post {
-		return []string{http.MethodPost, http.MethodOptions}
+	if len(r.Methods) == 0 {
+		return []string{http.MethodGet, http.MethodHead}
 	}
-	return []string{http.MethodGet, http.MethodHead, http.MethodOptions}
+	return r.Methods
 }
 
-// ServeHTTP answers all requests. It uses no http.ServeMux, whose refusals are no JSON.
+// Routes are all that a server has. They are no http.ServeMux, whose refusals are no JSON.
+type Routes []Route
+
+// Serve answers a request, or refuses it.
+func (routes Routes) Serve(w http.ResponseWriter, r *http.Request) error {
+	route, err := routes.find(w, r)
+	if err != nil {
+		return err
+	}
+	return route.Serve(w, r)
+}
+
+// find returns the route of a request, and an error unless it answers the method.
+func (routes Routes) find(w http.ResponseWriter, r *http.Request) (*Route, error) {
+	i := slices.IndexFunc(routes, func(route Route) bool { return route.Path == r.URL.Path })
+	if i < 0 {
+		var there []string
+		for _, route := range routes {
+			there = append(there, route.methods()[0]+" "+route.Path)
+		}
+		message := fmt.Sprintf("there is no %s here", Excerpt(r.URL.Path))
+		return nil, &Error{Code: http.StatusNotFound, Message: message, Hint: "there are " + strings.Join(there, ", ")}
+	}
+	route := &routes[i]
+	methods := route.methods()
+	answers := slices.Contains(methods, r.Method)
+	if !answers || r.Method == http.MethodOptions {
+		w.Header().Set("Allow", strings.Join(methods, ", "))
+	}
+	if answers {
+		return route, nil
+	}
+	return route, &Error{
+		Code:    http.StatusMethodNotAllowed,
+		Message: fmt.Sprintf("%s does not go with %s", Excerpt(r.Method), route.Path),
+		Hint:    fmt.Sprintf("use %s %s", methods[0], route.Path),
+	}
+}
+
+// Excerpt makes a text of the client fit to be repeated in an answer.
+func Excerpt(text string) string {
+	const most = 60
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return strings.TrimSpace(text)
+}
+
+// ServeHTTP answers all requests.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer s.recover(w)
 	protect(w.Header())
-	if err := s.route(w, r); err != nil {
-		refuse(w, err)
+	if err := s.serve(w, r); err != nil {
+		Refuse(w, err)
 	}
 }
 
-// route finds out what a request wants.
-func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
+// serve finds out what a request wants. OPTIONS is answered for all routes. A load balancer may check by that method, and
+// would take the 204 for a yes, so the routes that it checks answer that method themselves.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) (err error) {
+	defer Recover(s.report, &err)
 	if !allowed(r.Host, s.names()) {
 		return &Error{
 			Code:    http.StatusMisdirectedRequest,
@@ -51,31 +105,18 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 			Hint:    s.HostHint,
 		}
 	}
-	i := slices.IndexFunc(s.Routes, func(route Route) bool { return route.Path == r.URL.Path })
-	if i < 0 {
-		return &Error{Code: http.StatusNotFound, Message: "there is no such path here", Hint: "there are: " + strings.Join(s.paths(), " ")}
-	}
-	return s.serve(&s.Routes[i], w, r)
-}
-
-// serve has a route answer, if the method and the body are right.
-func (s *Server) serve(route *Route, w http.ResponseWriter, r *http.Request) error {
-	methods := strings.Join(route.methods(), ", ")
-	if r.Method == http.MethodOptions {
-		w.Header().Set("Allow", methods)
-	}
+	route, err := s.Routes.find(w, r)
 	switch {
-	case r.Method == http.MethodOptions && !route.AnswersOptions:
+	case route != nil && err != nil && r.Method == http.MethodOptions:
+		w.Header().Set("Allow", w.Header().Get("Allow")+", OPTIONS")
 		w.WriteHeader(http.StatusNoContent)
 		return nil
-	case !slices.Contains(route.methods(), r.Method):
-		w.Header().Set("Allow", methods)
-		return &Error{Code: http.StatusMethodNotAllowed, Message: "this path is not for that method", Hint: "use " + methods}
-	case !route.Post && r.ContentLength != 0:
-		return &Error{Code: http.StatusBadRequest, Message: "this request may have no body"}
-	}
-	if route.Post {
+	case err != nil:
+		return err
+	case slices.Contains(route.Methods, http.MethodPost):
 		r.Body = http.MaxBytesReader(w, r.Body, s.Limits.bodyBytes)
+	case r.ContentLength != 0:
+		return &Error{Code: http.StatusBadRequest, Message: "this request may have no body"}
 	}
 	return route.Serve(w, r)
 }
@@ -87,24 +128,17 @@ func (s *Server) names() []string {
 	return s.Names()
 }
 
-func (s *Server) paths() (all []string) {
-	for _, r := range s.Routes {
-		all = append(all, r.Path)
-	}
-	return all
-}
-
-// recover keeps a panic of a route from ending the process. It refuses the request, if that is still possible.
-func (s *Server) recover(w http.ResponseWriter) {
-	p := recover()
-	switch {
-	case p == nil:
-		return
-	case p == http.ErrAbortHandler:
+// Recover keeps a panic of what answers a request from ending the process. It reports the panic, and makes an error of
+// it. Defer it.
+func Recover(report func(error), err *error) {
+	switch p := recover(); p {
+	case nil:
+	case http.ErrAbortHandler:
 		panic(p)
+	default:
+		report(fmt.Errorf("panic while a request was answered: %v\n%s", p, debug.Stack()))
+		*err = &Error{Message: "the program failed on this request", Hint: "journalctl has the details; please report them"}
 	}
-	s.report(fmt.Errorf("panic while a request was answered: %v\n%s", p, debug.Stack()))
-	refuse(w, errors.New("the answer has failed; the log of the program says why"))
 }
 
 // policy allows a page its own files and nothing else: no script or style in the text, no request to another host, no
@@ -147,40 +181,63 @@ func withoutPort(host string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }
 
-// Error refuses a request.
+// Error refuses a request. In JSON it is the answer.
 type Error struct {
-	Code    int    // the HTTP status
-	Message string // what is wrong
-	Hint    string // what to do about it; may be empty
+	Code    int    `json:"-"`              // the HTTP status, 400 to 599; 0 means 500
+	Message string `json:"error"`          // what is wrong
+	Hint    string `json:"hint,omitempty"` // what to do about it; "" if the message says it
+	Err     error  `json:"-"`              // the kind or the cause; it is not in the answer
 }
 
-func (e *Error) Error() string { return e.Message }
-
-// failure is the JSON of a refusal.
-type failure struct {
-	Error string `json:"error"`
-	Hint  string `json:"hint,omitempty"`
+// Error returns the message and the hint in one line.
+func (e *Error) Error() string {
+	if e.Hint == "" {
+		return e.Message
+	}
+	return e.Message + ": " + e.Hint
 }
 
-// WriteJSON answers with a value, as one line of JSON.
-func WriteJSON(w http.ResponseWriter, code int, v any) error {
+// Unwrap returns the kind or the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Explain returns what an error says is wrong, and what to do about it. The hint may be "".
+func Explain(err error) (message, hint string) {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Message, e.Hint
+	}
+	return err.Error(), ""
+}
+
+// Encode returns a value as one line of JSON. It fails if the value has none, as NaN.
+func Encode(v any) ([]byte, error) {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false) // no browser takes it for HTML: see protect
 	if err := encoder.Encode(v); err != nil {
-		return fmt.Errorf("the answer has no JSON: %w", err)
+		return nil, fmt.Errorf("the answer has no JSON: %w", err)
+	}
+	return line.Bytes(), nil
+}
+
+// WriteJSON answers with a value, as one line of JSON. If that fails, nothing was written.
+func WriteJSON(w http.ResponseWriter, code int, v any) error {
+	line, err := Encode(v)
+	if err != nil {
+		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(line.Bytes()) // a client that has gone is no failure
+	_, _ = w.Write(line) // a client that has gone is no failure
 	return nil
 }
 
-// refuse answers with an error.
-func refuse(w http.ResponseWriter, err error) {
-	code, told := http.StatusInternalServerError, failure{Error: err.Error()}
-	if e, ok := errors.AsType[*Error](err); ok {
-		code, told.Hint = e.Code, e.Hint
+// Refuse answers with an error.
+func Refuse(w http.ResponseWriter, err error) {
+	var told Error
+	told.Message, told.Hint = Explain(err)
+	code := http.StatusInternalServerError
+	if e, ok := errors.AsType[*Error](err); ok && e.Code >= 400 && e.Code <= 599 {
+		code = e.Code
 	}
-	_ = WriteJSON(w, code, told) // two strings always have JSON
+	_ = WriteJSON(w, code, &told) // two strings always have JSON
 }

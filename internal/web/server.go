@@ -17,7 +17,7 @@ import (
 
 // Server serves routes. Set its fields before [Server.Run].
 type Server struct {
-	Routes []Route
+	Routes Routes
 	Limits Limits
 	// Names returns the names of this machine, besides addresses and localhost. It may be nil.
 	Names func() []string
@@ -63,7 +63,7 @@ func (s *Server) Run(ctx context.Context, port net.Listener) error {
 		MaxHeaderBytes:    s.Limits.HeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnState:         l.note,
-		ErrorLog:          log.New(reporter{s}, "", 0),
+		ErrorLog:          ErrorLog(s.report),
 		// It would answer "OPTIONS *" without a look at the host.
 		DisableGeneralOptionsHandler: true,
 	}
@@ -84,11 +84,13 @@ func (s *Server) Run(ctx context.Context, port net.Listener) error {
 	return failed
 }
 
-// reporter reports what net/http would log.
-type reporter struct{ s *Server }
+// ErrorLog reports what net/http would log.
+func ErrorLog(report func(error)) *log.Logger { return log.New(reporter(report), "", 0) }
 
-func (r reporter) Write(p []byte) (int, error) {
-	r.s.report(errors.New("HTTP: " + strings.TrimSpace(string(p))))
+type reporter func(error)
+
+func (report reporter) Write(p []byte) (int, error) {
+	report(errors.New("HTTP: " + strings.TrimSpace(string(p))))
 	return len(p), nil
 }
 

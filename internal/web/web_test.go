@@ -57,10 +57,10 @@ func echo() *Server {
 			{Path: "/look", Serve: func(w http.ResponseWriter, r *http.Request) error {
 				return WriteJSON(w, http.StatusOK, "seen")
 			}},
-			{Path: "/check", AnswersOptions: true, Serve: func(w http.ResponseWriter, _ *http.Request) error {
+			{Path: "/check", Methods: []string{"GET", "OPTIONS"}, Serve: func(w http.ResponseWriter, _ *http.Request) error {
 				return &Error{Code: http.StatusServiceUnavailable, Message: "no"}
 			}},
-			{Path: "/act", Post: true, Serve: func(w http.ResponseWriter, r *http.Request) error {
+			{Path: "/act", Methods: []string{"POST"}, Serve: func(w http.ResponseWriter, r *http.Request) error {
 				body, err := io.ReadAll(r.Body)
 				if err != nil {
 					return &Error{Code: http.StatusRequestEntityTooLarge, Message: "the body is too long"}
@@ -85,16 +85,16 @@ func TestRoutes(t *testing.T) {
 		{"OPTIONS", "/check", "", "", 503, `{"error":"no"}`},
 		{"OPTIONS", "/check", "", "more", 400, `{"error":"this request may have no body"}`},
 		{"OPTIONS", "/check", "evil.example", "", 421, `{"error":"this is not the host that was asked for","hint":"use the address"}`},
-		{"POST", "/look", "", "", 405, `{"error":"this path is not for that method","hint":"use GET, HEAD, OPTIONS"}`},
+		{"POST", "/look", "", "", 405, `{"error":"POST does not go with /look","hint":"use GET /look"}`},
 		{"GET", "/look", "", "more", 400, `{"error":"this request may have no body"}`},
 		{"GET", "/look", "evil.example", "", 421, `{"error":"this is not the host that was asked for","hint":"use the address"}`},
 		{"OPTIONS", "/look", "evil.example", "", 421, `{"error":"this is not the host that was asked for","hint":"use the address"}`},
 		{"GET", "http://evil.example/look", "", "", 421, `{"error":"this is not the host that was asked for","hint":"use the address"}`},
 		{"POST", "/act", "", "do", 200, `"do"`},
 		{"POST", "/act", "", strings.Repeat("x", 5000), 413, `{"error":"the body is too long"}`},
-		{"GET", "/act", "", "", 405, `{"error":"this path is not for that method","hint":"use POST, OPTIONS"}`},
-		{"GET", "/no", "", "", 404, `{"error":"there is no such path here","hint":"there are: /look /check /act /panic /fail"}`},
-		{"GET", "/panic", "", "", 500, `{"error":"the answer has failed; the log of the program says why"}`},
+		{"GET", "/act", "", "", 405, `{"error":"GET does not go with /act","hint":"use POST /act"}`},
+		{"GET", "/no", "", "", 404, `{"error":"there is no /no here","hint":"there are GET /look, GET /check, POST /act, GET /panic, GET /fail"}`},
+		{"GET", "/panic", "", "", 500, `{"error":"the program failed on this request","hint":"journalctl has the details; please report them"}`},
 		{"GET", "/fail", "", "", 500, `{"error":"it failed"}`},
 	} {
 		t.Run(c.method+" "+c.target+" "+c.host, func(t *testing.T) {

@@ -48,7 +48,7 @@ func newServer(source Source, o Options) (*web.Server, error) {
 			web.Route{Path: "/v1/demo", Serve: p.shows(State)},
 			web.Route{Path: "/v1/demo/about", Serve: p.shows(About)},
 			web.Route{Path: "/v1/demo/takeover", Serve: p.shows(Takeover)},
-			web.Route{Path: "/v1/demo/act", Post: true, Serve: p.act},
+			web.Route{Path: "/v1/demo/act", Methods: []string{http.MethodPost}, Serve: p.act},
 		),
 		Limits:   web.DefaultLimits,
 		Names:    hostNames,
