@@ -17,132 +17,11 @@ import (
 	"topdog/wire"
 )
 
-// metric is what Prometheus is told of a metric.
-type metric struct {
-	name   string
-	kind   string // counter or gauge
-	labels []string
-	help   string // one line; docs/monitoring.md has the same
-}
-
-// metrics are all metrics, in the order in which they are exposed.
-var metrics []*metric
-
-func gauge(name, help string, labels ...string) *metric {
-	m := &metric{name, "gauge", labels, help}
-	metrics = append(metrics, m)
-	return m
-}
-
-func counter(name, help string, labels ...string) *metric {
-	m := gauge(name, help, labels...)
-	m.kind = "counter"
-	return m
-}
-
-// The names are part of the interface, as the keys of the JSON are: some are added, none is renamed. What a label says
-// comes from lists of this program and from this board's configuration, with two exceptions: the ids and names of the
-// board that leads, of which there is one, and of those that are missing, of which there are less than wire.MaxBoards
-// (255). A live board has no series on the other boards: it is asked itself.
-var (
-	metricUp        = gauge("topdog_up", "1 if the daemon of this board answers. If not, nearly all other metrics are missing.")
-	metricBuildInfo = gauge("topdog_build_info",
-		"1, with the version of the daemon and what it is: its group, its algorithm and its id (board).",
-		"version", "group", "algorithm", "detector", "fanout", "interface", "board", "name")
-	metricUptime    = gauge("topdog_uptime_seconds", "Time since the daemon of this board started.")
-	metricWatching  = gauge("topdog_page_watching_seconds", "Time since topdog page started on this board.")
-	metricStatusAge = gauge("topdog_status_age_seconds", "Age of what is told of the daemon here.")
-
-	metricAddressHeld = gauge("topdog_address_held",
-		"1 if this board knows of a live leader that has the address, itself included.")
-	metricLeading    = gauge("topdog_leading", "1 if this board leads.")
-	metricHolding    = gauge("topdog_holding", "1 if this board has the address and answers for it.")
-	metricLeaseValid = gauge("topdog_lease_valid", "1 if this board leads and its lease is not over at this instant.")
-	metricRole       = gauge("topdog_role", "1 for the role that this board has, 0 for the others.", "role")
-	metricRoleAge    = gauge("topdog_role_age_seconds", "Time since this board has had its role.")
-	metricLeaderInfo = gauge("topdog_leader_info",
-		"1, with the id and the name of the leader that this board knows. Missing if it knows of none.",
-		"board", "name")
-	metricTerm = gauge("topdog_term",
-		"The term: it grows with every change of leader. Missing until this board knows it.")
-	metricChanges = counter("topdog_changes_total",
-		"Changes of role or leader that this board has seen, by reason.",
-		"reason")
-	metricChangeAge = gauge("topdog_leader_change_age_seconds",
-		"Time since the last change of leader. Missing if this board has seen none.")
-	metricOutage = gauge("topdog_last_outage_seconds",
-		"How long nobody led at the last change of leader. Missing if this board could not tell.")
-
-	metricBoards = gauge("topdog_boards",
-		"Boards that this board knows, itself included, by state: live, stale (silent, so that it counts as dead) or gone (it has said that it leaves, or was replaced).",
-		"state")
-	metricLiveBoards   = gauge("topdog_live_boards", "Live boards, this one included, by grade.", "grade")
-	metricMissingBoard = gauge("topdog_missing_board",
-		"1 for each board that is stale or gone. Live boards have no series.",
-		"board", "name", "state")
-	metricPriority = gauge("topdog_priority", "The priority of this board.")
-
-	metricGrade    = gauge("topdog_grade", "1 for the grade that this board has, 0 for the others.", "grade")
-	metricStarting = gauge("topdog_starting",
-		"1 if this board is failing only because its checks have not passed yet since it started.")
-	metricCheckState = gauge("topdog_check_state",
-		"1 for the state that a check of this board has, 0 for the others.",
-		"check", "kind", "when", "state")
-	metricCheckAge = gauge("topdog_check_state_age_seconds",
-		"Time since a check has had its state.",
-		"check", "kind", "when")
-	metricCheckFailing = gauge("topdog_check_failing",
-		"1 if a check fails, also while it is excused.",
-		"check", "kind", "when")
-	metricDrained = gauge("topdog_drained", "1 if somebody has drained this board.")
-	metricPaused  = gauge("topdog_paused", "1 if somebody has paused the group.")
-
-	metricHeartbeat = gauge("topdog_heartbeat_interval_seconds", "Time between two heartbeats of the leader.")
-	metricLoss      = gauge("topdog_heartbeat_loss_ratio",
-		"Part of the leader's heartbeats that was lost on the way to this board, 0 to 1. Missing on the leader, as the next three.")
-	metricMargin = gauge("topdog_heartbeat_margin_seconds",
-		"How late a heartbeat may be before the leader is suspected.")
-	metricRoundTrip = gauge("topdog_round_trip_seconds",
-		"Time of a question to the leader and its answer. Missing until it was measured.")
-	metricQuestions    = gauge("topdog_questions", "How often a suspected leader is asked before it is replaced.")
-	metricGrace        = gauge("topdog_grace_seconds", "How late the leader may be until it is replaced.")
-	metricDefaultGrace = gauge("topdog_default_grace_seconds", "The same as long as the group has learned nothing.")
-
-	metricDefence = gauge("topdog_defence_on",
-		"1 if this board has that line of defence, which keeps it from answering for the address when it may not, or its daemon from executing anything.",
-		"kind")
-	metricWitnesses = gauge("topdog_witnesses",
-		"Hosts that are asked, when in doubt, whether anything arrives on this board's port.")
-	metricWitnessesAnswering = gauge("topdog_witnesses_answering",
-		"Those of them that answered when they were asked last.")
-	metricVoters        = gauge("topdog_voters", "Voters. 0 without the algorithm strict.")
-	metricVotersUnheard = gauge("topdog_voters_unheard",
-		"Voters that this board does not hear, or that do not acknowledge its heartbeats.")
-	metricMajorityUnheard = gauge("topdog_majority_unheard",
-		"1 if this board leads and does not hear the majority of the voters, or has no leader and hears too few voters for one.")
-	metricPortSilent     = gauge("topdog_port_silent", "1 if this board asks and nothing at all arrives on its port.")
-	metricProblems       = gauge("topdog_problems", "Problems that need a person's attention.")
-	metricProblemsByKind = gauge("topdog_problems_by_kind",
-		"The same by kind. Kinds without a problem have no series.",
-		"kind")
-
-	metricReceived = counter("topdog_packets_received_total", "Packets that were received.")
-	metricSent     = counter("topdog_packets_sent_total", "Packets that were sent.")
-	metricDropped  = counter("topdog_packets_dropped_total",
-		"Packets that were received and not accepted, by reason.",
-		"reason")
-	metricReceiveErrors   = counter("topdog_receive_errors_total", "Failures to receive.")
-	metricReceiveOverruns = counter("topdog_receive_overruns_total",
-		"Packets that came faster than the daemon could read or judge them.")
-	metricSendErrors   = counter("topdog_send_errors_total", "Failures to send.")
-	metricWithoutRoute = counter("topdog_messages_without_route_total",
-		"Messages that were not sent, because the address of the board is not known.")
-	metricAddressRestored = counter("topdog_address_restored_total",
-		"Times that something else had deleted the address, and it was put back.")
-	metricGroupRejoined = counter("topdog_group_rejoined_total", "Times that the multicast group was joined again.")
-	metricRivalLeaders  = counter("topdog_rival_leaders_heard_total",
-		"Times that this board led and heard another leader.")
-)
+// The names of the metrics are part of the interface, as the keys of the JSON are: some are added, none is renamed.
+// docs/monitoring.md has all of them, with the same words. What a label says comes from lists of this program and from this
+// board's configuration, with two exceptions: the ids and names of the board that leads, of which there is one, and of
+// those that are missing, of which there are less than wire.MaxBoards (255). A live board has no series on the other
+// boards: it is asked itself.
 
 // sample is what the metrics are made of.
 type sample struct {
@@ -170,33 +49,38 @@ func (p *page) sample(ctx context.Context) *sample {
 // exposition returns the metrics as Prometheus reads them.
 func (s *sample) exposition() []byte {
 	var e exposition
-	e.one(metricUp, s.status != nil)
-	if s.status == nil {
-		e.add(metricWatching, s.watching.Seconds())
-		e.one(metricAddressHeld, false)
-		e.one(metricLeaseValid, false)
-		return e.text
-	}
-	s.addDaemon(&e)
-	s.addLead(&e)
-	addBoards(&e, s.status)
-	addGrade(&e, s.status)
-	addHeartbeats(&e, s.status)
-	addDefences(&e, s.status)
-	addProblems(&e, s.status)
-	addCounters(&e, &s.status.Counters)
-	return e.text
-}
-
-// addDaemon adds which daemon this is, and how old what it says.
-func (s *sample) addDaemon(e *exposition) {
 	d := s.status
-	e.add(metricBuildInfo, 1, d.Version, d.Group, d.Algorithm, d.Detector.Kind, d.Fanout, d.Interface, d.Board.ID, d.Board.Name)
-	if d.Board.UpSeconds != nil {
-		e.add(metricUptime, *d.Board.UpSeconds)
+	e.gauge("topdog_up",
+		"1 if the daemon of this board answers. If not, nearly all other metrics are missing.").is(d != nil)
+	if d != nil {
+		e.gauge("topdog_build_info",
+			"1, with the version of the daemon and what it is: its group, its algorithm and its id (board).", "version", "group", "algorithm", "detector", "fanout", "interface", "board", "name").
+			add(1,
+			d.Version, d.Group, d.Algorithm, d.Detector.Kind, d.Fanout, d.Interface, d.Board.ID, d.Board.Name)
+		e.gauge("topdog_uptime_seconds", "Time since the daemon of this board started.").known(d.Board.UpSeconds, 1)
 	}
-	e.add(metricWatching, s.watching.Seconds())
-	e.add(metricStatusAge, s.age.Seconds())
+	e.gauge("topdog_page_watching_seconds", "Time since topdog page started on this board.").add(s.watching.Seconds())
+	if d != nil {
+		e.gauge("topdog_status_age_seconds", "Age of what is told of the daemon here.").add(s.age.Seconds())
+	}
+	e.gauge("topdog_address_held",
+		"1 if this board knows of a live leader that has the address, itself included.").is(d != nil && d.Held())
+	if d != nil {
+		e.gauge("topdog_leading", "1 if this board leads.").is(d.Role == console.RoleLeader)
+		e.gauge("topdog_holding",
+			"1 if this board has the address and answers for it.").is(d.Holding && !d.MajorityUnheard)
+	}
+	e.gauge("topdog_lease_valid", "1 if this board leads and its lease is not over at this instant.").is(s.leaseValid)
+	if d != nil {
+		addLead(&e, d)
+		addBoards(&e, d)
+		addGrade(&e, d)
+		addHeartbeats(&e, d)
+		addDefences(&e, d)
+		addProblems(&e, d)
+		addCounters(&e, &d.Counters)
+	}
+	return e.text
 }
 
 // roles are those of a board's own view.
@@ -204,31 +88,28 @@ var roles = []string{
 	console.RoleIsolated, console.RoleListener, console.RoleFollower, console.RoleCandidate, console.RoleLeader, console.RoleBarred,
 }
 
-// addLead adds who leads and has the address, and how it came to that.
-func (s *sample) addLead(e *exposition) {
-	d := s.status
-	e.one(metricAddressHeld, d.Held())
-	e.one(metricLeading, d.Role == console.RoleLeader)
-	e.one(metricHolding, d.Holding && !d.MajorityUnheard)
-	e.one(metricLeaseValid, s.leaseValid)
-	e.oneOf(metricRole, d.Role, roles)
-	if d.RoleSinceMs != nil {
-		e.add(metricRoleAge, seconds(*d.RoleSinceMs))
-	}
+// addLead adds who leads, and how it came to that.
+func addLead(e *exposition, d *console.Status) {
+	e.gauge("topdog_role", "1 for the role that this board has, 0 for the others.", "role").oneOf(d.Role, roles)
+	e.gauge("topdog_role_age_seconds", "Time since this board has had its role.").known(d.RoleSinceMs, 1e-3)
 	if d.Leader != "" {
-		e.add(metricLeaderInfo, 1, d.Leader, d.LeaderName)
+		e.gauge("topdog_leader_info",
+			"1, with the id and the name of the leader that this board knows. Missing if it knows of none.", "board", "name").
+			add(1, d.Leader, d.LeaderName)
 	}
 	if d.Term != 0 {
-		e.add(metricTerm, float64(d.Term))
+		e.gauge("topdog_term",
+			"The term: it grows with every change of leader. Missing until this board knows it.").add(float64(d.Term))
 	}
-	e.counts(metricChanges, d.Counters.ChangesByReason, election.ReasonIdentifiers())
-	if len(d.Changes) == 0 {
-		return
-	}
-	last := &d.Changes[0]
-	e.add(metricChangeAge, seconds(last.AgoMs))
-	if last.OutageMs != nil {
-		e.add(metricOutage, seconds(*last.OutageMs))
+	e.counter("topdog_changes_total",
+		"Changes of role or leader that this board has seen, by reason.", "reason").
+		counts(d.Counters.ChangesByReason, election.ReasonIdentifiers())
+	if len(d.Changes) > 0 {
+		e.gauge("topdog_leader_change_age_seconds",
+			"Time since the last change of leader. Missing if this board has seen none.").known(&d.Changes[0].AgoMs, 1e-3)
+		e.gauge("topdog_last_outage_seconds",
+			"How long nobody led at the last change of leader. Missing if this board could not tell.").
+			known(d.Changes[0].OutageMs, 1e-3)
 	}
 }
 
@@ -267,14 +148,18 @@ func addBoards(e *exposition, d *console.Status) {
 			graded[b.Grade]++
 		}
 	}
-	e.counts(metricBoards, states, []string{live, stale, gone})
-	e.counts(metricLiveBoards, graded, grades())
+	e.gauge("topdog_boards",
+		"Boards that this board knows, itself included, by state: live, stale (silent, so that it counts as dead) or gone (it has said that it leaves, or was replaced).", "state").
+		counts(states, []string{live, stale, gone})
+	e.gauge("topdog_live_boards", "Live boards, this one included, by grade.", "grade").counts(graded, grades())
+	missing := e.gauge("topdog_missing_board",
+		"1 for each board that is stale or gone. Live boards have no series.", "board", "name", "state")
 	for i := range d.Boards {
 		if b := &d.Boards[i]; stateOf(b) != live {
-			e.add(metricMissingBoard, 1, b.ID, b.Name, stateOf(b))
+			missing.add(1, b.ID, b.Name, stateOf(b))
 		}
 	}
-	e.add(metricPriority, float64(d.Board.Priority))
+	e.gauge("topdog_priority", "The priority of this board.").add(float64(d.Board.Priority))
 }
 
 // The states of checks that count as failing.
@@ -289,20 +174,25 @@ var checkStates = []string{"starting", "passing", checkFailing, checkExcused, "n
 
 // addGrade adds how fit this board is to lead, and why.
 func addGrade(e *exposition, d *console.Status) {
-	e.oneOf(metricGrade, d.Grade, grades())
-	e.one(metricStarting, d.Starting)
+	e.gauge("topdog_grade", "1 for the grade that this board has, 0 for the others.", "grade").oneOf(d.Grade, grades())
+	e.gauge("topdog_starting",
+		"1 if this board is failing only because its checks have not passed yet since it started.").is(d.Starting)
 	names := checkNames(d.Checks)
+	states := e.gauge("topdog_check_state",
+		"1 for the state that a check of this board has, 0 for the others.", "check", "kind", "when", "state")
 	for i, c := range d.Checks {
-		e.oneOf(metricCheckState, c.State, checkStates, names[i], c.Kind, c.When)
+		states.oneOf(c.State, checkStates, names[i], c.Kind, c.When)
 	}
+	ages := e.gauge("topdog_check_state_age_seconds", "Time since a check has had its state.", "check", "kind", "when")
 	for i, c := range d.Checks {
-		e.add(metricCheckAge, time.Duration(c.SinceNs).Seconds(), names[i], c.Kind, c.When)
+		ages.add(time.Duration(c.SinceNs).Seconds(), names[i], c.Kind, c.When)
 	}
+	failing := e.gauge("topdog_check_failing", "1 if a check fails, also while it is excused.", "check", "kind", "when")
 	for i, c := range d.Checks {
-		e.one(metricCheckFailing, c.State == checkFailing || c.State == checkExcused, names[i], c.Kind, c.When)
+		failing.is(c.State == checkFailing || c.State == checkExcused, names[i], c.Kind, c.When)
 	}
-	e.one(metricDrained, d.Drained)
-	e.one(metricPaused, d.Paused)
+	e.gauge("topdog_drained", "1 if somebody has drained this board.").is(d.Drained)
+	e.gauge("topdog_paused", "1 if somebody has paused the group.").is(d.Paused)
 }
 
 // checkNames are the names of the checks for people, with a number behind those that are there already: two
@@ -321,32 +211,51 @@ func checkNames(checks []console.Check) (names []string) {
 // addHeartbeats adds what this board has learned of the network. On the leader the detector
 // means nothing.
 func addHeartbeats(e *exposition, d *console.Status) {
-	e.add(metricHeartbeat, seconds(d.HeartbeatMs))
+	e.gauge("topdog_heartbeat_interval_seconds",
+		"Time between two heartbeats of the leader.").known(&d.HeartbeatMs, 1e-3)
 	if d.Leader != "" && d.Leader != d.Board.ID {
-		e.add(metricLoss, math.Round(d.Detector.LossPercent*1e4)/1e6)
-		e.add(metricMargin, seconds(d.Detector.MarginMs))
+		e.gauge("topdog_heartbeat_loss_ratio",
+			"Part of the leader's heartbeats that was lost on the way to this board, 0 to 1. Missing on the leader, as the next three.").
+			add(math.Round(d.Detector.LossPercent*1e4) / 1e6)
+		e.gauge("topdog_heartbeat_margin_seconds",
+			"How late a heartbeat may be before the leader is suspected.").known(&d.Detector.MarginMs, 1e-3)
 		if d.Detector.RoundTripMs > 0 {
-			e.add(metricRoundTrip, seconds(d.Detector.RoundTripMs))
+			e.gauge("topdog_round_trip_seconds",
+				"Time of a question to the leader and its answer. Missing until it was measured.").
+				known(&d.Detector.RoundTripMs, 1e-3)
 		}
-		e.add(metricQuestions, float64(d.Detector.Questions))
+		e.gauge("topdog_questions",
+			"How often a suspected leader is asked before it is replaced.").add(float64(d.Detector.Questions))
 	}
 	if d.Patience.GraceNs > 0 { // else there is no network yet
-		e.add(metricGrace, time.Duration(d.Patience.GraceNs).Seconds())
-		e.add(metricDefaultGrace, time.Duration(d.Patience.DefaultGraceNs).Seconds())
+		e.gauge("topdog_grace_seconds",
+			"How late the leader may be until it is replaced.").add(time.Duration(d.Patience.GraceNs).Seconds())
+		e.gauge("topdog_default_grace_seconds",
+			"The same as long as the group has learned nothing.").add(time.Duration(d.Patience.DefaultGraceNs).Seconds())
 	}
 }
 
 // addDefences adds what keeps the address on one board.
 func addDefences(e *exposition, d *console.Status) {
+	defences := e.gauge("topdog_defence_on",
+		"1 if this board has that line of defence, which keeps it from answering for the address when it may not, or its daemon from executing anything.",
+		"kind")
 	for _, defence := range d.Defences {
-		e.one(metricDefence, defence.On, defence.Kind)
+		defences.is(defence.On, defence.Kind)
 	}
-	e.add(metricWitnesses, float64(len(d.Witnesses)))
-	e.add(metricWitnessesAnswering, count(d.Witnesses, func(w *console.Witness) bool { return w.Answers }))
-	e.add(metricVoters, float64(len(d.Voters)))
-	e.add(metricVotersUnheard, count(d.Voters, func(v *console.Voter) bool { return v.Unheard || v.Supports != nil && !*v.Supports }))
-	e.one(metricMajorityUnheard, d.MajorityUnheard)
-	e.one(metricPortSilent, d.PortSilent)
+	e.gauge("topdog_witnesses",
+		"Hosts that are asked, when in doubt, whether anything arrives on this board's port.").add(float64(len(d.Witnesses)))
+	e.gauge("topdog_witnesses_answering",
+		"Those of them that answered when they were asked last.").
+		add(count(d.Witnesses, func(w *console.Witness) bool { return w.Answers }))
+	e.gauge("topdog_voters", "Voters. 0 without the algorithm strict.").add(float64(len(d.Voters)))
+	e.gauge("topdog_voters_unheard",
+		"Voters that this board does not hear, or that do not acknowledge its heartbeats.").add(count(d.Voters,
+		func(v *console.Voter) bool { return v.Unheard || v.Supports != nil && !*v.Supports }))
+	e.gauge("topdog_majority_unheard",
+		"1 if this board leads and does not hear the majority of the voters, or has no leader and hears too few voters for one.").
+		is(d.MajorityUnheard)
+	e.gauge("topdog_port_silent", "1 if this board asks and nothing at all arrives on its port.").is(d.PortSilent)
 }
 
 // count returns how many are so.
@@ -365,9 +274,10 @@ func addProblems(e *exposition, d *console.Status) {
 	for _, p := range d.Problems {
 		kinds[string(p.Kind)]++
 	}
-	e.add(metricProblems, float64(len(d.Problems)))
+	e.gauge("topdog_problems", "Problems that need a person's attention.").add(float64(len(d.Problems)))
+	byKind := e.gauge("topdog_problems_by_kind", "The same by kind. Kinds without a problem have no series.", "kind")
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		e.add(metricProblemsByKind, kinds[kind], kind)
+		byKind.add(kinds[kind], kind)
 	}
 }
 
@@ -382,89 +292,113 @@ func dropReasons() []string {
 
 // addCounters adds what is counted since the daemon started.
 func addCounters(e *exposition, c *console.Counters) {
-	e.add(metricReceived, float64(c.PacketsReceived))
-	e.add(metricSent, float64(c.PacketsSent))
-	e.counts(metricDropped, c.DroppedByReason, dropReasons())
-	e.add(metricReceiveErrors, float64(c.ReceiveErrors))
-	e.add(metricReceiveOverruns, float64(c.ReceiveOverruns))
-	e.add(metricSendErrors, float64(c.SendErrors))
-	e.add(metricWithoutRoute, float64(c.MessagesWithoutRoute))
-	e.add(metricAddressRestored, float64(c.AddressRestored))
-	e.add(metricGroupRejoined, float64(c.GroupRejoined))
-	e.add(metricRivalLeaders, float64(c.RivalLeadersHeard))
+	e.counter("topdog_packets_received_total", "Packets that were received.").add(float64(c.PacketsReceived))
+	e.counter("topdog_packets_sent_total", "Packets that were sent.").add(float64(c.PacketsSent))
+	e.counter("topdog_packets_dropped_total",
+		"Packets that were received and not accepted, by reason.", "reason").counts(c.DroppedByReason, dropReasons())
+	e.counter("topdog_receive_errors_total", "Failures to receive.").add(float64(c.ReceiveErrors))
+	e.counter("topdog_receive_overruns_total",
+		"Packets that came faster than the daemon could read or judge them.").add(float64(c.ReceiveOverruns))
+	e.counter("topdog_send_errors_total", "Failures to send.").add(float64(c.SendErrors))
+	e.counter("topdog_messages_without_route_total",
+		"Messages that were not sent, because the address of the board is not known.").add(float64(c.MessagesWithoutRoute))
+	e.counter("topdog_address_restored_total",
+		"Times that something else had deleted the address, and it was put back.").add(float64(c.AddressRestored))
+	e.counter("topdog_group_rejoined_total",
+		"Times that the multicast group was joined again.").add(float64(c.GroupRejoined))
+	e.counter("topdog_rival_leaders_heard_total",
+		"Times that this board led and heard another leader.").add(float64(c.RivalLeadersHeard))
 }
-
-// seconds converts milliseconds, to the nanosecond.
-func seconds(ms float64) float64 { return math.Round(ms*1e6) / 1e9 }
 
 // metricsType is the Content-Type of what exposition writes.
 const metricsType = "text/plain; version=0.0.4; charset=utf-8"
 
-// exposition writes metrics as Prometheus reads them, in its text format 0.0.4.
-type exposition struct {
-	text []byte
-	last *metric
+// exposition writes metrics as Prometheus reads them, in its text format 0.0.4. All series of a metric come one after the
+// other.
+type exposition struct{ text []byte }
+
+// metric is one whose series are added. It is not written if it has none.
+type metric struct {
+	to     *exposition
+	name   string
+	labels []string
+	head   string // "" once it is written
 }
 
-// add adds a series, with a value for each label of its metric. All series of a metric must be added one after the
-// other.
-func (e *exposition) add(m *metric, value float64, labels ...string) {
-	if e.last != m {
-		e.last = m
-		e.text = append(e.text, "# HELP "+m.name+" "+helpEscapes.Replace(m.help)+"\n# TYPE "+m.name+" "+m.kind+"\n"...)
-	}
-	e.text = append(e.text, m.name...)
+// gauge begins a gauge. The help is one line.
+func (e *exposition) gauge(name, help string, labels ...string) *metric {
+	return e.metric(name, "gauge", help, labels)
+}
+
+// counter begins a counter.
+func (e *exposition) counter(name, help string, labels ...string) *metric {
+	return e.metric(name, "counter", help, labels)
+}
+
+func (e *exposition) metric(name, kind, help string, labels []string) *metric {
+	return &metric{e, name, labels, "# HELP " + name + " " + help + "\n# TYPE " + name + " " + kind + "\n"}
+}
+
+// add adds a series, with a value for each label of its metric.
+func (m *metric) add(value float64, labels ...string) {
+	text := append(m.to.text, m.head+m.name...)
+	m.head = ""
 	separator := byte('{')
 	for i, label := range m.labels {
-		e.text = append(e.text, separator)
-		e.text = append(e.text, label+`="`+labelEscapes.Replace(printable(labels[i]))+`"`...)
+		text = append(text, separator)
+		text = append(text, label+`="`+labelEscapes.Replace(printable(labels[i]))+`"`...)
 		separator = ','
 	}
 	if len(m.labels) > 0 {
-		e.text = append(e.text, '}')
+		text = append(text, '}')
 	}
-	e.text = append(e.text, ' ')
-	e.text = strconv.AppendFloat(e.text, value, 'f', -1, 64)
-	e.text = append(e.text, '\n')
+	text = append(text, ' ')
+	text = strconv.AppendFloat(text, value, 'f', -1, 64)
+	m.to.text = append(text, '\n')
 }
 
-// one adds a series that is 1 or 0.
-func (e *exposition) one(m *metric, is bool, labels ...string) {
+// known adds a series unless its value is unknown. The unit is that of the value, in that of the metric. The result is
+// rounded to a billionth.
+func (m *metric) known(value *float64, unit float64) {
+	if value != nil {
+		m.add(math.Round(*value*unit*1e9) / 1e9)
+	}
+}
+
+// is adds a series that is 1 or 0.
+func (m *metric) is(yes bool, labels ...string) {
 	value := 0.0
-	if is {
+	if yes {
 		value = 1
 	}
-	e.add(m, value, labels...)
+	m.add(value, labels...)
 }
 
-// oneOf adds a series for each value that the last label can have: 1 for the one that it has, and
-// 0 for the others. A value that is not among them has a series too: the daemon may be newer.
-func (e *exposition) oneOf(m *metric, value string, all []string, labels ...string) {
+// oneOf adds a series for each value that the last label can have: 1 for the one that it has, and 0 for the others. A
+// value that is not among them has a series too: the daemon may be newer.
+func (m *metric) oneOf(value string, all []string, labels ...string) {
 	if value != "" && !slices.Contains(all, value) {
 		all = append(slices.Clone(all), value)
 	}
 	for _, v := range all {
-		e.one(m, v == value, append(slices.Clone(labels), v)...)
+		m.is(v == value, append(slices.Clone(labels), v)...)
 	}
 }
 
-// counts adds a series for each value that the label can have, and for those that are counted all
-// the same. Those that are 0 are there as well, or Prometheus would not see the first event of a kind.
-func (e *exposition) counts(m *metric, counted map[string]uint64, all []string) {
+// counts adds a series for each value that the label can have, and for those that are counted all the same. Those that
+// are 0 are there as well, or Prometheus would not see the first event of a kind.
+func (m *metric) counts(counted map[string]uint64, all []string) {
 	for value := range counted {
 		if !slices.Contains(all, value) {
 			all = append(slices.Clone(all), value)
 		}
 	}
 	for _, value := range slices.Sorted(slices.Values(all)) {
-		e.add(m, float64(counted[value]), value)
+		m.add(float64(counted[value]), value)
 	}
 }
 
-var (
-	labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-	helpEscapes  = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
-)
+var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // printable replaces what Prometheus does not take, or people would not see: bytes that are not UTF-8, and
 // characters that steer a terminal.
