@@ -54,9 +54,9 @@ func (s *sample) exposition() []byte {
 		"1 if the daemon of this board answers. If not, nearly all other metrics are missing.").is(d != nil)
 	if d != nil {
 		e.gauge("topdog_build_info",
-			"1, with the version of the daemon and what it is: its group, its algorithm and its id (board).", "version", "group", "algorithm", "detector", "fanout", "interface", "board", "name").
-			add(1,
-			d.Version, d.Group, d.Algorithm, d.Detector.Kind, d.Fanout, d.Interface, d.Board.ID, d.Board.Name)
+			"1, with the version of the daemon and what it is: its group, its algorithm and its id (board).",
+			"version", "group", "algorithm", "detector", "fanout", "interface", "board", "name").
+			add(1, d.Version, d.Group, d.Algorithm, d.Detector.Kind, d.Fanout, d.Interface, d.Board.ID, d.Board.Name)
 		e.gauge("topdog_uptime_seconds", "Time since the daemon of this board started.").known(d.Board.UpSeconds, 1)
 	}
 	e.gauge("topdog_page_watching_seconds", "Time since topdog page started on this board.").add(s.watching.Seconds())
