@@ -274,7 +274,7 @@ func (c *Client) connect(ctx context.Context, look bool) (net.Conn, error) {
 	if _, absent := os.Lstat(PublicPath(c.path)); absent != nil {
 		return nil, err
 	}
-	return nil, denied(mayOnlyLook(uint32(os.Geteuid())), c.hint())
+	return nil, denied(fmt.Sprintf("user %d may look, but not have this board do anything", os.Geteuid()), hintFor(c.path))
 }
 
 // dial connects to a socket. It tries again while the kernel has no room for another connection.
@@ -363,20 +363,10 @@ func (c *Client) explain(err error) error {
 		return c.failed(ErrNotRunning, "the topdog daemon does not run any more (nobody answers on %s)",
 			"systemctl restart topdog")
 	case errors.Is(err, fs.ErrPermission):
-		return c.failed(errors.Join(errDenied, err), "no permission to talk to the topdog daemon on %s", c.hint())
+		return c.failed(errors.Join(errDenied, err), "no permission to talk to the topdog daemon on %s", hintFor(c.path))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
 		return c.ended(err)
 	default:
 		return fmt.Errorf("asking the topdog daemon on %s: %w", c.path, err)
 	}
-}
-
-// hint says how to get the permission to connect.
-func (c *Client) hint() string {
-	if info, err := os.Stat(c.path); err == nil {
-		if gid, ok := groupOf(info); ok && gid != 0 { // nobody should join the group root
-			return "use sudo, or join " + groupName(gid) + " and log in again"
-		}
-	}
-	return "use sudo"
 }

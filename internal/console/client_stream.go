@@ -15,9 +15,6 @@ import (
 
 // WatchOptions say what a stream is for.
 type WatchOptions struct {
-	// ForHooks asks for a stream that the daemon keeps for those on whom others depend. Only root, the daemon's user
-	// and the socket's group get one.
-	ForHooks bool
 	// Alive passes on EventAlive, which comes every second.
 	Alive bool
 	// quiet asks for no EventAlive, so the daemon may be silent. Signs of life fill the stream of a reader that is
@@ -27,11 +24,8 @@ type WatchOptions struct {
 
 // path returns what to ask for.
 func (o WatchOptions) path() string {
-	switch {
-	case o.quiet:
+	if o.quiet {
 		return pathEvents
-	case o.ForHooks:
-		return pathEvents + "?for=hooks&alive"
 	}
 	return pathEvents + "?alive"
 }
@@ -168,10 +162,6 @@ func (f *follower) heard(t Transition) error {
 
 // lost tells that there is no daemon. What does not change with that, such as the group, stays as it was.
 func (f *follower) lost(err error) error {
-	if f.options.ForHooks && errors.Is(err, errDenied) {
-		f.options.ForHooks = false // any stream is better than none
-		return nil
-	}
 	if f.gone || !f.since.IsZero() && time.Since(f.since) < startWithin {
 		return nil
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -148,47 +147,4 @@ func TestClientWithoutPermission(t *testing.T) {
 	wantDenied(t, Dial(s.path).explain(err), "no permission to talk to the topdog daemon on "+s.path+": use sudo", "told")
 	assert.NoError(t, os.Chown(s.path, -1, 4711))
 	wantDenied(t, Dial(s.path).explain(err), "join the group 4711 and log in again", "told when there is a group")
-}
-
-// TestCallerIsAnotherUser has the kernel tell a user with supplementary groups
-// from the daemon's own, more of them than the first guess has room for.
-func TestCallerIsAnotherUser(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root may become another user")
-	}
-	path := socketPath(t)
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	assert.NoError(t, err)
-	defer l.Close()
-	for dir := filepath.Dir(path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		assert.NoError(t, os.Chmod(dir, 0o755))
-	}
-	assert.NoError(t, os.Chmod(path, 0o666))
-	for _, count := range []int{0, 1, 32, 33, 300} {
-		var groups []uint32
-		for i := range count {
-			groups = append(groups, uint32(5000+i))
-		}
-		asUser(t, 65533, 65532, func() { err = connect(path) }, groups...)
-		assert.NoError(t, err)
-		conn, err := l.AcceptUnix()
-		assert.NoError(t, err)
-		alone, failed := credentialsOf(conn, false)
-		got, err := credentialsOf(conn, true)
-		conn.Close()
-		if failed != nil || alone.uid != 65533 || alone.groups != nil {
-			t.Errorf("with %d groups, of which nobody has asked: %v, %v", count, alone, failed)
-		}
-		if err != nil || got.uid != 65533 || got.gid != 65532 || len(got.groups) != count {
-			t.Fatalf("with %d groups: %v, %v", count, got, err)
-		}
-		for _, g := range groups {
-			if !got.in(g) {
-				t.Errorf("with %d groups: group %d is missing", count, g)
-			}
-		}
-		if got.in(4999) {
-			t.Errorf("with %d groups: %v", count, got.groups)
-		}
-	}
 }

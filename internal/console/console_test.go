@@ -223,6 +223,6 @@ func connect(path string) error {
 }
 
 // calledBy is the context of a request that came by a socket.
-func calledBy(ctx context.Context, by *limiter, caller credentials) context.Context {
-	return context.WithValue(ctx, connectionKey{}, &connection{limiter: by, public: by.hookStreams == 0, caller: caller})
+func calledBy(ctx context.Context, by *limiter, public bool, user uint32) context.Context {
+	return context.WithValue(ctx, connectionKey{}, &connection{limiter: by, public: public, user: user})
 }

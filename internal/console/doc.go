@@ -16,9 +16,9 @@
 // be missing.
 //
 // Root, the daemon's own user and members of the socket's group may connect to the control socket, and have the board do
-// something. The kernel tells who the client is (SO_PEERCRED, see unix(7)). Everybody may connect to the public
-// socket, and look. The page has a third socket for that, so that no user is in its way, and it is in nobody's, should
-// somebody take it over. Every connection carries one request.
+// something: the kernel lets nobody else connect. Everybody may connect to the public socket, and look. The page has a
+// third socket for that, so that no user is in its way, and it is in nobody's, should somebody take it over. Every
+// connection carries one request.
 //
 // Clients cost the daemon little, whatever they do. A [limiter] for each socket bounds how fast connections are
 // accepted, how fast each user is answered, and how many connections each may have, so that no user keeps the others

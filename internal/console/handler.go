@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -56,15 +55,13 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	})
 }
 
-// mayAct returns an error unless a client may have the board do something.
+// mayAct returns an error unless a client may have the board do something. The kernel has let it connect to the control
+// socket, so it may; on the others, everybody may only look.
 func (s *Server) mayAct(c *connection) error {
-	switch {
-	case c.public:
-		return denied("this socket only shows; what acts is "+s.path, s.policyOfSocket().hint())
-	case c.caller.uid == unidentified.uid:
-		return denied("the kernel does not say who is calling, so nothing is done", "")
+	if c.public {
+		return denied("this socket only shows; what acts is "+s.path, hintFor(s.path))
 	}
-	return s.authorise(c.caller)
+	return nil
 }
 
 // serveFunc answers a request, or returns an error before it has written anything.
@@ -218,7 +215,7 @@ func (s *Server) serveTry(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	// A check can be any program, and only root may write those of the configuration. So only root may try them.
-	if connectionOf(r.Context()).caller.uid != 0 {
+	if connectionOf(r.Context()).user != 0 {
 		return denied("only root may have the daemon try checks", "use sudo")
 	}
 	var asked TryRequest
@@ -255,48 +252,15 @@ func (s *Server) Publish(t Transition) { s.transitions.Add(t) }
 // Published returns the number of the last transition. A [Status] has to tell it.
 func (s *Server) Published() uint64 { return s.transitions.Newest() }
 
-// wanted is what a client has asked for with /v1/events.
-type wanted struct {
-	forHooks bool // it is one of the streams that are kept for hooks
-	alive    bool // with a sign of life every second
-}
-
-// wantedBy reads the query of a request.
-func wantedBy(query url.Values) (wanted, error) {
-	for name, values := range query {
-		if name != "for" && name != "alive" || name == "for" && (len(values) != 1 || values[0] != "hooks") {
-			return wanted{}, Refuse(http.StatusBadRequest, "the query means nothing here: "+web.Excerpt(query.Encode()),
-				"use /v1/events, with ?alive, ?for=hooks or ?alive&for=hooks if wanted")
-		}
-	}
-	return wanted{forHooks: query.Has("for"), alive: query.Has("alive")}, nil
-}
-
-// follow makes the connection of a request a stream. Not everybody may have a stream for hooks, or hooks would not get
-// theirs.
-func (s *Server) follow(c *connection, want wanted) error {
-	k, whose := stream, "of each user"
-	if want.forHooks {
-		k, whose = hookStream, "for hooks"
-		if err := s.mayAct(c); err != nil {
-			return err
-		}
-	}
-	if c.limiter.follow(c, k) {
-		return nil
-	}
-	return Refuse(http.StatusServiceUnavailable,
-		fmt.Sprintf("there may be %d streams of events %s", c.limiter.maxStreams(k), whose), "end one, or use GET /v1/status")
-}
-
 // serveEvents sends how the board is, and then every transition. It ends when the server is stopping.
 func (s *Server) serveEvents(stopping context.Context, w http.ResponseWriter, r *http.Request) error {
-	want, err := wantedBy(r.URL.Query())
+	alive, err := WantsLife(r)
 	if err != nil {
 		return err
 	}
-	if err := s.follow(connectionOf(r.Context()), want); err != nil {
-		return err
+	if c := connectionOf(r.Context()); !c.limiter.follow(c) {
+		return Refuse(http.StatusServiceUnavailable,
+			fmt.Sprintf("there may be %d streams of events of each user", c.limiter.maxStreams()), "end one, or use GET /v1/status")
 	}
 	made, err := s.shared(r.Context(), s.statuses)
 	if err != nil {
@@ -304,7 +268,7 @@ func (s *Server) serveEvents(stopping context.Context, w http.ResponseWriter, r 
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	stream := Stream{To: w, Stall: s.limits.stall, Transitions: s.transitions, Stopped: stopping.Done(), isAlive: s.isAlive}
-	if want.alive {
+	if alive {
 		stream.Alive = func() <-chan struct{} {
 			due := make(chan struct{})
 			time.AfterFunc(s.limits.interval, func() { close(due) })

@@ -23,7 +23,6 @@ import (
 
 func TestRequests(t *testing.T) {
 	s := NewServer("unused", fake{})
-	s.authorise = func(credentials) error { return nil }
 	handler := s.handler(t.Context())
 	for _, test := range []struct {
 		method, path, body string
@@ -80,7 +79,7 @@ func TestRequests(t *testing.T) {
 		if strings.HasPrefix(test.path, "//") {
 			r.URL.Path = test.path
 		}
-		r = r.WithContext(calledBy(r.Context(), s.control, credentials{}))
+		r = r.WithContext(calledBy(r.Context(), s.control, false, 0))
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
 		body := w.Body.String()
@@ -97,7 +96,7 @@ func TestRequests(t *testing.T) {
 func TestEmptyListsAreLists(t *testing.T) {
 	s := NewServer("unused", fake{status: func(context.Context) (Status, error) { return Status{}, nil }})
 	w := httptest.NewRecorder()
-	s.handler(t.Context()).ServeHTTP(w, httptest.NewRequestWithContext(calledBy(t.Context(), s.public, unidentified), "GET", pathStatus, nil))
+	s.handler(t.Context()).ServeHTTP(w, httptest.NewRequestWithContext(calledBy(t.Context(), s.public, true, unidentified), "GET", pathStatus, nil))
 	for _, name := range []string{"addresses", "boards", "changes", "problems"} {
 		if !strings.Contains(w.Body.String(), `"`+name+`":[]`) {
 			t.Errorf("%s is no empty list: %s", name, w.Body)
@@ -201,9 +200,8 @@ func FuzzRequest(f *testing.F) {
 	f.Add("\x00", "/\x1b[2J", []byte("\xff"))
 	f.Fuzz(func(t *testing.T, method, path string, body []byte) {
 		s := NewServer("unused", fake{})
-		s.authorise = func(credentials) error { return nil }
 		s.Report = func(err error) { t.Error(err) }
-		ctx, cancel := context.WithCancel(calledBy(t.Context(), s.control, credentials{}))
+		ctx, cancel := context.WithCancel(calledBy(t.Context(), s.control, false, 0))
 		cancel() // events end after the first
 		r := httptest.NewRequestWithContext(ctx, "GET", "/", bytes.NewReader(body))
 		r.Method, r.URL.Path = method, path
@@ -239,7 +237,7 @@ func TestTryTakesItsTime(t *testing.T) {
 		}
 		return Tried{Checks: []TriedCheck{}}, nil
 	}})
-	ctx := calledBy(t.Context(), s.control, credentials{})
+	ctx := calledBy(t.Context(), s.control, false, 0)
 	request := httptest.NewRequestWithContext(ctx, http.MethodPost, pathTry, strings.NewReader("{}"))
 	began := time.Now()
 	assert.NoError(t, s.serveTry(recorder, request))

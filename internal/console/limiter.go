@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"sync"
 	"syscall"
@@ -21,7 +20,6 @@ type socketLimits struct {
 	patience  time.Duration // how long a client waits for its turn, and then for a free connection
 
 	total, perUser int // connections that are served at the same time
-	hookStreams    int // on top of these
 }
 
 // pace allows a burst of events, and then one at a time. This is the generic cell rate algorithm (ITU-T I.371):
@@ -93,23 +91,18 @@ const young = 200 * time.Millisecond
 func (l *limiter) take(c *connection, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	count := map[uint32]int{}
-	total, most := 0, c.caller.uid
+	count, most := map[uint32]int{}, c.user
 	for _, other := range l.served {
-		if other.kind == hookStream {
-			continue
-		}
-		total++
-		if count[other.caller.uid]++; count[other.caller.uid] > count[most] {
-			most = other.caller.uid
+		if count[other.user]++; count[other.user] > count[most] {
+			most = other.user
 		}
 	}
-	own, full := count[c.caller.uid], total >= l.total
+	own, full := count[c.user], len(l.served) >= l.total
 	silent := func(other *connection) bool { return !other.asked && now.Sub(other.since) >= young }
 	var closed *connection
 	switch {
 	case own >= l.perUser, full && count[most] <= own+1: // with one more, this user would be the one to lose it
-		if closed = l.oldest(c.caller.uid, silent); closed == nil {
+		if closed = l.oldest(c.user, silent); closed == nil {
 			return false
 		}
 	case full:
@@ -129,7 +122,7 @@ func (l *limiter) take(c *connection, now time.Time) bool {
 // oldest returns the oldest connection of a user that may be closed, or nil. l.mu is held.
 func (l *limiter) oldest(user uint32, mayClose func(*connection) bool) *connection {
 	for _, c := range l.served {
-		if c.caller.uid == user && c.kind != hookStream && mayClose(c) {
+		if c.user == user && mayClose(c) {
 			return c
 		}
 	}
@@ -143,39 +136,22 @@ func (l *limiter) asked(c *connection) {
 	c.asked = true
 }
 
-// kind says what a connection is for.
-type kind int
+// maxStreams returns how many streams of events each user may have. The other half of the connections stays free for
+// requests.
+func (l *limiter) maxStreams() int { return l.perUser / 2 }
 
-const (
-	request    kind = iota
-	stream          // of events
-	hookStream      // a stream on which others depend; it is in nobody's share and is never closed for others
-)
-
-// maxStreams returns how many streams of a kind there may be: of each user, or of hooks in all. Half of a user's
-// connections stay free for requests, so that one can still ask for a hook stream.
-func (l *limiter) maxStreams(k kind) int {
-	if k == hookStream {
-		return l.hookStreams
-	}
-	return l.perUser / 2
-}
-
-// follow makes a connection a stream of a kind. It reports false if there are too many.
-func (l *limiter) follow(c *connection, k kind) bool {
+// follow makes a connection a stream of events. It reports false if the user has too many.
+func (l *limiter) follow(c *connection) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	taken := 0
 	for _, other := range l.served {
-		if other.kind == k && (k == hookStream || other.caller.uid == c.caller.uid) {
+		if other.stream && other.user == c.user {
 			taken++
 		}
 	}
-	if taken >= l.maxStreams(k) {
-		return false
-	}
-	c.kind = k
-	return true
+	c.stream = taken < l.maxStreams()
+	return c.stream
 }
 
 // leave makes room for another connection.
@@ -200,17 +176,14 @@ type connection struct {
 	// UnixConn has CloseWrite. With it, net/http lets a client that has more to send read its answer to the end.
 	*net.UnixConn
 	limiter *limiter
-	public  bool        // it came by a socket that only shows
-	caller  credentials // unidentified if the kernel does not tell
+	public  bool   // it came by a socket that only shows
+	user    uint32 // unidentified if the kernel does not tell
 
 	// The limiter's mu guards these.
-	since time.Time // when it was taken
-	asked bool      // its request has arrived
-	kind  kind
+	since  time.Time // when it was taken
+	asked  bool      // its request has arrived
+	stream bool      // of events
 }
-
-// unidentified are the credentials of a client if the kernel does not tell them.
-var unidentified = credentials{uid: math.MaxUint32, gid: math.MaxUint32}
 
 // Close closes the connection and makes room for another one.
 func (c *connection) Close() error {
@@ -247,7 +220,7 @@ type listener struct {
 	*socket
 	*limiter
 	public   bool
-	identify func(c syscall.Conn, groups bool) (credentials, error)
+	identify func(syscall.Conn) (user uint32)
 
 	waiting sync.WaitGroup   // a goroutine for each connection that waits for its turn
 	ready   chan *connection // to be returned by Accept
@@ -255,7 +228,7 @@ type listener struct {
 	close   func() error
 }
 
-func newListener(s *socket, l *limiter, public bool, identify func(c syscall.Conn, groups bool) (credentials, error)) *listener {
+func newListener(s *socket, l *limiter, public bool, identify func(syscall.Conn) uint32) *listener {
 	made := &listener{
 		socket: s, limiter: l, public: public, identify: identify, ready: make(chan *connection), closed: make(chan struct{}),
 	}
@@ -311,13 +284,10 @@ func isTemporary(err error) bool {
 
 // arrive refuses a connection, or has it wait for its turn.
 func (l *listener) arrive(raw *net.UnixConn, now time.Time) {
-	c := &connection{UnixConn: raw, limiter: l.limiter, public: l.public, caller: unidentified}
-	if caller, err := l.identify(raw, !l.public); err == nil {
-		c.caller = caller
-	}
-	at, ok := l.turn(c.caller.uid, now)
+	c := &connection{UnixConn: raw, limiter: l.limiter, public: l.public, user: l.identify(raw)}
+	at, ok := l.turn(c.user, now)
 	if !ok {
-		c.refuse(fmt.Sprintf("user %d asks too often", c.caller.uid), "ask less often, or follow GET /v1/events")
+		c.refuse(fmt.Sprintf("user %d asks too often", c.user), "ask less often, or follow GET /v1/events")
 		return
 	}
 	l.waiting.Go(func() { l.await(c, at) })
@@ -329,7 +299,7 @@ func (l *listener) await(c *connection, at time.Time) {
 	open := l.sleep(time.Until(at))
 	for open && !l.take(c, time.Now()) {
 		if time.Now().After(giveUp) {
-			c.refuse(fmt.Sprintf("user %d has all connections that one may have", c.caller.uid), "end one")
+			c.refuse(fmt.Sprintf("user %d has all connections that one may have", c.user), "end one")
 			return
 		}
 		open = l.sleep(retryEvery)

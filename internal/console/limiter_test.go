@@ -85,7 +85,7 @@ func newConnection(t *testing.T, l *limiter, user uint32) *connection {
 	conn, err := net.FileConn(file)
 	assert.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	return &connection{UnixConn: conn.(*net.UnixConn), limiter: l, caller: credentials{uid: user}}
+	return &connection{UnixConn: conn.(*net.UnixConn), limiter: l, user: user}
 }
 
 // isOpen reports whether nobody has closed this end of a connection.
@@ -131,17 +131,17 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// A user cannot keep others from their streams, nor streams from hooks.
+// A user cannot keep others from their streams.
 func TestStreamsOfUsers(t *testing.T) {
-	l := limiter{socketLimits: socketLimits{total: 6, perUser: 4, hookStreams: 1}}
+	l := limiter{socketLimits: socketLimits{total: 6, perUser: 4}}
 	var open []*connection
-	follow := func(user uint32, k kind) bool {
+	follow := func(user uint32) bool {
 		c := newConnection(t, &l, user)
 		if !l.take(c, when(0)) {
 			t.Fatalf("user %d has no connection", user)
 		}
 		l.asked(c)
-		ok := l.follow(c, k)
+		ok := l.follow(c)
 		if ok {
 			open = append(open, c)
 		} else {
@@ -151,23 +151,21 @@ func TestStreamsOfUsers(t *testing.T) {
 	}
 	for i, tt := range []struct {
 		user   uint32
-		kind   kind
 		want   bool
 		closed []uint32
 	}{
-		{1, stream, true, nil}, {1, stream, true, nil},
-		{1, stream, false, nil},                                 // that user has as many streams as one may have
-		{1, hookStream, true, nil}, {1, hookStream, false, nil}, // they do not count among these, but there is only one
-		{2, stream, true, nil}, {2, stream, true, nil}, {3, stream, true, nil}, {3, stream, true, nil},
-		{4, stream, true, []uint32{1}}, // all connections are taken, so one is closed of a user with most
+		{1, true, nil}, {1, true, nil},
+		{1, false, nil}, // that user has as many streams as one may have
+		{2, true, nil}, {2, true, nil}, {3, true, nil}, {3, true, nil},
+		{4, true, []uint32{1}}, // all connections are taken, so one is closed of a user with most
 	} {
 		var closed []uint32
-		assert.Is(t, tt.want, follow(tt.user, tt.kind), "stream %d, of user %d", i, tt.user)
+		assert.Is(t, tt.want, follow(tt.user), "stream %d, of user %d", i, tt.user)
 		open = slices.DeleteFunc(open, func(c *connection) bool {
 			if isOpen(c) {
 				return false
 			}
-			closed = append(closed, c.caller.uid)
+			closed = append(closed, c.user)
 			return true
 		})
 		assert.Equal(t, tt.closed, closed, "whose connections are closed for stream %d, of user %d", i, tt.user)

@@ -49,7 +49,7 @@ func TestOrdinaryUser(t *testing.T) {
 		_, err = client.Trace(t.Context())
 		assert.ErrorIs(t, err, nil, "Trace")
 		enough := errors.New("enough")
-		assert.ErrorIs(t, client.Follow(t.Context(), WatchOptions{ForHooks: true}, func(Transition) error { return enough }), enough, "Follow")
+		assert.ErrorIs(t, client.Follow(t.Context(), WatchOptions{}, func(Transition) error { return enough }), enough, "Follow")
 		// That thread alone is the other user.
 		_, err = client.connect(t.Context(), false)
 		wantDenied(t, err, "may look, but not have this board do anything: use sudo", "to act")
@@ -88,7 +88,7 @@ func TestPublicSocketActsOnNothing(t *testing.T) {
 		resign: func(context.Context) (Handover, error) { t.Error("resigned"); return Handover{}, nil },
 		try:    func(TryRequest) (Tried, error) { t.Error("tried"); return Tried{}, nil },
 	})
-	s.identify = are(credentials{uid: 0}) // root itself
+	s.identify = are(0) // root itself
 	serve(t, s)
 	public := Dial(PublicPath(s.path))
 	_, err := public.Status(t.Context())
@@ -109,27 +109,6 @@ func TestPublicSocketActsOnNothing(t *testing.T) {
 	}
 }
 
-// Whoever only looks is not asked for his groups. They decide about nothing there, and there may be 65,536.
-func TestGroupsOfWhoMayAct(t *testing.T) {
-	s := newTestServer(t, fake{})
-	var mu sync.Mutex
-	var asked []bool
-	s.identify = func(_ syscall.Conn, groups bool) (credentials, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		asked = append(asked, groups)
-		return credentials{}, nil
-	}
-	serve(t, s)
-	for _, path := range []string{s.path, PublicPath(s.path)} {
-		_, err := Dial(path).Status(t.Context())
-		assert.ErrorIs(t, err, nil, "%s", path)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	assert.Equal(t, []bool{true, false}, asked, "whose groups were asked for, on the control socket and on the public one")
-}
-
 // Others get their answers while one user holds connections on which he says nothing, however many, and so does
 // he himself.
 func TestSilentConnections(t *testing.T) {
@@ -142,14 +121,13 @@ func TestSilentConnections(t *testing.T) {
 		s := newServer(socketPath(t), fake{}, impatient)
 		var other atomic.Bool
 		var came atomic.Int32
-		s.identify = func(syscall.Conn, bool) (credentials, error) {
+		s.identify = func(syscall.Conn) uint32 {
 			came.Add(1)
 			if other.Load() {
-				return credentials{uid: 4712}, nil
+				return 4712
 			}
-			return credentials{uid: 4711}, nil
+			return 4711
 		}
-		s.authorise = func(credentials) error { return nil }
 		serve(t, s)
 		path := s.path
 		if public {
@@ -252,7 +230,6 @@ func TestStatusIsShared(t *testing.T) {
 			<-time.After(time.Millisecond)
 			return Status{AsOf: now, Transition: s.Published()}, nil
 		}})
-		s.authorise = func(credentials) error { return nil }
 		began := time.Now()
 		var all sync.WaitGroup
 		for range 50 {

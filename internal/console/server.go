@@ -72,12 +72,11 @@ var defaultLimits = limits{
 	// Whoever may connect here may have the board do everything. These limits are for mistakes: a script that asks in a
 	// loop.
 	control: socketLimits{
-		each:        pace{burst: 50, every: 10 * time.Millisecond},
-		all:         pace{burst: 100, every: 5 * time.Millisecond},
-		patience:    time.Second,
-		total:       48,
-		perUser:     24,
-		hookStreams: 4, // `topdog hooks`, topdog-leader.service, and as many again while they are restarted
+		each:     pace{burst: 50, every: 10 * time.Millisecond},
+		all:      pace{burst: 100, every: 5 * time.Millisecond},
+		patience: time.Second,
+		total:    48,
+		perUser:  24,
 	},
 	public: socketLimits{
 		each:     pace{burst: 8, every: 100 * time.Millisecond},
@@ -116,11 +115,10 @@ type Server struct {
 	// several goroutines call it.
 	Report func(error)
 
-	path      string
-	backend   Backend
-	authorise func(credentials) error
-	limits    limits
-	identify  func(c syscall.Conn, groups bool) (credentials, error)
+	path     string
+	backend  Backend
+	limits   limits
+	identify func(syscall.Conn) (user uint32)
 
 	ready                 chan struct{} // closed as soon as the sockets are served for the first time
 	once                  sync.Once
@@ -140,11 +138,10 @@ func NewServer(path string, backend Backend) *Server {
 
 func newServer(path string, backend Backend, l limits) *Server {
 	s := &Server{
-		path: path, backend: backend, limits: l, identify: credentialsOf,
+		path: path, backend: backend, limits: l, identify: userOf,
 		ready: make(chan struct{}), transitions: NewTransitions(l.kept, 0), life: context.Background(),
 		control: &limiter{socketLimits: l.control}, public: &limiter{socketLimits: l.public}, page: &limiter{socketLimits: l.page},
 	}
-	s.authorise = func(c credentials) error { return s.policyOfSocket().authorise(c) }
 	s.statuses = s.newCache(s.askStatus, l.freshStatus)
 	s.traces = s.newCache(s.askTrace, l.freshTrace)
 	return s

@@ -89,6 +89,18 @@ type Stream struct {
 	isAlive func(context.Context) error
 }
 
+// WantsLife reads the query of a request for a stream: whether it asks for signs of life.
+func WantsLife(r *http.Request) (bool, error) {
+	query := r.URL.Query()
+	for name := range query {
+		if name != "alive" {
+			return false, Refuse(http.StatusBadRequest, "the query means nothing here: "+web.Excerpt(query.Encode()),
+				"use /v1/events, with ?alive if wanted")
+		}
+	}
+	return query.Has("alive"), nil
+}
+
 // errGone says that the reader has gone. That is no failure.
 var errGone = errors.New("the reader has gone")
 

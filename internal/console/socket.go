@@ -11,11 +11,9 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,8 +21,8 @@ import (
 // maxPath is the length of a socket's path that unix(7) allows.
 const maxPath = 107
 
-// The modes of the sockets. A user who may not have the board do anything cannot even connect to the control socket, and
-// so cannot be in the way of those who may.
+// The modes of the sockets. The kernel lets only those users connect to the control socket who may have the board do
+// something (connect(2) needs the permission to write). So the others cannot be in their way either.
 const (
 	groupMode  fs.FileMode = 0o660
 	publicMode fs.FileMode = 0o666
@@ -225,99 +223,32 @@ func (s *socket) remove() error {
 	return nil
 }
 
-// credentials are those that the process at the other end of a connection had when it connected. They are the kernel's
-// word, not the process's.
-type credentials struct {
-	pid    int32
-	uid    uint32
-	gid    uint32
-	groups []uint32 // supplementary groups; empty before Linux 4.13
-}
+// unidentified is the user at the other end if the kernel does not tell.
+const unidentified = math.MaxUint32
 
-func (c credentials) in(group uint32) bool { return c.gid == group || slices.Contains(c.groups, group) }
-
-// credentialsOf asks the kernel who is at the other end, and for the user's groups only if these matter: there may be
-// 65,536, which would take half of a processor if that user connects as fast as possible.
-func credentialsOf(conn syscall.Conn, groups bool) (c credentials, err error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return credentials{}, err
+// userOf asks the kernel which user was at the other end when it connected.
+func userOf(conn syscall.Conn) (user uint32) {
+	user = unidentified
+	if raw, err := conn.SyscallConn(); err == nil {
+		_ = withFD(raw, func(fd int) error {
+			cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+			if err == nil {
+				user = cred.Uid
+			}
+			return err
+		})
 	}
-	err = withFD(raw, func(fd int) error {
-		cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-		if err != nil {
-			return os.NewSyscallError("getsockopt SO_PEERCRED", err)
-		}
-		c = credentials{pid: cred.Pid, uid: cred.Uid, gid: cred.Gid}
-		if !groups {
-			return nil
-		}
-		c.groups, err = peerGroups(uintptr(fd))
-		if errors.Is(err, unix.ENOPROTOOPT) {
-			return nil // an older kernel: the primary group must do
-		}
-		return os.NewSyscallError("getsockopt SO_PEERGROUPS", err)
-	})
-	return c, err
+	return user
 }
 
-// peerGroups returns the supplementary groups of the other end. SO_PEERCRED tells only the primary one, and
-// `usermod -aG topdog pi` makes a supplementary one. /proc would tell too, but its processes come and go, and the unit's
-// ProtectProc= hides them.
-func peerGroups(fd uintptr) ([]uint32, error) {
-	const size = uint32(unsafe.Sizeof(uint32(0)))
-	groups := make([]uint32, 32)
-	for {
-		length := uint32(len(groups)) * size
-		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_PEERGROUPS,
-			uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&length)), 0)
-		switch {
-		case errno == 0:
-			return groups[:length/size], nil
-		case errno != unix.ERANGE || length <= uint32(len(groups))*size:
-			return nil, errno
-		}
-		groups = make([]uint32, length/size) // the kernel has said how many; 65,536 at most
-	}
-}
-
-// policy says who, besides root, may have the board do something.
-type policy struct {
-	daemon uint32 // the daemon's own user
-	group  uint32 // the socket's group
-}
-
-// authorise returns nil, or a refusal that says what to do.
-func (p policy) authorise(c credentials) error {
-	if c.uid == 0 || c.uid == p.daemon || c.in(p.group) {
-		return nil
-	}
-	return denied(mayOnlyLook(c.uid), p.hint())
-}
-
-// hint says how to get the permission.
-func (p policy) hint() string {
-	if p.group == 0 { // nobody should join the group root
-		return "use sudo"
-	}
-	return "use sudo, or join " + groupName(p.group)
-}
-
-// mayOnlyLook is the refusal for a user who wants to do more.
-func mayOnlyLook(uid uint32) string {
-	return fmt.Sprintf("user %d may look, but not have this board do anything", uid)
-}
-
-// policyOfSocket returns the policy of the control socket as it is now: an administrator may have given it to another
-// group.
-func (s *Server) policyOfSocket() policy {
-	p := policy{daemon: uint32(os.Geteuid()), group: uint32(os.Getegid())}
-	if info, err := os.Lstat(s.path); err == nil {
-		if group, ok := groupOf(info); ok {
-			p.group = group
+// hintFor says how to get the permission to connect to a socket.
+func hintFor(path string) string {
+	if info, err := os.Stat(path); err == nil {
+		if gid, ok := groupOf(info); ok && gid != 0 { // nobody should join the group root
+			return "use sudo, or join " + groupName(gid) + " and log in again"
 		}
 	}
-	return p
+	return "use sudo"
 }
 
 // groupOf returns the group that owns a file.

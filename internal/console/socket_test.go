@@ -1,11 +1,8 @@
 package console
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -118,81 +115,62 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-func TestAuthorise(t *testing.T) {
-	p := policy{daemon: 990, group: 980}
-	for _, test := range []struct {
-		name   string
-		caller credentials
-		want   bool
-	}{
-		{"root", credentials{uid: 0, gid: 0}, true},
-		{"root of another group", credentials{uid: 0, gid: 1000}, true},
-		{"the daemon's user", credentials{uid: 990, gid: 1}, true},
-		{"by primary group", credentials{uid: 1000, gid: 980}, true},
-		{"by supplementary group", credentials{uid: 1000, gid: 1000, groups: []uint32{4, 980}}, true},
-		{"a stranger", credentials{uid: 1000, gid: 1000, groups: []uint32{4, 27}}, false},
-		{"root's group is not root", credentials{uid: 1000, gid: 0}, false},
-		{"a user whose number is that of the group", credentials{uid: 980, gid: 1000}, false},
-		{"a group whose number is that of the user", credentials{uid: 1000, gid: 990}, false},
-		{"nobody", credentials{uid: math.MaxUint32, gid: math.MaxUint32}, false},
-	} {
-		want := errDenied
-		if test.want {
-			want = nil
-		}
-		assert.ErrorIs(t, p.authorise(test.caller), want, "%s", test.name)
-	}
-}
-
-// are has all callers be the same.
-func are(c credentials) func(syscall.Conn, bool) (credentials, error) {
-	return func(syscall.Conn, bool) (credentials, error) { return c, nil }
-}
-
-// nobodyKnows is a kernel that does not say who calls.
-func nobodyKnows(syscall.Conn, bool) (credentials, error) {
-	return credentials{}, errors.New("unknown")
-}
-
-// TestStrangersMayLook goes all the way, with credentials that the kernel did not give.
-func TestStrangersMayLook(t *testing.T) {
-	stranger := uint32(max(os.Getuid(), os.Getgid()) + 1)
+// The kernel lets those users connect to the control socket, and the daemon relies on that.
+func TestWhoMayConnect(t *testing.T) {
+	s := serving(t, fake{})
+	enterable(t, s)
+	assert.NoError(t, os.Chown(s.path, 990, 980)) // an administrator may change the group
 	for _, test := range []struct {
 		name     string
-		identify func(syscall.Conn, bool) (credentials, error)
-		want     string
+		uid, gid uintptr
+		groups   []uint32
+		want     error
 	}{
-		{"stranger", are(credentials{uid: stranger, gid: stranger}), fmt.Sprintf("user %d may look, but not have this board do anything: use sudo", stranger)},
-		{"unknown", nobodyKnows, "the kernel does not say who is calling"},
+		{"root", 0, 0, nil, nil},
+		{"root of another group", 0, 1000, nil, nil},
+		{"the daemon's user", 990, 1, nil, nil},
+		{"by primary group", 1000, 980, nil, nil},
+		{"by supplementary group", 1000, 1000, []uint32{4, 980}, nil},
+		{"a stranger", 1000, 1000, []uint32{4, 27}, unix.EACCES},
+		{"root's group is not root", 1000, 0, nil, unix.EACCES},
+		{"a user whose number is that of the group", 980, 1000, nil, unix.EACCES},
+		{"a group whose number is that of the user", 1000, 990, nil, unix.EACCES},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			s := newTestServer(t, fake{resign: func(context.Context) (Handover, error) {
-				t.Error("resigned")
-				return Handover{}, nil
-			}})
-			s.identify = test.identify
-			serve(t, s)
-			_, err := Dial(s.path).Status(t.Context())
-			assert.ErrorIs(t, err, nil, "Status")
-			_, err = Dial(s.path).Resign(t.Context())
-			wantDenied(t, err, test.want, "Resign")
-		})
+		var err error
+		asUser(t, test.uid, test.gid, func() { err = connect(s.path) }, test.groups...)
+		assert.ErrorIs(t, err, test.want, "%s", test.name)
 	}
 }
+
+// The kernel tells which user is at the other end.
+func TestUserOf(t *testing.T) {
+	s := newTestServer(t, fake{})
+	users := make(chan uint32, 1)
+	s.identify = func(c syscall.Conn) uint32 {
+		users <- userOf(c)
+		return 0
+	}
+	serve(t, s)
+	enterable(t, s)
+	asUser(t, 65533, 65532, func() { _ = connect(PublicPath(s.path)) })
+	assert.Is(t, 65533, <-users, "the user")
+}
+
+// are has all callers be the same user.
+func are(user uint32) func(syscall.Conn) uint32 { return func(syscall.Conn) uint32 { return user } }
 
 // TestOnlyRootTries: a check can be any program, so nobody else has the daemon run one, who may have the board resign or not.
 func TestOnlyRootTries(t *testing.T) {
 	daemon := uint32(os.Getuid())
 	for _, test := range []struct {
-		name   string
-		caller *credentials
-		may    bool
+		name string
+		user uint32
+		may  bool
 	}{
-		{"root", &credentials{}, true},
-		{"the daemon's user", &credentials{uid: max(daemon, 1), gid: 1}, false},
-		{"a member of the group root", &credentials{uid: 4711, gid: 0}, false},
-		{"a member of the socket's group", &credentials{uid: 4711, gid: 4711, groups: []uint32{uint32(os.Getgid())}}, false},
-		{"unknown", nil, false},
+		{"root", 0, true},
+		{"the daemon's user", max(daemon, 1), false},
+		{"a member of the socket's group", 4711, false},
+		{"unknown", unidentified, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			asked := TryRequest{File: "topdog.toml", Config: "address"}
@@ -204,9 +182,7 @@ func TestOnlyRootTries(t *testing.T) {
 				}
 				return want, nil
 			}})
-			if s.identify = nobodyKnows; test.caller != nil {
-				s.identify = are(*test.caller)
-			}
+			s.identify = are(test.user)
 			serve(t, s)
 			tried, err := Dial(s.path).Try(t.Context(), asked)
 			switch {
@@ -225,16 +201,4 @@ func TestOtherVersion(t *testing.T) {
 	_, err := ask[Done](t.Context(), Dial(s.path), "POST", "/v1/new", nil)
 	assert.ErrorIs(t, err, errOtherVersion, "")
 	assert.ErrorContains(t, err, "systemctl restart topdog", "")
-}
-
-// TestSocketGroup takes the group from the file: an administrator may change it.
-func TestSocketGroup(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root may give a file to any group")
-	}
-	s := serving(t, fake{})
-	member := credentials{uid: 4711, gid: 4711, groups: []uint32{4712}}
-	assert.ErrorIs(t, s.authorise(member), errDenied, "a stranger")
-	assert.NoError(t, os.Chown(s.path, -1, 4712))
-	assert.ErrorIs(t, s.authorise(member), nil, "a member of the socket's group may not")
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -335,75 +334,16 @@ func TestStreamEnds(t *testing.T) {
 	})
 }
 
-// streams is how many streams the control socket has, beside those of hooks.
+// streams is how many streams the control socket has.
 func streams(s *Server) (n int) {
 	s.control.mu.Lock()
 	defer s.control.mu.Unlock()
 	for _, c := range s.control.served {
-		if c.kind == stream {
+		if c.stream {
 			n++
 		}
 	}
 	return n
-}
-
-// Hooks have their streams when everybody else has taken all others.
-func TestStreamsForHooks(t *testing.T) {
-	l := defaultLimits
-	l.control.perUser, l.control.hookStreams = 4, 1
-	s := newNumbered(t, l)
-	serve(t, s)
-	var crowd []*watched
-	for range l.control.perUser / 2 {
-		w := watch(t, Dial(s.path).Watch, WatchOptions{})
-		w.next(EventSnapshot)
-		crowd = append(crowd, w)
-	}
-	if err := Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil }); err == nil {
-		t.Fatal("there is room left")
-	}
-	hooks := watch(t, Dial(s.path).Watch, WatchOptions{ForHooks: true})
-	hooks.next(EventSnapshot)
-	err := Dial(s.path).Watch(t.Context(), WatchOptions{ForHooks: true}, func(Transition) error { return nil })
-	refused(t, err, 503, "1 streams of events for hooks", "a second place for hooks")
-	s.Publish(Transition{Event: EventRoleChanged})
-	for _, w := range append(crowd, hooks) {
-		w.next(EventRoleChanged)
-	}
-}
-
-// Not everybody may have a stream for hooks. Others are told what to do.
-func TestStrangersGetNoStreamForHooks(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		caller *credentials
-		public bool
-		code   int
-		want   string
-	}{
-		{"root", &credentials{uid: 0}, false, 200, `"event":"snapshot"`},
-		{"a member of the group", &credentials{uid: 4711, gid: 980}, false, 200, `"event":"snapshot"`},
-		{"root on the public socket", &credentials{uid: 0}, true, 403, `this socket only shows; what acts is unused`},
-		{"a stranger", &credentials{uid: 4711}, false, 403, `"hint":"use sudo, or join the group 980"}`},
-		{"unknown", &unidentified, false, 403, "the kernel does not say who is calling"},
-	} {
-		s := NewServer("unused", fake{})
-		s.authorise = policy{daemon: 990, group: 980}.authorise
-		r := httptest.NewRequest("GET", pathEvents+"?for=hooks", nil)
-		by := s.control
-		if tt.public {
-			by = s.public
-		}
-		ctx, cancel := context.WithCancel(calledBy(r.Context(), by, *tt.caller))
-		stopping, stop := context.WithCancel(ctx)
-		stop() // the stream ends after the first line
-		w := httptest.NewRecorder()
-		s.handler(stopping).ServeHTTP(w, r.WithContext(ctx))
-		cancel()
-		if w.Code != tt.code || !strings.Contains(w.Body.String(), tt.want) {
-			t.Errorf("%s: %d %s, want %d %s", tt.name, w.Code, w.Body, tt.code, tt.want)
-		}
-	}
 }
 
 // Follow tells of a daemon that goes away, and goes on with the next.
@@ -418,7 +358,7 @@ func TestFollow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := watch(t, func(_ context.Context, o WatchOptions, tell func(Transition) error) error {
 		return Dial(path).Follow(ctx, o, tell)
-	}, WatchOptions{ForHooks: true})
+	}, WatchOptions{})
 	w.next(EventSnapshot)
 	server.Publish(Transition{Event: EventRoleChanged, Role: RoleLeader, Holding: true, Group: "pihole", Leader: "x", Term: 8})
 	if n := w.next(EventRoleChanged); !n.Leads() {
@@ -435,21 +375,6 @@ func TestFollow(t *testing.T) {
 	}
 	cancel()
 	assert.ErrorIs(t, <-w.ended, context.Canceled, "its end")
-}
-
-// A client that may not have a stream for hooks follows another one.
-func TestFollowWithoutHookStream(t *testing.T) {
-	s := newTestServer(t, fake{})
-	s.identify = nobodyKnows
-	serve(t, s)
-	enough := errors.New("enough")
-	err := Dial(s.path).Follow(t.Context(), WatchOptions{ForHooks: true}, func(n Transition) error {
-		if n.Event != EventSnapshot {
-			return fmt.Errorf("told %+v", n)
-		}
-		return enough
-	})
-	assert.ErrorIs(t, err, enough, "its end")
 }
 
 // WatchStatus shows a status at once, and again when something has happened, and every second. It asks for no signs of

@@ -48,7 +48,7 @@ func Run(ctx context.Context, c *console.Client, o Options) error {
 		// At a shutdown the daemon ends just before this program, so its last transition may be on its way.
 		time.AfterFunc(lastWords, stopFollowing)
 	}()
-	err := follow(following, c, console.WatchOptions{ForHooks: true}, r.Log, r.states.put)
+	err := follow(following, c, console.WatchOptions{}, r.Log, r.states.put)
 	stopFollowing()
 	<-ended
 	if ctx.Err() != nil {

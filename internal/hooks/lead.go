@@ -152,7 +152,7 @@ func Target(ctx context.Context, c *console.Client, o TargetOptions) error {
 		t.run(following)
 		close(ended)
 	}()
-	err := follow(following, c, console.WatchOptions{ForHooks: true}, t.Log, t.states.put)
+	err := follow(following, c, console.WatchOptions{}, t.Log, t.states.put)
 	stopFollowing()
 	<-ended
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), systemctlWithin)

@@ -104,7 +104,7 @@ func (e *events) enter() (leave func(), err error) {
 
 // serveEvents sends how the board is, and then every transition.
 func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) error {
-	alive, err := wantsLife(r)
+	alive, err := console.WantsLife(r)
 	if err != nil {
 		return err
 	}
@@ -136,17 +136,4 @@ func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	_ = toReader.Send(r.Context(), status, a.text) // too late for another answer
 	return nil
-}
-
-// wantsLife reads the query of a request: whether it asks for signs of life.
-func wantsLife(r *http.Request) (alive bool, err error) {
-	for name := range r.URL.Query() {
-		if name != "alive" {
-			return false, &web.Error{
-				Code: http.StatusBadRequest, Message: "the query means nothing here", Hint: "use /v1/events, with ?alive if wanted",
-			}
-		}
-		alive = true
-	}
-	return alive, nil
 }
