@@ -68,7 +68,11 @@ type page struct {
 	mu      sync.Mutex
 	history *history
 	gone    bool // the log says that there is no daemon
-	links   links
+
+	port     netip.AddrPort // invalid until there is one
+	own      string         // address of this board
+	floating []string       // the addresses with prefix length
+	located  string         // what was logged of the page's URLs
 }
 
 func newPage(ctx context.Context, ask func(context.Context) ([]byte, error), o Options) (*page, error) {
@@ -109,8 +113,7 @@ func (p *page) heard(t console.Transition) error {
 	defer p.mu.Unlock()
 	p.history.heard(p.watched(), &t)
 	p.log(&t)
-	p.links.heard(&t)
-	p.links.log(p.Log)
+	p.locate(t.Status)
 	if t.Leader != "" && t.Leader != before.Leader && t.Status == nil {
 		select {
 		case p.changed <- struct{}{}:
@@ -150,8 +153,7 @@ func (p *page) lookBack(ctx context.Context) {
 		if status, err := a.status(); err == nil {
 			p.mu.Lock()
 			p.history.told(a.asked.Sub(p.began), status)
-			p.links.own = status.Board.Address
-			p.links.log(p.Log)
+			p.locate(status)
 			p.mu.Unlock()
 		}
 	}
@@ -203,59 +205,42 @@ func (p *page) opened(port net.Listener) {
 	defer p.mu.Unlock()
 	p.Log.Infof("serves HTTP on %s", port.Addr())
 	if at, err := netip.ParseAddrPort(port.Addr().String()); err == nil {
-		p.links.port = at
-		p.links.log(p.Log)
+		p.port = at
+		p.locate(nil)
 	}
 }
 
-// links are the URLs of the page.
-type links struct {
-	port     netip.AddrPort // invalid until there is one
-	own      string         // address of this board
-	floating []string
-	logged   []string
+// locate says where people find the page, once that is known and whenever it has changed. The status may be nil. p.mu is
+// held.
+func (p *page) locate(s *console.Status) {
+	if s != nil {
+		p.own, p.floating = s.Board.Address, s.Addresses
+	}
+	if !p.port.Addr().IsUnspecified() {
+		return // there is no port yet, or its address was logged with it
+	}
+	var leader []string
+	for _, prefix := range p.floating {
+		address, _, _ := strings.Cut(prefix, "/")
+		leader = append(leader, p.url(address))
+	}
+	text := "the page is at " + strings.Join(leader, " ") + " on the board that leads"
+	if own := p.url(p.own); own != "" {
+		text += ", and at " + own + " on this one"
+	}
+	if text != p.located && len(leader) > 0 {
+		p.located = text
+		p.Log.Info(text)
+	}
 }
 
-// heard notes the addresses that there are.
-func (l *links) heard(t *console.Transition) {
-	if t.Status != nil {
-		l.own = t.Status.Board.Address
+// url returns the URL of the page at an address, or "" if that is none.
+func (p *page) url(text string) string {
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return ""
 	}
-	if len(t.Addresses) > 0 {
-		l.floating = nil
-		for _, prefix := range t.Addresses {
-			address, _, _ := strings.Cut(prefix, "/")
-			l.floating = append(l.floating, address)
-		}
-	}
-}
-
-// log says where people find the page, once that is known and whenever it has changed.
-func (l *links) log(log *logrus.Entry) {
-	if !l.port.IsValid() || !l.port.Addr().IsUnspecified() || len(l.floating) == 0 {
-		return
-	}
-	leader, own := l.urls(l.floating...), l.urls(l.own)
-	all := append(slices.Clip(leader), own...)
-	if slices.Equal(all, l.logged) {
-		return
-	}
-	l.logged = all
-	if len(own) == 0 {
-		log.Infof("the page is at %s on the board that leads", strings.Join(leader, " "))
-		return
-	}
-	log.Infof("the page is at %s on the board that leads, and at %s on this one", strings.Join(leader, " "), own[0])
-}
-
-// urls returns the URLs of the page at some addresses. It leaves out what is no address.
-func (l *links) urls(addresses ...string) (all []string) {
-	for _, text := range addresses {
-		if address, err := netip.ParseAddr(text); err == nil {
-			all = append(all, "http://"+netip.AddrPortFrom(address, l.port.Port()).String()+"/")
-		}
-	}
-	return all
+	return "http://" + netip.AddrPortFrom(address, p.port.Port()).String() + "/"
 }
 
 // versionHeader is the header of each status that has the version of the page's files. A page that was loaded from
