@@ -100,13 +100,13 @@ var looks = map[State]style{StateRight: plain, StateLook: notice, StateUnknown: 
 // WriteReport writes a report as a tree: first the verdict, and then every finding, with what to do.
 func WriteReport(w io.Writer, r Report, o Options) error {
 	p := newPage(o)
-	p.item(strong, "", 0, fmt.Sprintf("%s (%s)", verdicts[r.State], r.File))
+	p.item(strong, "", fmt.Sprintf("%s (%s)", verdicts[r.State], r.File))
 	for _, s := range r.Sections {
 		p.line(strong, s.Section)
 		for _, f := range s.Findings {
-			p.item(looks[f.State], "  "+pad(string(f.State), 9, false), 11, strings.ReplaceAll(string(f.Topic), "_", " ")+": "+f.Text)
+			p.item(looks[f.State], "  "+pad(string(f.State), 9, false), strings.ReplaceAll(string(f.Topic), "_", " ")+": "+f.Text)
 			if f.Remedy != "" {
-				p.item(looks[f.State], "", 11, "→ "+f.Remedy)
+				p.item(looks[f.State], strings.Repeat(" ", 11), "→ "+f.Remedy)
 			}
 		}
 	}

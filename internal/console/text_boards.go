@@ -13,19 +13,19 @@ type column struct {
 	head  string
 	right bool // aligned, as numbers are
 	cell  func(*Status, *Board) string
-	brief func(*Status, *Board) string // a shorter cell for narrow terminals; nil if there is none
+	cells []string // of the boards
+	width int
 }
 
 // columns are all columns, in the order in which they are shown.
 var columns = []column{
-	{head: "BOARD", cell: func(_ *Status, b *Board) string { return cmp.Or(b.Name, "unknown") },
-		brief: func(_ *Status, b *Board) string { return cmp.Or(b.Name, b.Address, b.ID) }},
+	{head: "BOARD", cell: func(_ *Status, b *Board) string { return cmp.Or(b.Name, b.Address, b.ID, "unknown") }},
 	{head: "ADDRESS", cell: func(_ *Status, b *Board) string { return cmp.Or(b.Address, "unknown") }},
 	{head: "ID", cell: func(_ *Status, b *Board) string { return b.ID }},
 	{head: "PRIORITY", right: true, cell: func(_ *Status, b *Board) string { return strconv.Itoa(b.Priority) }},
 	{head: "SCORE", right: true, cell: scoreCell},
-	{head: "ROLE", cell: gradedRole, brief: roleCell},
-	{head: "HEARD", cell: heardCell, brief: heardBrief},
+	{head: "ROLE", cell: gradedRole},
+	{head: "HEARD", cell: heardCell},
 	{head: "UP", cell: upCell},
 }
 
@@ -67,23 +67,15 @@ func gradedRole(s *Status, b *Board) string {
 	return role + ", " + b.GradeText
 }
 
-const lastHeard = "last heard "
-
 func heardCell(_ *Status, b *Board) string {
 	switch {
 	case b.Self:
 		return "this board"
 	case b.HeardMs == nil:
 		return "unknown"
-	case !b.live():
-		return lastHeard + ago(*b.HeardMs)
 	default:
 		return ago(*b.HeardMs)
 	}
-}
-
-func heardBrief(s *Status, b *Board) string {
-	return strings.TrimPrefix(heardCell(s, b), lastHeard)
 }
 
 func upCell(_ *Status, b *Board) string {
@@ -114,52 +106,68 @@ func marks(s *Status, b *Board) string {
 	return self + rank
 }
 
-// table is the table of boards.
-type table struct {
-	columns []column
-	widths  []int
-	rows    [][]string // the heads are the first
+// table are the columns that are shown. The first three characters of each line are two marks and a blank.
+type table []column
+
+func (t table) width() int {
+	n := len(marked)
+	for _, c := range t {
+		n += c.width + len(between)
+	}
+	return n - len(between)
 }
 
-const (
-	marksWidth = 3 // two marks and a blank
-	spacing    = 2 // between two columns
-)
-
-func (t *table) total() int {
-	n := marksWidth - spacing
-	for _, w := range t.widths {
-		n += spacing + w
+// line returns a line with one cell of each column.
+func (t table) line(cell func(*column) string) (text string) {
+	for i := range t {
+		c := &t[i]
+		text += pad(truncate(cell(c), c.width), c.width, c.right) + between
 	}
-	return n
+	return text
 }
 
-// fill computes the cells.
-func (t *table) fill(s *Status, brief bool) {
-	t.rows = [][]string{nil}
-	t.widths = make([]int, len(t.columns))
-	for i, c := range t.columns {
-		t.rows[0] = append(t.rows[0], c.head)
-		t.widths[i] = width(c.head)
+// without leaves out a column.
+func (t table) without(head string) table {
+	return slices.DeleteFunc(t, func(c column) bool { return c.head == head })
+}
+
+const marked = "   " // as wide as two marks and a blank
+
+// tableOf returns the table of boards. If it is too wide for the terminal, it has fewer columns, and in the end narrower
+// ones, which mostly shortens long names.
+func tableOf(s *Status, boards []Board, most int) table {
+	t := table(slices.Clone(columns))
+	if !s.idsDiffer() {
+		t = t.without("ID")
 	}
-	for j := range s.Boards {
-		var row []string
-		for i, c := range t.columns {
-			cell := c.cell
-			if brief && c.brief != nil {
-				cell = c.brief
-			}
-			text := strings.TrimSpace(clean(cell(s, &s.Boards[j])))
-			row = append(row, text)
-			t.widths[i] = max(t.widths[i], width(text))
+	if s.ScoreFrom == "" {
+		t = t.without("SCORE")
+	}
+	for i := range t {
+		c := &t[i]
+		c.width = width(c.head)
+		for j := range boards {
+			text := strings.TrimSpace(clean(c.cell(s, &boards[j])))
+			c.cells, c.width = append(c.cells, text), max(c.width, width(text))
 		}
-		t.rows = append(t.rows, row)
 	}
-}
-
-// drop leaves out a column.
-func (t *table) drop(head string) {
-	t.columns = slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool { return c.head == head })
+	for _, head := range dropOrder {
+		if t.width() > most {
+			t = t.without(head)
+		}
+	}
+	for t.width() > most {
+		widest := &t[0]
+		for i := range t {
+			if t[i].width > widest.width {
+				widest = &t[i]
+			}
+		}
+		if widest.width--; widest.width == 0 {
+			break
+		}
+	}
+	return t
 }
 
 // boards adds the table of boards.
@@ -169,68 +177,17 @@ func (p *page) boards(s *Status) {
 	}
 	p.line(plain, "")
 	if s.Role == RoleIsolated {
-		p.item(dim, "", 0, "The boards as they were when this board last heard them:")
+		p.item(dim, "", "The boards as they were when this board last heard them:")
 	}
-	shown := *s
-	shown.Boards = s.Boards[:min(len(s.Boards), maxBoards)]
-	t := fitTable(&shown, p.width)
-	for j, row := range t.rows {
-		look, text := strong, strings.Repeat(" ", marksWidth)
-		if j > 0 {
-			b := &shown.Boards[j-1]
-			look, text = boardStyle(s, b), marks(s, b)+" "
-		}
-		for i, cell := range row {
-			text += pad(truncate(cell, t.widths[i]), t.widths[i], t.columns[i].right)
-			text += strings.Repeat(" ", spacing)
-		}
-		p.line(look, text)
+	shown := s.Boards[:min(len(s.Boards), maxBoards)]
+	t := tableOf(s, shown, p.width)
+	p.line(strong, marked+t.line(func(c *column) string { return c.head }))
+	for i := range shown {
+		b := &shown[i]
+		p.line(boardStyle(s, b), marks(s, b)+" "+t.line(func(c *column) string { return c.cells[i] }))
 	}
-	if more := len(s.Boards) - len(shown.Boards); more > 0 {
-		p.item(notice, "", 0, fmt.Sprintf("and %d more: topdog status --json", more))
-	}
-}
-
-// fitTable returns the table of boards. If it is too wide for the terminal, it gets fewer columns and shorter cells,
-// and in the end shorter names.
-func fitTable(s *Status, most int) *table {
-	t := &table{columns: columns}
-	if !s.idsDiffer() {
-		t.drop("ID")
-	}
-	if s.ScoreFrom == "" {
-		t.drop("SCORE")
-	}
-	t.fill(s, false)
-	for _, head := range dropOrder {
-		if t.total() <= most {
-			break
-		}
-		if head == "ADDRESS" { // without it, nameless boards are shown by it
-			if t.fill(s, true); t.total() <= most {
-				break
-			}
-		}
-		t.drop(head)
-		t.fill(s, head == "ADDRESS")
-	}
-	t.narrow(most)
-	return t
-}
-
-// narrow takes room from the widest column until the table fits. Usually that shortens long names.
-func (t *table) narrow(most int) {
-	for t.total() > most {
-		widest := 0
-		for i, w := range t.widths {
-			if w > t.widths[widest] {
-				widest = i
-			}
-		}
-		if t.widths[widest] <= 1 {
-			return
-		}
-		t.widths[widest]--
+	if more := len(s.Boards) - len(shown); more > 0 {
+		p.item(notice, "", fmt.Sprintf("and %d more: topdog status --json", more))
 	}
 }
 

@@ -117,34 +117,28 @@ func pad(text string, to int, left bool) string {
 	return text + fill
 }
 
-// wrap breaks a text between words, into a first line of at most first columns and others of at most rest columns. A
-// word that is longer than a line is broken at the end of the line.
-func wrap(text string, first, rest int) []string {
-	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' })
-	if all := strings.Join(words, " "); width(all) <= min(first, rest) {
-		return []string{all}
-	}
-	var lines []string
-	line, room := "", max(first, 1)
-	for _, word := range words {
-		if line != "" {
-			if width(line)+1+width(word) <= room {
-				line += " " + word
-				continue
-			}
-			lines = append(lines, line)
-			room = max(rest, 1)
+// wrap breaks a text between words into lines of at most room columns. A word that is longer is broken at the end of the
+// line.
+func wrap(text string, room int) (lines []string) {
+	room = max(room, 1)
+	var line []string
+	used := 0
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ' ' }) {
+		if used += 1 + width(word); len(line) > 0 && used <= room {
+			line = append(line, word)
+			continue
 		}
-		for line = word; ; room = max(rest, 1) {
-			head, tail := split(line, room)
-			if tail == "" {
-				break
-			}
+		if len(line) > 0 {
+			lines = append(lines, strings.Join(line, " "))
+		}
+		head, tail := split(word, room)
+		for tail != "" {
 			lines = append(lines, head)
-			line = tail
+			head, tail = split(tail, room)
 		}
+		line, used = []string{head}, width(head)
 	}
-	return append(lines, line)
+	return append(lines, strings.Join(line, " "))
 }
 
 // style is the look of a line, as parameters of ECMA-48's SGR.
@@ -195,43 +189,42 @@ func (p *page) heading(text string) {
 	p.line(strong, text)
 }
 
-// row is an item of a list whose left and right cells stand in columns in front of its text.
+// row is a line of a list: cells that stand in columns, and a text behind them.
 type row struct {
-	style
-	left, right string
-	text        string
+	style style
+	cells []string
+	text  string
 }
 
-// rows adds a list.
-func (p *page) rows(list []row) {
-	leftWidth, rightWidth := 0, 0
-	for _, r := range list {
-		leftWidth, rightWidth = max(leftWidth, width(r.left)), max(rightWidth, width(r.right))
+// list adds rows behind an indentation. The alignment has a character for each column: '>' for those whose cells are
+// aligned on the right.
+func (p *page) list(indent, alignment string, rows []row) {
+	widths := make([]int, len(alignment))
+	for _, r := range rows {
+		for i, cell := range r.cells {
+			widths[i] = max(widths[i], width(cell))
+		}
 	}
-	for _, r := range list {
-		label := "  "
-		if leftWidth > 0 {
-			label += pad(r.left, leftWidth, false) + "  "
+	for _, r := range rows {
+		label := indent
+		for i, cell := range r.cells {
+			label += pad(cell, widths[i], alignment[i] == '>') + between
 		}
-		if rightWidth > 0 {
-			label += pad(r.right, rightWidth, true) + "  "
-		}
-		p.item(r.style, label, width(label), r.text)
+		p.item(r.style, label, r.text)
 	}
 }
 
 // item adds a text behind a label. The lines after the first are indented.
-func (p *page) item(s style, label string, indent int, text string) {
-	first := max(p.width-max(width(label), indent), 1)
-	for i, line := range wrap(clean(text), first, p.width-indent) {
-		if i == 0 {
-			line = pad(label, indent, false) + line
-		} else {
-			line = strings.Repeat(" ", indent) + line
-		}
-		p.line(s, line)
+func (p *page) item(s style, label, text string) {
+	indent := width(label)
+	for _, line := range wrap(clean(text), p.width-indent) {
+		p.line(s, label+line)
+		label = strings.Repeat(" ", indent)
 	}
 }
+
+// between is between two columns.
+const between = "  "
 
 // ago returns how long ago something was.
 func ago(ms float64) string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -20,8 +21,6 @@ const (
 	maxProblems  = 20
 	maxBoards    = 255 // the largest group
 	maxAddresses = 3   // in the headline
-	labelWidth   = 12
-	narrow       = 60 // columns below which labels have no column of their own
 
 	defaultFanout = "multicast" // is not worth a word
 	detectorAsk   = "ask"
@@ -39,7 +38,7 @@ func WriteStatus(w io.Writer, s Status, o Options) error {
 	case s.verdict() == unguarded:
 		look = notice
 	}
-	p.item(look, "", 0, s.headline())
+	p.item(look, "", s.headline())
 	p.line(plain, "")
 	p.facts(&s)
 	p.checks(&s)
@@ -52,10 +51,15 @@ func WriteStatus(w io.Writer, s Status, o Options) error {
 
 // facts adds the lines about this board that have something to say.
 func (p *page) facts(s *Status) {
+	all := ""
+	if len(s.Addresses) > maxAddresses { // else the headline has them
+		all = strings.Join(s.Addresses, ", ")
+	}
+	var list []row
 	for _, fact := range []struct{ label, text string }{
 		{"this board", s.thisBoard()},
 		{"grade", s.grade()},
-		{"addresses", s.allAddresses()},
+		{"addresses", all},
 		{"holding", s.holding()},
 		{"defences", s.defences()},
 		{"LED", cmp.Or(s.LEDText, "unknown")},
@@ -65,25 +69,11 @@ func (p *page) facts(s *Status) {
 		{"key", s.rotation()},
 		{"group", s.group()},
 	} {
-		switch {
-		case fact.text == "":
-		case p.width >= narrow:
-			p.item(plain, pad(fact.label, labelWidth, false), labelWidth, fact.text)
-		default:
-			lines := wrap(clean(fact.label+": "+fact.text), p.width, p.width-spacing)
-			for i, line := range lines {
-				p.line(plain, strings.Repeat(" ", min(i, 1)*spacing)+line)
-			}
+		if fact.text != "" {
+			list = append(list, row{cells: []string{fact.label}, text: fact.text})
 		}
 	}
-}
-
-// allAddresses lists the addresses if the headline does not.
-func (s *Status) allAddresses() string {
-	if len(s.Addresses) <= maxAddresses {
-		return ""
-	}
-	return strings.Join(s.Addresses, ", ")
+	p.list("", "<", list)
 }
 
 // holding says how this board holds the addresses.
@@ -280,9 +270,9 @@ func (p *page) changes(s *Status) {
 		if c.OutageMs != nil {
 			text += fmt.Sprintf("; nobody led for %s", span(*c.OutageMs))
 		}
-		list = append(list, row{right: ago(c.AgoMs), text: text})
+		list = append(list, row{cells: []string{ago(c.AgoMs)}, text: text})
 	}
-	p.rows(list)
+	p.list("  ", ">", list)
 }
 
 // problems adds what needs a person's attention.
@@ -293,10 +283,10 @@ func (p *page) problems(s *Status) {
 	p.heading("needs attention")
 	for i, problem := range s.Problems {
 		if i == maxProblems {
-			p.item(notice, "  ! ", 4, fmt.Sprintf("and %d more: topdog status --json", len(s.Problems)-i))
+			p.item(notice, "  ! ", fmt.Sprintf("and %d more: topdog status --json", len(s.Problems)-i))
 			break
 		}
-		p.item(notice, "  ! ", 4, problem.Text)
+		p.item(notice, "  ! ", problem.Text)
 	}
 }
 
@@ -335,7 +325,7 @@ func (p *page) checks(s *Status) {
 	var list []row
 	for i := range s.Checks {
 		c := &s.Checks[i]
-		r := row{left: c.state(), right: span(float64(c.SinceNs) / 1e6)}
+		r := row{cells: []string{c.state(), span(float64(c.SinceNs) / 1e6)}}
 		r.text = cmp.Or(c.NameText, strings.TrimSpace(c.Kind+" "+c.Target))
 		if c.State == stateFailing {
 			r.style = notice
@@ -345,7 +335,7 @@ func (p *page) checks(s *Status) {
 		}
 		list = append(list, r)
 	}
-	p.rows(list)
+	p.list("  ", "<>", list)
 }
 
 // state names the state of a check for people.
@@ -362,12 +352,9 @@ func (c *Check) state() string {
 // rotation says how far the group is with a change of its key.
 func (s *Status) rotation() string {
 	own := &s.Board
-	if own.SignsWith == "" {
-		return ""
-	}
-	signing := map[string]int{}
+	signing, also := map[string]int{}, own.AlsoAccepts
 	order := []string{own.SignsWith}
-	boards, changing := 0, own.AlsoAccepts != ""
+	boards, changing := 0, also != ""
 	var without []string // boards that do not accept the second key of this one
 	for i := range s.Boards {
 		b := &s.Boards[i]
@@ -375,25 +362,23 @@ func (s *Status) rotation() string {
 			continue
 		}
 		boards++
-		if b.SignsWith != own.SignsWith || b.AlsoAccepts != own.AlsoAccepts {
-			changing = changing || b.SignsWith != ""
-			if other := own.AlsoAccepts; other != "" && b.SignsWith != other && b.AlsoAccepts != other {
-				without = append(without, s.shortName(b.ID, b.Name))
-			}
+		if also != "" && b.SignsWith != also && b.AlsoAccepts != also {
+			without = append(without, s.shortName(b.ID, b.Name))
 		}
 		if b.SignsWith == "" {
 			continue
 		}
-		if signing[b.SignsWith]++; signing[b.SignsWith] == 1 && b.SignsWith != own.SignsWith {
+		changing = changing || b.SignsWith != own.SignsWith || b.AlsoAccepts != also
+		if signing[b.SignsWith]++; !slices.Contains(order, b.SignsWith) {
 			order = append(order, b.SignsWith)
 		}
 	}
-	if !changing {
+	if !changing || own.SignsWith == "" {
 		return ""
 	}
 	text := "changing: this board signs with " + own.SignsWith
-	if own.AlsoAccepts != "" {
-		text += " and accepts " + own.AlsoAccepts + " as well"
+	if also != "" {
+		text += " and accepts " + also + " as well"
 	}
 	var counts []string
 	for _, key := range order {
@@ -401,7 +386,7 @@ func (s *Status) rotation() string {
 	}
 	text += fmt.Sprintf("; of %d boards sign %s", boards, strings.Join(counts, ", "))
 	if len(without) > 0 {
-		text += fmt.Sprintf("; %s is not accepted by %s yet", own.AlsoAccepts, list(without))
+		text += fmt.Sprintf("; %s is not accepted by %s yet", also, list(without))
 	}
 	return text
 }

@@ -231,19 +231,19 @@ func TestPercent(t *testing.T) {
 
 func TestWrap(t *testing.T) {
 	for _, test := range []struct {
-		text        string
-		first, rest int
-		want        []string
+		text string
+		room int
+		want []string
 	}{
-		{"", 10, 10, []string{""}},
-		{"one two three", 7, 7, []string{"one two", "three"}},
-		{"one two three", 3, 20, []string{"one", "two three"}},
-		{"a abcdefghij k", 4, 4, []string{"a", "abcd", "efgh", "ij k"}},
-		{"台所台所", 4, 4, []string{"台所", "台所"}},
-		{"台所", 1, 1, []string{"台", "所"}},
-		{"ab", 0, 0, []string{"a", "b"}},
+		{"", 10, []string{""}},
+		{"one two three", 7, []string{"one two", "three"}},
+		{"one two three", 3, []string{"one", "two", "thr", "ee"}},
+		{"a abcdefghij k", 4, []string{"a", "abcd", "efgh", "ij k"}},
+		{"台所台所", 4, []string{"台所", "台所"}},
+		{"台所", 1, []string{"台", "所"}},
+		{"ab", 0, []string{"a", "b"}},
 	} {
-		assert.Equal(t, test.want, wrap(test.text, test.first, test.rest), "wrap(%q, %d, %d)", test.text, test.first, test.rest)
+		assert.Equal(t, test.want, wrap(test.text, test.room), "wrap(%q, %d)", test.text, test.room)
 	}
 }
 

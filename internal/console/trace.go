@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"strings"
 )
 
 // Trace is what GET /v1/trace returns: what this board did, and when, in its last changes of role. The keys of the JSON
@@ -104,7 +103,7 @@ func (t Trace) Newest() Trace {
 func WriteTrace(w io.Writer, t Trace, o Options) error {
 	p := newPage(o)
 	if len(t.Changes) == 0 {
-		p.item(plain, "", 0, "No change of leader yet, as far as this board knows: it keeps them only until its daemon ends.")
+		p.item(plain, "", "No change of leader yet, as far as this board knows: it keeps them only until its daemon ends.")
 	}
 	for i := range t.Changes {
 		if i > 0 {
@@ -120,16 +119,15 @@ func WriteTrace(w io.Writer, t Trace, o Options) error {
 const (
 	atWidth    = 12
 	deltaWidth = 12
-	stepIndent = atWidth + deltaWidth + spacing
 
 	// delayShown is the least delay of a message that is worth a word, in nanoseconds.
 	delayShown = 100_000
 )
 
 func (p *page) tracedChange(t *Trace, c *TracedChange) {
-	p.item(strong, "", 0, t.changeHeadline(c))
+	p.item(strong, "", t.changeHeadline(c))
 	board := clean(t.boardName(t.Board, t.Name))
-	p.line(dim, pad("ms", atWidth, true)+pad("+ms", deltaWidth, true)+strings.Repeat(" ", spacing)+"on "+board)
+	p.line(dim, pad("ms", atWidth, true)+pad("+ms", deltaWidth, true)+between+"on "+board)
 	before := c.ZeroNs
 	for i := range c.Steps {
 		s := &c.Steps[i]
@@ -137,12 +135,12 @@ func (p *page) tracedChange(t *Trace, c *TracedChange) {
 		if i > 0 {
 			delta = "+" + milliseconds(s.AtNs-before)
 		}
-		label := pad(milliseconds(s.AtNs-c.ZeroNs), atWidth, true) + pad(delta, deltaWidth, true)
-		p.item(s.style(), label, stepIndent, t.stepText(s))
+		label := pad(milliseconds(s.AtNs-c.ZeroNs), atWidth, true) + pad(delta, deltaWidth, true) + between
+		p.item(s.style(), label, t.stepText(s))
 		before = s.AtNs
 	}
 	if c.Omitted > 0 {
-		p.item(notice, "", 0, fmt.Sprintf("%d steps in the middle were too many to be kept.", c.Omitted))
+		p.item(notice, "", fmt.Sprintf("%d steps in the middle were too many to be kept.", c.Omitted))
 	}
 }
 
