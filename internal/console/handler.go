@@ -46,7 +46,7 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connectionOf(r.Context())
-		c.limiter.asked(c)
+		c.limiter.places.SetBusy(&c.place, true)
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
 		if err := serve(w, r); err != nil {
@@ -258,7 +258,7 @@ func (s *Server) serveEvents(stopping context.Context, w http.ResponseWriter, r 
 	if err != nil {
 		return err
 	}
-	if c := connectionOf(r.Context()); !c.limiter.follow(c) {
+	if c := connectionOf(r.Context()); !c.limiter.places.Stream(&c.place, c.limiter.maxStreams()) {
 		return Refuse(http.StatusServiceUnavailable,
 			fmt.Sprintf("there may be %d streams of events of each user", c.limiter.maxStreams()), "end one, or use GET /v1/status")
 	}

@@ -45,10 +45,15 @@ func (p pace) next(state, now time.Time) (at, after time.Time) {
 type limiter struct {
 	socketLimits
 
-	mu     sync.Mutex
-	paces  map[uint32]time.Time // by user
-	pace   time.Time            // of all users
-	served []*connection        // the oldest first
+	mu    sync.Mutex
+	paces map[uint32]time.Time // by user
+	pace  time.Time            // of all users
+
+	places web.Places
+}
+
+func newLimiter(l socketLimits) *limiter {
+	return &limiter{socketLimits: l, places: web.Places{Total: l.total, Each: l.perUser, Young: young}}
 }
 
 // maxPaces is how many users the limiter remembers before it forgets those who have not asked lately. The pace of all
@@ -85,91 +90,9 @@ func (l *limiter) turn(user uint32, now time.Time) (at time.Time, ok bool) {
 // program sends it at once, but on a busy board it may have to wait for a processor.
 const young = 200 * time.Millisecond
 
-// take has a connection served. If there is no room for it, another one is closed: a silent one of the same user if
-// that user has a fair share already, or else one of the user with most connections. So no user can keep the others
-// out. It reports false if there is none to close.
-func (l *limiter) take(c *connection, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	count, most := map[uint32]int{}, c.user
-	for _, other := range l.served {
-		if count[other.user]++; count[other.user] > count[most] {
-			most = other.user
-		}
-	}
-	own, full := count[c.user], len(l.served) >= l.total
-	silent := func(other *connection) bool { return !other.asked && now.Sub(other.since) >= young }
-	var closed *connection
-	switch {
-	case own >= l.perUser, full && count[most] <= own+1: // with one more, this user would be the one to lose it
-		if closed = l.oldest(c.user, silent); closed == nil {
-			return false
-		}
-	case full:
-		if closed = l.oldest(most, silent); closed == nil {
-			closed = l.oldest(most, func(*connection) bool { return true })
-		}
-	}
-	if closed != nil {
-		l.remove(closed)
-		_ = closed.UnixConn.Close()
-	}
-	c.since = now
-	l.served = append(l.served, c)
-	return true
-}
-
-// oldest returns the oldest connection of a user that may be closed, or nil. l.mu is held.
-func (l *limiter) oldest(user uint32, mayClose func(*connection) bool) *connection {
-	for _, c := range l.served {
-		if c.user == user && mayClose(c) {
-			return c
-		}
-	}
-	return nil
-}
-
-// asked notes that the request of a connection has arrived, so that it is not silent.
-func (l *limiter) asked(c *connection) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c.asked = true
-}
-
 // maxStreams returns how many streams of events each user may have. The other half of the connections stays free for
 // requests.
-func (l *limiter) maxStreams() int { return l.perUser / 2 }
-
-// follow makes a connection a stream of events. It reports false if the user has too many.
-func (l *limiter) follow(c *connection) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	taken := 0
-	for _, other := range l.served {
-		if other.stream && other.user == c.user {
-			taken++
-		}
-	}
-	c.stream = taken < l.maxStreams()
-	return c.stream
-}
-
-// leave makes room for another connection.
-func (l *limiter) leave(c *connection) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.remove(c)
-}
-
-// remove removes a connection if it is served. l.mu is held.
-func (l *limiter) remove(c *connection) {
-	for i, other := range l.served {
-		if other == c {
-			l.served = append(l.served[:i], l.served[i+1:]...)
-			return
-		}
-	}
-}
+func (l *limiter) maxStreams() int { return l.places.Each / 2 }
 
 // connection is one client with its one request.
 type connection struct {
@@ -178,16 +101,12 @@ type connection struct {
 	limiter *limiter
 	public  bool   // it came by a socket that only shows
 	user    uint32 // unidentified if the kernel does not tell
-
-	// The limiter's mu guards these.
-	since  time.Time // when it was taken
-	asked  bool      // its request has arrived
-	stream bool      // of events
+	place   web.Place
 }
 
 // Close closes the connection and makes room for another one.
 func (c *connection) Close() error {
-	c.limiter.leave(c)
+	c.limiter.places.Leave(&c.place)
 	return c.UnixConn.Close()
 }
 
@@ -285,6 +204,7 @@ func isTemporary(err error) bool {
 // arrive refuses a connection, or has it wait for its turn.
 func (l *listener) arrive(raw *net.UnixConn, now time.Time) {
 	c := &connection{UnixConn: raw, limiter: l.limiter, public: l.public, user: l.identify(raw)}
+	c.place = web.Place{Client: c.user, Hangup: raw.Close}
 	at, ok := l.turn(c.user, now)
 	if !ok {
 		c.refuse(fmt.Sprintf("user %d asks too often", c.user), "ask less often, or follow GET /v1/events")
@@ -297,7 +217,7 @@ func (l *listener) arrive(raw *net.UnixConn, now time.Time) {
 func (l *listener) await(c *connection, at time.Time) {
 	giveUp := at.Add(l.patience)
 	open := l.sleep(time.Until(at))
-	for open && !l.take(c, time.Now()) {
+	for open && !l.places.Take(&c.place, time.Now()) {
 		if time.Now().After(giveUp) {
 			c.refuse(fmt.Sprintf("user %d has all connections that one may have", c.user), "end one")
 			return

@@ -140,7 +140,7 @@ func newServer(path string, backend Backend, l limits) *Server {
 	s := &Server{
 		path: path, backend: backend, limits: l, identify: userOf,
 		ready: make(chan struct{}), transitions: NewTransitions(l.kept, 0), life: context.Background(),
-		control: &limiter{socketLimits: l.control}, public: &limiter{socketLimits: l.public}, page: &limiter{socketLimits: l.page},
+		control: newLimiter(l.control), public: newLimiter(l.public), page: newLimiter(l.page),
 	}
 	s.statuses = s.newCache(s.askStatus, l.freshStatus)
 	s.traces = s.newCache(s.askTrace, l.freshTrace)

@@ -53,7 +53,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 
 // Run serves a port until ctx ends, which is no error. It closes the port. The contexts of the requests end with ctx.
 func (s *Server) Run(ctx context.Context, port net.Listener) error {
-	l := &listener{Listener: port, limits: s.Limits}
+	l := &listener{Listener: port, places: Places{Total: s.Limits.Connections, Each: s.Limits.PerAddress}}
 	server := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: s.Limits.Request,
@@ -122,22 +122,95 @@ var DefaultLimits = Limits{
 	Linger:      500 * time.Millisecond,
 }
 
-// listener accepts a limited number of connections, in all and from each address. One more takes the place of the
-// oldest that is silent, so that nobody keeps others out by saying nothing. If all are busy, the new one is closed.
-type listener struct {
-	net.Listener
-	limits Limits
+// Places are the connections that are served at the same time. If there is none for a new one, another one is closed: a
+// silent one, or else one of the client with most of them. So nobody keeps others out, be it by saying nothing.
+type Places struct {
+	Total, Each int           // how many there are, and how many one client may have
+	Young       time.Duration // how long after it was opened a connection does not count as silent
 
-	mu   sync.Mutex
-	open []*connection // the oldest first
+	mu    sync.Mutex
+	taken []*Place // the oldest first
 }
 
-// connection is one that the listener counts.
+// Place is that of one connection.
+type Place struct {
+	Client any          // whose it is: a value that can be compared
+	Hangup func() error // closes the connection
+
+	// The mutex of Places guards these.
+	since  time.Time
+	busy   bool // a request has arrived
+	stream bool // which goes on until somebody ends it
+}
+
+// Take gives a connection its place, and reports whether there is one for it.
+func (p *Places) Take(place *Place, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	count, most := map[any]int{}, place.Client
+	for _, other := range p.taken {
+		if count[other.Client]++; count[other.Client] > count[most] {
+			most = other.Client
+		}
+	}
+	own := count[place.Client]
+	if full := len(p.taken) >= p.Total; full || own >= p.Each {
+		i := slices.IndexFunc(p.taken, func(other *Place) bool {
+			return !other.busy && now.Sub(other.since) >= p.Young && (own < p.Each || other.Client == place.Client)
+		})
+		if i < 0 && own < p.Each && count[most] > own+1 { // else this client would have more than the one that loses it
+			i = slices.IndexFunc(p.taken, func(other *Place) bool { return other.Client == most })
+		}
+		if i < 0 {
+			return false
+		}
+		_ = p.taken[i].Hangup()
+		p.taken = slices.Delete(p.taken, i, i+1)
+	}
+	place.since = now
+	p.taken = append(p.taken, place)
+	return true
+}
+
+// Leave makes room for another connection.
+func (p *Places) Leave(place *Place) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken = slices.DeleteFunc(p.taken, func(other *Place) bool { return other == place })
+}
+
+// SetBusy notes whether there is a request on a connection.
+func (p *Places) SetBusy(place *Place, busy bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	place.busy = busy
+}
+
+// Stream makes a connection a stream. It reports false if its client has so many already.
+func (p *Places) Stream(place *Place, most int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	count := 0
+	for _, other := range p.taken {
+		if other.stream && other.Client == place.Client {
+			count++
+		}
+	}
+	place.stream = count < most
+	return place.stream
+}
+
+// listener accepts connections that have a place, and closes the others.
+type listener struct {
+	net.Listener
+	places Places
+}
+
+// connection is one that has a place.
 type connection struct {
 	net.Conn
-	from     netip.Addr
+	Place
 	listener *listener
-	busy     bool // a request is in progress; the listener's mu guards it
 }
 
 // Accept waits for a connection that may stay.
@@ -147,53 +220,24 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &connection{Conn: inner, from: AddressOf(inner.RemoteAddr().String()), listener: l}
-		if l.admit(c) {
+		c := &connection{inner, Place{Client: AddressOf(inner.RemoteAddr().String()), Hangup: inner.Close}, l}
+		if l.places.Take(&c.Place, time.Now()) {
 			return c, nil
 		}
 		_ = inner.Close()
 	}
 }
 
-// admit reports whether a connection may stay. If there is no room for it, it closes a silent one: of the same address if
-// that has as many as it may have, or else of any.
-func (l *listener) admit(c *connection) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	count := 0
-	for _, other := range l.open {
-		if other.from == c.from {
-			count++
-		}
-	}
-	greedy := count >= l.limits.PerAddress
-	if greedy || len(l.open) >= l.limits.Connections {
-		i := slices.IndexFunc(l.open, func(other *connection) bool { return !other.busy && (!greedy || other.from == c.from) })
-		if i < 0 {
-			return false
-		}
-		_ = l.open[i].Conn.Close()
-		l.open = slices.Delete(l.open, i, i+1)
-	}
-	l.open = append(l.open, c)
-	return true
-}
-
 // note is http.Server.ConnState.
 func (l *listener) note(conn net.Conn, state http.ConnState) {
 	if c, ok := conn.(*connection); ok {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		c.busy = state == http.StateActive
+		l.places.SetBusy(&c.Place, state == http.StateActive)
 	}
 }
 
 // Close closes the connection, so that another one may be accepted.
 func (c *connection) Close() error {
-	l := c.listener
-	l.mu.Lock()
-	l.open = slices.DeleteFunc(l.open, func(other *connection) bool { return other == c })
-	l.mu.Unlock()
+	c.listener.places.Leave(&c.Place)
 	return c.Conn.Close()
 }
 

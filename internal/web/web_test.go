@@ -255,6 +255,75 @@ func TestConnections(t *testing.T) {
 	})
 }
 
+// when is so long after the beginning of a test of places.
+func when(ms int) time.Time { return time.Unix(1000, 0).Add(time.Duration(ms) * time.Millisecond) }
+
+// TestTake gives clients one after the other one of four connections, of which each user may have three.
+func TestTake(t *testing.T) {
+	type caller struct {
+		user  int
+		ms    int  // when it connects
+		asked bool // at once
+	}
+	const a, b, c, d, e = 1, 2, 3, 4, 5
+	for _, tt := range []struct {
+		name    string
+		callers []caller
+		want    []bool // who has one in the end
+	}{
+		{"all have a place", []caller{{a, 0, true}, {b, 0, true}, {b, 0, false}, {c, 0, true}}, []bool{true, true, true, true}},
+		{"one has all he may, and the oldest silent one goes", []caller{{a, 0, true}, {a, 1, false}, {a, 2, false}, {a, 500, false}}, []bool{true, false, true, true}},
+		{"one has all he may, and all have asked", []caller{{a, 0, true}, {a, 1, true}, {a, 2, true}, {a, 500, true}}, []bool{true, true, true, false}},
+		{"whoever has just connected may still ask", []caller{{a, 0, false}, {a, 0, false}, {a, 0, false}, {a, 100, false}}, []bool{true, true, true, false}},
+		{"full, and a silent one goes of who has most", []caller{{a, 0, true}, {a, 0, false}, {a, 0, false}, {b, 0, false}, {c, 500, true}}, []bool{true, false, true, true, true}},
+		{"full, and the oldest goes of who has most", []caller{{a, 0, true}, {a, 0, true}, {a, 0, true}, {b, 0, true}, {c, 1, true}}, []bool{false, true, true, true, true}},
+		{"full, and nobody has more than the next one would", []caller{{a, 0, true}, {b, 0, true}, {c, 0, true}, {d, 0, true}, {e, 1, true}}, []bool{true, true, true, true, false}},
+		{"full, and who has most comes again", []caller{{a, 0, true}, {a, 0, true}, {b, 0, true}, {c, 0, true}, {a, 1, true}}, []bool{true, true, true, true, false}},
+	} {
+		p := Places{Total: 4, Each: 3, Young: 200 * time.Millisecond}
+		got := make([]bool, len(tt.callers))
+		for i, c := range tt.callers {
+			place := &Place{Client: c.user, Hangup: func() error { got[i] = false; return nil }}
+			if got[i] = p.Take(place, when(c.ms)); got[i] && c.asked {
+				p.SetBusy(place, true)
+			}
+		}
+		assert.Equal(t, tt.want, got, "%s", tt.name)
+	}
+}
+
+// A user cannot keep others from their streams.
+func TestStreamsOfUsers(t *testing.T) {
+	p := Places{Total: 6, Each: 4}
+	var closed []int
+	follow := func(user int) bool {
+		place := &Place{Client: user, Hangup: func() error { closed = append(closed, user); return nil }}
+		if !p.Take(place, when(0)) {
+			t.Fatalf("user %d has no connection", user)
+		}
+		p.SetBusy(place, true)
+		ok := p.Stream(place, 2)
+		if !ok {
+			p.Leave(place)
+		}
+		return ok
+	}
+	for i, tt := range []struct {
+		user   int
+		want   bool
+		closed []int
+	}{
+		{1, true, nil}, {1, true, nil},
+		{1, false, nil}, // that user has as many streams as one may have
+		{2, true, nil}, {2, true, nil}, {3, true, nil}, {3, true, nil},
+		{4, true, []int{1}}, // all connections are taken, so one is closed of a user with most
+	} {
+		closed = nil
+		assert.Is(t, tt.want, follow(tt.user), "stream %d, of user %d", i, tt.user)
+		assert.Equal(t, tt.closed, closed, "whose connections are closed for stream %d, of user %d", i, tt.user)
+	}
+}
+
 // TestAddressOf holds that the addresses of one machine count as one.
 func TestAddressOf(t *testing.T) {
 	for client, want := range map[string]string{
