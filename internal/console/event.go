@@ -91,29 +91,22 @@ func (t *Transition) Text() string {
 
 // text says how the board is: "follower of pi3 (192.168.1.13), term 7: heard the leader".
 func (t *Transition) text() string {
-	var text strings.Builder
-	text.WriteString(t.Role)
+	text := t.Role
 	switch {
 	case t.Role == RoleLeader && t.Holding:
-		fmt.Fprintf(&text, " with %s, term %d", strings.Join(t.Addresses, ", "), t.Term)
+		text += fmt.Sprintf(" with %s, term %d", strings.Join(t.Addresses, ", "), t.Term)
 	case t.Role == RoleLeader:
-		fmt.Fprintf(&text, " without the address, term %d", t.Term)
+		text += fmt.Sprintf(" without the address, term %d", t.Term)
+	case t.LeaderName != "":
+		text += fmt.Sprintf(" of %s (%s), term %d", t.LeaderName, t.Leader, t.Term)
 	case t.Leader != "":
-		fmt.Fprintf(&text, " of %s, term %d", t.leader(), t.Term)
+		text += fmt.Sprintf(" of %s, term %d", t.Leader, t.Term)
 	}
 	if t.Event == EventGradeChanged {
-		return text.String() + ": " + t.Grade
+		return text + ": " + t.Grade
 	}
 	if t.ReasonText != "" {
-		text.WriteString(": " + t.ReasonText)
+		text += ": " + t.ReasonText
 	}
-	return text.String()
-}
-
-// leader names the leader.
-func (t *Transition) leader() string {
-	if t.LeaderName == "" {
-		return t.Leader
-	}
-	return fmt.Sprintf("%s (%s)", t.LeaderName, t.Leader)
+	return text
 }

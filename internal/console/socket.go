@@ -54,9 +54,14 @@ type socket struct {
 //
 // Two daemons that start at the same instant could both find the same leftover. The UDP port of the group, which only one
 // of them can have, decides between them.
-func listen(path string, mode fs.FileMode) (*socket, error) {
+func listen(path string, mode fs.FileMode) (made *socket, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("control socket %s: %w", path, err)
+		}
+	}()
 	if path == "" || len(path) > maxPath {
-		return nil, fmt.Errorf("control socket %q: the path must have 1 to %d bytes, has %d: set another socket", path, maxPath, len(path))
+		return nil, fmt.Errorf("the path %q must have 1 to %d bytes, has %d: set another socket", path, maxPath, len(path))
 	}
 	if err := makeDirectory(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -71,12 +76,12 @@ func listen(path string, mode fs.FileMode) (*socket, error) {
 	}}
 	l, err := lc.Listen(context.Background(), "unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("control socket %s: %w", path, err)
+		return nil, err
 	}
 	s := &socket{UnixListener: l.(*net.UnixListener), path: path}
 	s.SetUnlinkOnClose(false) // it would remove whatever has the name by then
 	if err := s.finish(mode); err != nil {
-		return nil, errors.Join(fmt.Errorf("control socket %s: %w", path, err), s.remove(), s.Close())
+		return nil, errors.Join(err, s.remove(), s.Close())
 	}
 	return s, nil
 }
@@ -178,7 +183,7 @@ func makeDirectory(dir string) error {
 		err = os.Chmod(dir, mode) // what the umask took away
 	}
 	if err != nil {
-		return fmt.Errorf("control socket: make its directory: %w", err)
+		return fmt.Errorf("make its directory: %w", err)
 	}
 	return nil
 }
@@ -194,19 +199,19 @@ func removeStale(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("control socket: %w", err)
+		return err
 	case found.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("control socket %s: there is something else of that name (%s): remove it, or set another socket", path, found.Mode())
+		return fmt.Errorf("there is something else of that name (%s): remove it, or set another socket", found.Mode())
 	}
 	conn, err := net.DialTimeout("unix", path, answerTimeout)
 	switch {
 	case err == nil:
 		_ = conn.Close()
-		return fmt.Errorf("control socket %s: %w: stop it, or set another socket", path, errInUse)
+		return fmt.Errorf("%w: stop it, or set another socket", errInUse)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case !errors.Is(err, unix.ECONNREFUSED): // with a full queue, for example, another daemon is alive
-		return fmt.Errorf("control socket %s: %w, it seems (%w): stop it, or set another socket", path, errInUse, err)
+		return fmt.Errorf("%w, it seems (%w): stop it, or set another socket", errInUse, err)
 	}
 	return (&socket{path: path, file: found}).remove()
 }

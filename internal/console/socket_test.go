@@ -104,7 +104,7 @@ func TestRunRefuses(t *testing.T) {
 		{file, "something else of that name (-rw-------): remove it"},
 		{link, "something else of that name"},
 		{beside, "beside.public: there is something else of that name"},
-		{"/tmp/" + strings.Repeat("x", 100), ".public\": the path must have 1 to 107 bytes, has 112: set another socket"},
+		{"/tmp/" + strings.Repeat("x", 100), ".public\" must have 1 to 107 bytes, has 112: set another socket"},
 		{filepath.Join(file, "t.sock"), "not a directory"},
 	} {
 		err := NewServer(test.path, fake{}).Run(t.Context())

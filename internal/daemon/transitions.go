@@ -90,20 +90,18 @@ type history struct {
 	leaderships []leadership    // the newest first
 	since       time.Duration   // when the present role began
 	last        election.Change // the change that led to it
-	leader      wire.ID         // the last leader that there was
 	lostAt      time.Duration   // when it was last known to be there
 
 	rivalAt time.Duration // when another leader was heard
 	rivals  uint64        // how often that was
 }
 
-// leadership is the time during which one board led.
+// leadership is the time during which one board led. Nobody leads after the change if this board let go and cannot know
+// who does.
 type leadership struct {
-	leader wire.ID // Nobody if this board let go and cannot know who leads
-	term   wire.Term
-	reason election.Reason
-	from   time.Duration
-	gap    time.Duration // without a sign of a leader before it, as this board saw it; 0 if unknown
+	election.Change // with which it began
+	from            time.Duration
+	gap             time.Duration // without a sign of a leader before it, as this board saw it; 0 if unknown
 }
 
 // historyMax bounds what is remembered.
@@ -126,7 +124,8 @@ func (h *history) add(c election.Change, lastSeen time.Duration) {
 	}
 	if c.Reason == election.ReasonDeaf {
 		h.lostAt = 0 // another board leads now, very likely; this one will hear which when it hears again
-		h.enter(leadership{leader: wire.Nobody, term: c.Term, reason: c.Reason, from: now})
+		c.NewLeader = wire.Nobody
+		h.enter(leadership{c, now, 0})
 		return
 	}
 	if c.NewLeader == wire.Nobody {
@@ -135,13 +134,13 @@ func (h *history) add(c election.Change, lastSeen time.Duration) {
 	}
 	lostAt := h.lostAt
 	h.lostAt = 0
-	if c.NewLeader == h.leader && len(h.leaderships) > 0 && h.leaderships[0].term == c.Term {
+	if len(h.leaderships) > 0 && h.leaderships[0].NewLeader == c.NewLeader && h.leaderships[0].Term == c.Term {
 		return // the same leadership, found again after a pause of this board
 	}
 	if lostAt == 0 {
 		lostAt = lastSeen
 	}
-	r := leadership{leader: c.NewLeader, term: c.Term, reason: c.Reason, from: now}
+	r := leadership{c, now, 0}
 	if lostAt > 0 {
 		r.gap = now - lostAt
 	}
@@ -150,11 +149,7 @@ func (h *history) add(c election.Change, lastSeen time.Duration) {
 
 // enter enters who leads from now on.
 func (h *history) enter(r leadership) {
-	h.leader = r.leader
-	h.leaderships = append([]leadership{r}, h.leaderships...)
-	if len(h.leaderships) > historyMax {
-		h.leaderships = h.leaderships[:historyMax]
-	}
+	h.leaderships = append([]leadership{r}, h.leaderships[:min(len(h.leaderships), historyMax-1)]...)
 }
 
 // rivalHeard enters that another leader was heard.
@@ -178,8 +173,8 @@ func (h *history) status(s *console.Status, now time.Duration, idAndName func(wi
 	}
 	for _, r := range h.leaderships {
 		c := console.Change{AgoMs: console.Milliseconds(now - r.from)}
-		c.Lead = console.Lead{Term: uint32(r.term), Reason: r.reason.Identifier(), ReasonText: r.reason.String()}
-		c.Leader, c.LeaderName = idAndName(r.leader)
+		c.Lead = console.Lead{Term: uint32(r.Term), Reason: r.Reason.Identifier(), ReasonText: r.Reason.String()}
+		c.Leader, c.LeaderName = idAndName(r.NewLeader)
 		if r.gap > 0 {
 			c.OutageMs = age(r.gap)
 		}

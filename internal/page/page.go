@@ -49,7 +49,6 @@ func Run(ctx context.Context, client *console.Client, o Options) error {
 	defer following.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	following.Go(func() { p.lookBack(ctx) })
 	following.Go(func() {
 		_ = client.Follow(ctx, console.WatchOptions{Alive: true}, p.heard) // it ends with ctx
 	})
@@ -59,11 +58,10 @@ func Run(ctx context.Context, client *console.Client, o Options) error {
 // page answers what is asked on the port.
 type page struct {
 	Options
-	assets  *web.Assets
-	source  *source
-	events  *events
-	began   boottime.Instant // when this process began
-	changed chan struct{}    // tells lookBack that the leader has changed
+	assets *web.Assets
+	source *source
+	events *events
+	began  boottime.Instant // when this process began
 
 	mu      sync.Mutex
 	history *history
@@ -82,7 +80,7 @@ func newPage(ctx context.Context, ask func(context.Context) ([]byte, error), o O
 	}
 	return &page{
 		Options: o, assets: assets, source: newSource(ctx, ask), events: newEvents(), history: newHistory(),
-		began: boottime.Now(), changed: make(chan struct{}, 1),
+		began: boottime.Now(),
 	}, nil
 }
 
@@ -115,10 +113,7 @@ func (p *page) heard(t console.Transition) error {
 	p.log(&t)
 	p.locate(t.Status)
 	if t.Leader != "" && t.Leader != before.Leader && t.Status == nil {
-		select {
-		case p.changed <- struct{}{}:
-		default: // lookBack knows already
-		}
+		time.AfterFunc(outageAfter, p.lookBack)
 	}
 	return nil
 }
@@ -135,27 +130,18 @@ func (p *page) log(t *console.Transition) {
 	}
 }
 
-// lookBack asks how long nobody led, some time after the leader has changed. Only the status tells that.
-func (p *page) lookBack(ctx context.Context) {
-	for {
-		select {
-		case <-p.changed:
-		case <-ctx.Done():
-			return
-		}
-		if !pause(ctx, outageAfter) {
-			return
-		}
-		a, err := p.source.shown(ctx)
-		if err != nil {
-			continue // the next snapshot tells it too
-		}
-		if status, err := a.status(); err == nil {
-			p.mu.Lock()
-			p.history.told(a.asked.Sub(p.began), status)
-			p.locate(status)
-			p.mu.Unlock()
-		}
+// lookBack asks how long nobody led before the last change of leader. Only the status tells that. If the daemon does not
+// answer, the next snapshot tells it too.
+func (p *page) lookBack() {
+	a, err := p.source.shown(context.Background())
+	if err != nil {
+		return
+	}
+	if status, err := a.status(); err == nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.history.told(a.asked.Sub(p.began), status)
+		p.locate(status)
 	}
 }
 
@@ -272,14 +258,8 @@ func (p *page) serveStatus(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	h.Set("Cache-Control", "no-cache") // it is kept, and asked for again
-	h.Set("ETag", a.tag)
-	if r.Header.Get("If-None-Match") == a.tag {
-		w.WriteHeader(http.StatusNotModified)
-		return nil
-	}
 	h.Set("Content-Type", "application/json")
-	_, _ = w.Write(a.text) // a client that has gone is no failure
+	web.WriteTagged(w, r, a.tag, a.text)
 	return nil
 }
 

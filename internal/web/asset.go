@@ -80,15 +80,22 @@ func asset(name string, content []byte) (Route, error) {
 		at = "/"
 	}
 	return Route{Path: at, Serve: func(w http.ResponseWriter, r *http.Request) error {
-		h := w.Header()
-		h.Set("Cache-Control", "no-cache") // a browser keeps it, but asks each time, so an update shows at once
-		h.Set("ETag", tag)
-		if r.Header.Get("If-None-Match") == tag {
-			w.WriteHeader(http.StatusNotModified)
-			return nil
-		}
-		h.Set("Content-Type", kind)
-		_, _ = w.Write(content) // a client that has gone is no failure
+		w.Header().Set("Content-Type", kind)
+		WriteTagged(w, r, tag, content)
 		return nil
 	}}, nil
+}
+
+// WriteTagged answers with a content that a browser keeps. It asks each time, so another content shows at once, and the
+// tag tells whether it is another one.
+func WriteTagged(w http.ResponseWriter, r *http.Request, tag string, content []byte) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-cache")
+	h.Set("ETag", tag)
+	if r.Header.Get("If-None-Match") == tag {
+		h.Del("Content-Type")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	_, _ = w.Write(content) // a client that has gone is no failure
 }
