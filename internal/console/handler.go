@@ -70,7 +70,7 @@ type serveFunc = func(http.ResponseWriter, *http.Request) error
 // show serves a request that has no body, or an empty one.
 func (s *Server) show(serve serveFunc) serveFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if err := decodeBody(w, r, &struct{}{}, s.limits.body); err != nil {
+		if err := decodeBody(w, r, &struct{}{}, bodyBytes); err != nil {
 			return err
 		}
 		return serve(w, r)
@@ -90,15 +90,15 @@ func act[B, A any](s *Server, do func(context.Context, B) (A, error)) serveFunc 
 			return err
 		}
 		var asked B
-		if err := decodeBody(w, r, &asked, s.limits.body); err != nil {
+		if err := decodeBody(w, r, &asked, bodyBytes); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), s.limits.resign)
+		ctx, cancel := context.WithTimeout(r.Context(), handoverTime)
 		defer cancel()
 		done, err := do(ctx, asked)
 		s.acts.Add(1) // also after a failure: something may have been done
 		if err != nil {
-			return late(err, s.limits.resign)
+			return late(err, handoverTime)
 		}
 		return web.WriteJSON(w, http.StatusOK, done)
 	}
@@ -143,7 +143,7 @@ type made struct {
 func (s *Server) newCache(ask func(context.Context) (any, *Status, error), fresh time.Duration) *Cache[*made] {
 	limit := s.limits.status
 	return &Cache[*made]{
-		News: s.news, Life: func() context.Context { return s.life }, Limit: limit, Gap: s.limits.gap, Keep: fresh,
+		News: s.news, Life: func() context.Context { return s.life }, Limit: limit, Gap: gap, Keep: fresh,
 		Ask: func(ctx context.Context) (m *made, err error) {
 			defer web.Recover(s.report, &err)
 			value, status, err := ask(ctx)
@@ -219,14 +219,14 @@ func (s *Server) serveTry(w http.ResponseWriter, r *http.Request) error {
 		return denied("only root may have the daemon try checks", "use sudo")
 	}
 	var asked TryRequest
-	if err := decodeBody(w, r, &asked, s.limits.file); err != nil {
+	if err := decodeBody(w, r, &asked, MaxTryBytes); err != nil {
 		return err
 	}
 	// The checks may use their timeouts. A client that does not want to wait for them hangs up, which ends them.
 	limits := http.NewResponseController(w)
 	_ = limits.SetWriteDeadline(time.Time{})
 	tried, err := s.backend.Try(r.Context(), asked)
-	_ = limits.SetWriteDeadline(time.Now().Add(s.limits.write))
+	_ = limits.SetWriteDeadline(time.Now().Add(s.limits.Write))
 	if err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func (s *Server) serveEvents(stopping context.Context, w http.ResponseWriter, r 
 		return err
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	stream := Stream{To: w, Stall: s.limits.stall, Transitions: s.transitions, Stopped: stopping.Done(), isAlive: s.isAlive}
+	stream := Stream{To: w, Stall: stall, Transitions: s.transitions, Stopped: stopping.Done(), isAlive: s.isAlive}
 	if alive {
 		stream.Alive = func() <-chan struct{} {
 			due := make(chan struct{})

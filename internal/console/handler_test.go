@@ -147,7 +147,7 @@ func TestBackendFailures(t *testing.T) {
 // must still answer.
 func TestGarbage(t *testing.T) {
 	short := defaultLimits
-	short.request = 50 * time.Millisecond
+	short.Request = 50 * time.Millisecond
 	s := newServer(socketPath(t), fake{}, short)
 	serve(t, s)
 	for _, garbage := range []string{
@@ -241,7 +241,7 @@ func TestTryTakesItsTime(t *testing.T) {
 	request := httptest.NewRequestWithContext(ctx, http.MethodPost, pathTry, strings.NewReader("{}"))
 	began := time.Now()
 	assert.NoError(t, s.serveTry(recorder, request))
-	if n := len(recorder.deadlines); n != 2 || recorder.deadlines[1].Before(began.Add(s.limits.write)) {
+	if n := len(recorder.deadlines); n != 2 || recorder.deadlines[1].Before(began.Add(s.limits.Write)) {
 		t.Errorf("the deadlines: %v", recorder.deadlines)
 	}
 	assert.Is(t, "{\"checks\":[]}\n", recorder.Body.String(), "the answer")

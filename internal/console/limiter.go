@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -143,30 +144,28 @@ type listener struct {
 
 	waiting sync.WaitGroup   // a goroutine for each connection that waits for its turn
 	ready   chan *connection // to be returned by Accept
-	closed  chan struct{}
-	close   func() error
+	life    context.Context  // ends when the listener is closed
+	end     context.CancelFunc
 }
 
 func newListener(s *socket, l *limiter, public bool, identify func(syscall.Conn) uint32) *listener {
-	made := &listener{
-		socket: s, limiter: l, public: public, identify: identify, ready: make(chan *connection), closed: make(chan struct{}),
-	}
-	made.close = sync.OnceValue(func() error {
-		close(made.closed)
-		return s.UnixListener.Close()
-	})
+	made := &listener{socket: s, limiter: l, public: public, identify: identify, ready: make(chan *connection)}
+	made.life, made.end = context.WithCancel(context.Background())
 	return made
 }
 
 // Close ends Accept and admit, and closes the connections that wait. It may be called more than once.
-func (l *listener) Close() error { return l.close() }
+func (l *listener) Close() error {
+	l.end()
+	return l.UnixListener.Close()
+}
 
 // Accept returns the next connection that is to be served.
 func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.ready:
 		return c, nil
-	case <-l.closed:
+	case <-l.life.Done():
 		return nil, net.ErrClosed
 	}
 }
@@ -228,7 +227,7 @@ func (l *listener) await(c *connection, at time.Time) {
 		select {
 		case l.ready <- c:
 			return
-		case <-l.closed:
+		case <-l.life.Done():
 		}
 	}
 	_ = c.Close()
@@ -242,7 +241,7 @@ func (l *listener) sleep(d time.Duration) (open bool) {
 	select {
 	case <-time.After(d):
 		return true
-	case <-l.closed:
+	case <-l.life.Done():
 		return false
 	}
 }

@@ -47,26 +47,24 @@ type Backend interface {
 // smaller.
 type limits struct {
 	control, public, page socketLimits
+	web.Limits
 
-	kept int // transitions, for readers that are behind
-
-	header  int           // bytes; net/http adds 4 KiB of its own
-	body    int64         // bytes; few requests need one
-	file    int64         // bytes of a body with a configuration file
-	request time.Duration // for a request to arrive
-	write   time.Duration // for an answer to be sent
-	stall   time.Duration // for a reader of a stream to go on reading; it may be a person who looks
-
-	status time.Duration // for the backend to answer
-	resign time.Duration // likewise: a handover takes a round trip, and a few when packets are lost
-	linger time.Duration // at the end, for requests in progress
-
+	kept     int           // transitions, for readers that are behind
+	status   time.Duration // for the backend to answer
 	interval time.Duration // between two signs of life in a stream that wants them
+}
+
+const (
+	bodyBytes    = 1 << 10         // of a request; few need a body
+	stall        = time.Minute     // for a reader of a stream to go on reading; it may be a person who looks
+	handoverTime = 5 * time.Second // for the backend to act: a handover takes a round trip, and a few when packets are lost
 
 	// freshStatus and freshTrace are how old a shared answer may be. A trace is ten times as much work.
-	freshStatus, freshTrace time.Duration
-	gap                     time.Duration // the least between two, if things happen so fast that each is out of date at once
-}
+	freshStatus = 100 * time.Millisecond
+	freshTrace  = 500 * time.Millisecond
+	// gap is the least time between two answers, if things happen so fast that each is out of date at once.
+	gap = 10 * time.Millisecond
+)
 
 var defaultLimits = limits{
 	// Whoever may connect here may have the board do everything. These limits are for mistakes: a script that asks in a
@@ -92,20 +90,15 @@ var defaultLimits = limits{
 		total:    16,
 		perUser:  16,
 	},
-	kept:        256,
-	header:      4 << 10,
-	body:        1 << 10,
-	file:        MaxTryBytes,
-	request:     2 * time.Second,
-	write:       5 * time.Second,
-	stall:       time.Minute,
-	status:      2 * time.Second,
-	resign:      5 * time.Second,
-	linger:      500 * time.Millisecond,
-	interval:    time.Second,
-	freshStatus: 100 * time.Millisecond,
-	freshTrace:  500 * time.Millisecond,
-	gap:         10 * time.Millisecond,
+	Limits: web.Limits{
+		HeaderBytes: 4 << 10,
+		Request:     2 * time.Second,
+		Write:       5*time.Second + handoverTime,
+		Linger:      500 * time.Millisecond,
+	},
+	kept:     256,
+	status:   2 * time.Second,
+	interval: time.Second,
 }
 
 // Server serves the control socket, and beside it the public one and that of the page. [Server.Run] does it, once at a
@@ -142,8 +135,8 @@ func newServer(path string, backend Backend, l limits) *Server {
 		ready: make(chan struct{}), transitions: NewTransitions(l.kept, 0), life: context.Background(),
 		control: newLimiter(l.control), public: newLimiter(l.public), page: newLimiter(l.page),
 	}
-	s.statuses = s.newCache(s.askStatus, l.freshStatus)
-	s.traces = s.newCache(s.askTrace, l.freshTrace)
+	s.statuses = s.newCache(s.askStatus, freshStatus)
+	s.traces = s.newCache(s.askTrace, freshTrace)
 	return s
 }
 
@@ -190,7 +183,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, l := range sockets {
 		removed = errors.Join(removed, l.socket.remove())
 	}
-	linger, cancel := context.WithTimeout(requests, s.limits.linger)
+	linger, cancel := context.WithTimeout(requests, s.limits.Linger)
 	defer cancel()
 	_ = srv.Shutdown(linger) // late requests are no failure: they are ended next
 	abort()
@@ -236,26 +229,18 @@ func (s *Server) listen() (all []*listener, err error) {
 // httpServer returns the HTTP server with its limits. Streams of events end with the first context, requests with the
 // second.
 func (s *Server) httpServer(ctx, requests context.Context, connections *sync.WaitGroup) *http.Server {
-	srv := &http.Server{
-		Handler:           s.handler(ctx),
-		ReadHeaderTimeout: s.limits.request,
-		ReadTimeout:       s.limits.request,
-		WriteTimeout:      s.limits.write + max(s.limits.status, s.limits.resign),
-		MaxHeaderBytes:    s.limits.header,
-		BaseContext:       func(net.Listener) context.Context { return requests },
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, connectionKey{}, c)
-		},
-		ConnState: func(_ net.Conn, state http.ConnState) {
-			switch state {
-			case http.StateNew:
-				connections.Add(1)
-			case http.StateClosed:
-				connections.Done()
-			}
-		},
-		ErrorLog:                     web.ErrorLog(s.report),
-		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" without JSON
+	srv := s.limits.Server(s.handler(ctx), s.report)
+	srv.BaseContext = func(net.Listener) context.Context { return requests }
+	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, connectionKey{}, c)
+	}
+	srv.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			connections.Add(1)
+		case http.StateClosed:
+			connections.Done()
+		}
 	}
 	srv.SetKeepAlivesEnabled(false) // every connection carries one request: see limiter
 	return srv

@@ -70,7 +70,7 @@ func TestStopFinishesRequests(t *testing.T) {
 			return Handover{}, ctx.Err()
 		}
 	}})
-	s.limits.linger = deadline
+	s.limits.Linger = deadline
 	stop := serve(t, s)
 	answer := make(chan error, 1)
 	go func() {
@@ -96,7 +96,7 @@ func TestStopEndsIdlers(t *testing.T) {
 		<-ctx.Done()
 		return Status{}, ctx.Err()
 	}})
-	s.limits.linger = 10 * time.Millisecond
+	s.limits.Linger = 10 * time.Millisecond
 	stop := serve(t, s)
 	for _, said := range []string{"", "GET /v1/st", "GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n"} {
 		conn, err := net.Dial("unix", s.path)

@@ -110,20 +110,20 @@ func TestStream(t *testing.T) {
 func TestStreamOutlivesItsRequest(t *testing.T) {
 	t.Parallel()
 	quick := defaultLimits
-	for quick.request = 20 * time.Millisecond; ; quick.request *= 4 {
+	for quick.Request = 20 * time.Millisecond; ; quick.Request *= 4 {
 		s := newNumbered(t, quick)
 		stop := serve(t, s)
 		w := watch(t, Dial(s.path).Watch, WatchOptions{})
 		select {
 		case <-w.seen:
 		case err := <-w.ended:
-			if quick.request > deadline {
+			if quick.Request > deadline {
 				t.Fatalf("the stream ended: %v", err)
 			}
 			stop()
 			continue
 		}
-		<-time.After(3 * quick.request)
+		<-time.After(3 * quick.Request)
 		s.Publish(Transition{Event: EventLeaderChanged})
 		w.next(EventLeaderChanged)
 		return

@@ -54,19 +54,9 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 // Run serves a port until ctx ends, which is no error. It closes the port. The contexts of the requests end with ctx.
 func (s *Server) Run(ctx context.Context, port net.Listener) error {
 	l := &listener{Listener: port, places: Places{Total: s.Limits.Connections, Each: s.Limits.PerAddress}}
-	server := &http.Server{
-		Handler:           s,
-		ReadHeaderTimeout: s.Limits.Request,
-		ReadTimeout:       s.Limits.Request,
-		WriteTimeout:      s.Limits.Request + s.Limits.Write,
-		IdleTimeout:       s.Limits.Idle,
-		MaxHeaderBytes:    s.Limits.HeaderBytes,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnState:         l.note,
-		ErrorLog:          ErrorLog(s.report),
-		// It would answer "OPTIONS *" without a look at the host.
-		DisableGeneralOptionsHandler: true,
-	}
+	server := s.Limits.Server(s, s.report)
+	server.BaseContext = func(net.Listener) context.Context { return ctx }
+	server.ConnState = l.note
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	var failed error
@@ -84,9 +74,22 @@ func (s *Server) Run(ctx context.Context, port net.Listener) error {
 	return failed
 }
 
-// ErrorLog reports what net/http would log.
-func ErrorLog(report func(error)) *log.Logger { return log.New(reporter(report), "", 0) }
+// Server returns an HTTP server with these limits. It reports what net/http would log.
+func (l *Limits) Server(handler http.Handler, report func(error)) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: l.Request,
+		ReadTimeout:       l.Request,
+		WriteTimeout:      l.Request + l.Write,
+		IdleTimeout:       l.Idle,
+		MaxHeaderBytes:    l.HeaderBytes,
+		ErrorLog:          log.New(reporter(report), "", 0),
+		// It would answer "OPTIONS *" without a look at the host, and without JSON.
+		DisableGeneralOptionsHandler: true,
+	}
+}
 
+// reporter reports what is written.
 type reporter func(error)
 
 func (report reporter) Write(p []byte) (int, error) {
@@ -103,7 +106,7 @@ type Limits struct {
 	bodyBytes   int64 // of a request that may have a body
 
 	Request time.Duration // for a request to arrive
-	Write   time.Duration // for an answer to be accepted by the client
+	Write   time.Duration // for an answer to be made, and accepted by the client
 	Idle    time.Duration // between two requests on a connection
 	Linger  time.Duration // for requests that are in progress at the end
 }
