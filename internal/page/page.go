@@ -70,7 +70,7 @@ type page struct {
 	port     netip.AddrPort // invalid until there is one
 	own      string         // address of this board
 	floating []string       // the addresses with prefix length
-	located  string         // what was logged of the page's URLs
+	located  string         // the URLs that were logged
 }
 
 func newPage(ctx context.Context, ask func(context.Context) ([]byte, error), o Options) (*page, error) {
@@ -205,19 +205,22 @@ func (p *page) locate(s *console.Status) {
 	if !p.port.Addr().IsUnspecified() {
 		return // there is no port yet, or its address was logged with it
 	}
-	var leader []string
+	var all []string
 	for _, prefix := range p.floating {
 		address, _, _ := strings.Cut(prefix, "/")
-		leader = append(leader, p.url(address))
+		all = append(all, p.url(address))
 	}
-	text := "the page is at " + strings.Join(leader, " ") + " on the board that leads"
-	if own := p.url(p.own); own != "" {
-		text += ", and at " + own + " on this one"
+	leader, own := strings.Join(all, " "), p.url(p.own)
+	located := leader + " " + own
+	switch {
+	case leader == "" || located == p.located:
+		return
+	case own == "":
+		p.Log.Infof("the page is at %s on the board that leads", leader)
+	default:
+		p.Log.Infof("the page is at %s on the board that leads, and at %s on this one", leader, own)
 	}
-	if text != p.located && len(leader) > 0 {
-		p.located = text
-		p.Log.Info(text)
-	}
+	p.located = located
 }
 
 // url returns the URL of the page at an address, or "" if that is none.
