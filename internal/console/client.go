@@ -142,15 +142,13 @@ func (c *Client) fetch(ctx context.Context, method, path string, body any) ([]by
 
 // do makes a request, and makes an error of every answer but 200.
 func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
-	var content io.Reader
+	var content bytes.Buffer
 	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
+		if err := json.NewEncoder(&content).Encode(body); err != nil {
 			return nil, err
 		}
-		content = bytes.NewReader(text)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://topdog"+path, content)
+	request, err := http.NewRequestWithContext(ctx, method, "http://topdog"+path, &content)
 	if err != nil {
 		return nil, err
 	}

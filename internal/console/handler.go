@@ -41,7 +41,7 @@ func (s *Server) routes(ctx context.Context) web.Routes {
 func (s *Server) handler(ctx context.Context) http.Handler {
 	routes := s.routes(ctx)
 	serve := func(w http.ResponseWriter, r *http.Request) (err error) {
-		defer web.Recover(s.report, &err)
+		defer web.Recover(s.Report, &err)
 		return routes.Serve(w, r)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -145,7 +145,7 @@ func (s *Server) newCache(ask func(context.Context) (any, *Status, error), fresh
 	return &Cache[*made]{
 		News: s.news, Life: func() context.Context { return s.life }, Limit: limit, Gap: gap, Keep: fresh,
 		Ask: func(ctx context.Context) (m *made, err error) {
-			defer web.Recover(s.report, &err)
+			defer web.Recover(s.Report, &err)
 			value, status, err := ask(ctx)
 			if err != nil {
 				return nil, late(err, limit)
@@ -275,15 +275,13 @@ func (s *Server) serveEvents(stopping context.Context, w http.ResponseWriter, r 
 			return due
 		}
 	}
-	if err := stream.Send(r.Context(), made.status, made.text); err != nil {
-		stream.end(err)
-	}
+	stream.Send(r.Context(), made.status, made.text)
 	return nil
 }
 
 // isAlive returns an error unless the backend shows that it is.
 func (s *Server) isAlive(ctx context.Context) (err error) {
-	defer web.Recover(s.report, &err)
+	defer web.Recover(s.Report, &err)
 	ctx, cancel := context.WithTimeout(ctx, s.limits.status)
 	defer cancel()
 	return late(s.backend.Alive(ctx), s.limits.status)

@@ -104,8 +104,8 @@ var defaultLimits = limits{
 // Server serves the control socket, and beside it the public one and that of the page. [Server.Run] does it, once at a
 // time; when it has failed, it may be called again.
 type Server struct {
-	// Report is told what nobody else would learn, such as a panic of the backend. It may be nil. Set it before Run;
-	// several goroutines call it.
+	// Report is told what nobody else would learn, such as a panic of the backend. Set it before Run; several goroutines
+	// call it.
 	Report func(error)
 
 	path     string
@@ -131,7 +131,7 @@ func NewServer(path string, backend Backend) *Server {
 
 func newServer(path string, backend Backend, l limits) *Server {
 	s := &Server{
-		path: path, backend: backend, limits: l, identify: userOf,
+		Report: func(error) {}, path: path, backend: backend, limits: l, identify: userOf,
 		ready: make(chan struct{}), transitions: NewTransitions(l.kept, 0), life: context.Background(),
 		control: newLimiter(l.control), public: newLimiter(l.public), page: newLimiter(l.page),
 	}
@@ -142,12 +142,6 @@ func newServer(path string, backend Backend, l limits) *Server {
 
 // news grows with everything that makes an answer out of date before its time.
 func (s *Server) news() uint64 { return s.transitions.Newest() + s.acts.Load() }
-
-func (s *Server) report(err error) {
-	if s.Report != nil {
-		s.Report(err)
-	}
-}
 
 // Run makes the sockets and serves them until ctx ends, which is no error. When it returns, they are gone, and so is
 // every goroutine. It fails if a socket cannot be made, for example because another daemon has it.
@@ -220,7 +214,7 @@ func (s *Server) listen() (all []*listener, err error) {
 			continue
 		}
 		if err := l.open(l.path); err != nil {
-			s.report(err)
+			s.Report(err)
 		}
 	}
 	return all, nil
@@ -229,7 +223,7 @@ func (s *Server) listen() (all []*listener, err error) {
 // httpServer returns the HTTP server with its limits. Streams of events end with the first context, requests with the
 // second.
 func (s *Server) httpServer(ctx, requests context.Context, connections *sync.WaitGroup) *http.Server {
-	srv := s.limits.Server(s.handler(ctx), s.report)
+	srv := s.limits.Server(s.handler(ctx), s.Report)
 	srv.BaseContext = func(net.Listener) context.Context { return requests }
 	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, connectionKey{}, c)

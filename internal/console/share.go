@@ -111,14 +111,13 @@ type snapshot struct {
 }
 
 // Send sends how the board is, and then every transition that comes after that, until ctx ends, the reader has gone or
-// no more transitions come. The status is also given as the text that is sent of it. An error means that the stream
-// cannot go on although somebody reads it.
-func (s *Stream) Send(ctx context.Context, status *Status, text []byte) error {
-	err := s.send(ctx, status.Snapshot(), text)
-	if errors.Is(err, errGone) {
-		return nil
+// no more transitions come. The status is also given as the text that is sent of it. If the stream cannot go on although
+// somebody reads it, its last line says why.
+func (s *Stream) Send(ctx context.Context, status *Status, text []byte) {
+	if err := s.send(ctx, status.Snapshot(), text); err != nil && !errors.Is(err, errGone) {
+		message, hint := web.Explain(err)
+		_ = s.write(&web.Error{Message: message, Hint: hint})
 	}
-	return err
 }
 
 func (s *Stream) send(ctx context.Context, last Transition, text []byte) error {
@@ -164,12 +163,6 @@ func (s *Stream) send(ctx context.Context, last Transition, text []byte) error {
 			return nil
 		}
 	}
-}
-
-// end tells the reader in the last line why the stream does not go on.
-func (s *Stream) end(err error) {
-	message, hint := web.Explain(err)
-	_ = s.write(&web.Error{Message: message, Hint: hint})
 }
 
 // write sends values, a line for each.

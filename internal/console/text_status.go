@@ -295,7 +295,6 @@ const (
 	gradePassing   = "passing"
 	gradeProbation = "probation"
 	stateFailing   = "failing"
-	stateNotJudged = "not_judged"
 )
 
 // grade says how fit this board is to lead, and why. Of a board that passes without checks it says nothing.
@@ -325,7 +324,7 @@ func (p *page) checks(s *Status) {
 	var list []row
 	for i := range s.Checks {
 		c := &s.Checks[i]
-		r := row{cells: []string{c.state(), span(float64(c.SinceNs) / 1e6)}}
+		r := row{cells: []string{cmp.Or(strings.ReplaceAll(c.State, "_", " "), "unknown"), span(float64(c.SinceNs) / 1e6)}}
 		r.text = cmp.Or(c.NameText, strings.TrimSpace(c.Kind+" "+c.Target))
 		if c.State == stateFailing {
 			r.style = notice
@@ -336,17 +335,6 @@ func (p *page) checks(s *Status) {
 		list = append(list, r)
 	}
 	p.list("  ", "<>", list)
-}
-
-// state names the state of a check for people.
-func (c *Check) state() string {
-	switch c.State {
-	case stateNotJudged:
-		return "not judged"
-	case "":
-		return "unknown"
-	}
-	return c.State
 }
 
 // rotation says how far the group is with a change of its key.

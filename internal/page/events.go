@@ -134,6 +134,6 @@ func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	if alive {
 		toReader.Alive = p.events.nextLife
 	}
-	_ = toReader.Send(r.Context(), status, a.text) // too late for another answer
+	toReader.Send(r.Context(), status, a.text)
 	return nil
 }
