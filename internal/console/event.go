@@ -61,10 +61,7 @@ func (t *Transition) Lead() Lead {
 func (t *Transition) Leads() bool { return t.Role == RoleLeader && t.Holding }
 
 // Leads reports whether this board leads and has the addresses.
-func (s *Status) Leads() bool {
-	t := s.Snapshot()
-	return t.Leads()
-}
+func (s *Status) Leads() bool { return s.Role == RoleLeader && s.Holding && !s.MajorityUnheard }
 
 // Snapshot returns the first line of a stream that begins with this status.
 func (s *Status) Snapshot() Transition {

@@ -122,10 +122,6 @@ func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	status, err := a.status()
-	if err != nil {
-		return err
-	}
 	if s == nil {
 		return unavailable("this page does not follow the topdog daemon at the moment", "try again, or use GET /v1/status")
 	}
@@ -134,6 +130,6 @@ func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	if alive {
 		toReader.Alive = p.events.nextLife
 	}
-	toReader.Send(r.Context(), status, a.text)
+	toReader.Send(r.Context(), &a.status, a.text)
 	return nil
 }

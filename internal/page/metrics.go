@@ -37,11 +37,8 @@ func (p *page) sample(ctx context.Context) *sample {
 	a, err := p.source.shown(ctx)
 	now := boottime.Now()
 	s.watching = now.Sub(p.began)
-	if err != nil {
-		return s
-	}
-	if status, err := a.status(); err == nil {
-		s.status, s.age = status, now.Sub(a.asked)
+	if err == nil {
+		s.status, s.age = &a.status, now.Sub(a.asked)
 	}
 	return s
 }

@@ -137,12 +137,10 @@ func (p *page) lookBack() {
 	if err != nil {
 		return
 	}
-	if status, err := a.status(); err == nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.history.told(a.asked.Sub(p.began), status)
-		p.locate(status)
-	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.history.told(a.asked.Sub(p.began), &a.status)
+	p.locate(&a.status)
 }
 
 // pause waits, and reports false if ctx has ended meanwhile.

@@ -33,7 +33,7 @@ type answer struct {
 	text   []byte           // the JSON, as the daemon has written it; nil if it has not answered
 	tag    string           // changes with the text
 	asked  boottime.Instant // when the request was sent
-	status func() (*console.Status, error)
+	status console.Status
 }
 
 // source knows how the board is: by the daemon's stream, and by its status, which it asks for once for all who want it.
@@ -51,13 +51,15 @@ func newSource(ctx context.Context, ask func(context.Context) ([]byte, error)) *
 		News: s.news, Life: func() context.Context { return ctx }, Limit: answerWithin, Gap: requestGap, Keep: fresh,
 		Ask: func(ctx context.Context) (*answer, error) {
 			a := &answer{asked: boottime.Now()}
-			a.status = sync.OnceValues(a.decode)
 			var err error
 			if a.text, err = ask(ctx); err != nil {
 				return a, unavailable(console.Explain(err))
 			}
 			sum := sha256.Sum256(a.text)
 			a.tag = fmt.Sprintf(`"%x"`, sum[:8])
+			if err := json.Unmarshal(a.text, &a.status); err != nil {
+				return a, fmt.Errorf("the daemon's status cannot be read: %w", err)
+			}
 			return a, nil
 		},
 	}
@@ -91,15 +93,6 @@ func (s *source) shown(ctx context.Context) (*answer, error) {
 	return s.until(ctx, shownWithin, func(a *answer) bool { return boottime.Now().Sub(a.asked) <= fresh })
 }
 
-// status returns a status that is fresh enough to be shown.
-func (s *source) status(ctx context.Context) (*console.Status, error) {
-	a, err := s.shown(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return a.status()
-}
-
 // until returns an answer that is good, and from after the last thing that has happened. It asks as often as it must,
 // within some time.
 func (s *source) until(ctx context.Context, within time.Duration, good func(*answer) bool) (*answer, error) {
@@ -112,13 +105,4 @@ func (s *source) until(ctx context.Context, within time.Duration, good func(*ans
 // unavailable refuses a request because there is no daemon to answer it.
 func unavailable(message, hint string) error {
 	return &web.Error{Code: http.StatusServiceUnavailable, Message: message, Hint: hint}
-}
-
-// decode returns the status that the text has.
-func (a *answer) decode() (*console.Status, error) {
-	status := &console.Status{}
-	if err := json.Unmarshal(a.text, status); err != nil {
-		return nil, fmt.Errorf("the daemon's status cannot be read: %w", err)
-	}
-	return status, nil
 }

@@ -48,10 +48,7 @@ func (s *source) leads(ctx context.Context) verdict {
 	if err != nil {
 		return unknown("whether this board leads", err)
 	}
-	status, err := a.status()
-	if err != nil {
-		return unknown("whether this board leads", err)
-	}
+	status := &a.status
 	if !status.Leads() {
 		return no("%s", doesNotLead(status.Board.Name, status.Role))
 	}
@@ -91,42 +88,42 @@ func (a *answer) settles(asked boottime.Instant) bool {
 	if a.lease(now) > 0 {
 		return a.asked >= asked || now.Sub(a.asked) <= leaderFresh
 	}
-	status, err := a.status()
-	return a.asked >= asked && (err != nil || !status.Leads() || status.LeaseEndsInNs == 0)
+	return a.asked >= asked && (!a.status.Leads() || a.status.LeaseEndsInNs == 0)
 }
 
 // lease returns how long this board may still answer for the address at a moment.
 func (a *answer) lease(now boottime.Instant) time.Duration {
-	status, err := a.status()
 	switch {
-	case err != nil || !status.Leads():
+	case !a.status.Leads():
 		return 0
-	case status.LeaseEndsInNs == console.NoLeaseEnd:
+	case a.status.LeaseEndsInNs == console.NoLeaseEnd:
 		return time.Duration(console.NoLeaseEnd)
 	}
-	return status.AsOf.Add(time.Duration(status.LeaseEndsInNs)).Sub(now)
+	return a.status.AsOf.Add(time.Duration(a.status.LeaseEndsInNs)).Sub(now)
 }
 
 // follows tells whether this board follows a live leader.
 func (s *source) follows(ctx context.Context) verdict {
-	status, err := s.status(ctx)
-	switch {
-	case err != nil:
+	a, err := s.shown(ctx)
+	if err != nil {
 		return unknown("whom this board follows", err)
+	}
+	switch status := &a.status; {
 	case status.Role == console.RoleLeader:
 		return no("%s leads", status.Board.Name)
 	case !status.Held():
 		return no("%s follows nobody who has the address: its role is %s", status.Board.Name, status.Role)
 	}
-	return yes("%s follows %s", status.Board.Name, cmp.Or(status.LeaderName, status.Leader))
+	return yes("%s follows %s", a.status.Board.Name, cmp.Or(a.status.LeaderName, a.status.Leader))
 }
 
 // fit tells whether this board leads, or could take over.
 func (s *source) fit(ctx context.Context) verdict {
-	status, err := s.status(ctx)
+	a, err := s.shown(ctx)
 	if err != nil {
 		return unknown("whether this board is fit", err)
 	}
+	status := &a.status
 	name := status.Board.Name
 	switch {
 	case status.Role != console.RoleLeader && status.Role != console.RoleFollower && status.Role != console.RoleCandidate:
