@@ -133,70 +133,60 @@ func decodeBody(w http.ResponseWriter, r *http.Request, v any, most int64) error
 	return nil
 }
 
-// made is an answer that is shared by all clients who ask at the same time.
-type made struct {
-	text   []byte
-	status *Status // nil if it is a trace
-}
-
 // newCache returns a cache of an answer that may be as old as fresh.
-func (s *Server) newCache(ask func(context.Context) (any, *Status, error), fresh time.Duration) *Cache[*made] {
+func (s *Server) newCache(fresh time.Duration, ask func(context.Context, *Answer) (any, error)) *Cache {
 	limit := s.limits.status
-	return &Cache[*made]{
+	return &Cache{
 		News: s.news, Life: func() context.Context { return s.life }, Limit: limit, Gap: gap, Keep: fresh,
-		Ask: func(ctx context.Context) (m *made, err error) {
+		Ask: func(ctx context.Context, a *Answer) (err error) {
 			defer web.Recover(s.Report, &err)
-			value, status, err := ask(ctx)
-			if err != nil {
-				return nil, late(err, limit)
+			value, err := ask(ctx, a)
+			if err == nil {
+				a.Text, err = web.Encode(value)
 			}
-			text, err := web.Encode(value)
-			return &made{text, status}, err
+			return late(err, limit)
 		},
 	}
 }
 
-// shared returns an answer that was asked for after this call, or one that is fresh and still true: nothing has happened
-// since. A leader extends its lease all the time, so an answer with a lease that is over by now is not true any more.
-func (s *Server) shared(ctx context.Context, c *Cache[*made]) (*made, error) {
-	arrived := boottime.Now()
-	return c.Get(ctx, func(a *Answer[*made]) bool {
-		if a.asked >= arrived {
-			return true
-		}
-		age := boottime.Now().Sub(a.asked)
-		return a.err == nil && a.News == s.news() && age <= c.Keep && !a.Value.leaseOver(age)
-	})
-}
-
-// leaseOver reports whether the answer tells of a lease that ends within some time.
-func (m *made) leaseOver(within time.Duration) bool {
-	return m.status != nil && m.status.LeaseEndsInNs != 0 && within >= time.Duration(m.status.LeaseEndsInNs)
-}
-
-// serveShared answers with what a cache has.
-func (s *Server) serveShared(c *Cache[*made]) serveFunc {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		made, err := s.shared(r.Context(), c)
-		if err == nil {
-			_, _ = w.Write(made.text)
-		}
-		return err
-	}
-}
-
-// askStatus asks the backend for its status, which is also the text.
-func (s *Server) askStatus(ctx context.Context) (any, *Status, error) {
+// askStatus asks the backend for its status.
+func (s *Server) askStatus(ctx context.Context, a *Answer) (any, error) {
 	status, err := s.backend.Status(ctx)
 	status.fill()
-	return &status, &status, err
+	a.Status = &status
+	return &status, err
 }
 
 // askTrace asks the backend how its last changes of role went.
-func (s *Server) askTrace(ctx context.Context) (any, *Status, error) {
+func (s *Server) askTrace(ctx context.Context, _ *Answer) (any, error) {
 	trace, err := s.backend.Trace(ctx)
 	trace.fill()
-	return &trace, nil, err
+	return &trace, err
+}
+
+// shared returns an answer that was asked for after this call, or one that is fresh and still true: nothing has happened
+// since. A leader extends its lease all the time, so an answer with a lease that is over by now is not true any more.
+func (s *Server) shared(ctx context.Context, c *Cache) (*Answer, error) {
+	arrived := boottime.Now()
+	return c.Get(ctx, func(a *Answer) bool {
+		if a.Asked >= arrived {
+			return true
+		}
+		age := boottime.Now().Sub(a.Asked)
+		leaseOver := a.Status != nil && a.Status.LeaseEndsInNs != 0 && age >= time.Duration(a.Status.LeaseEndsInNs)
+		return a.err == nil && a.News == s.news() && age <= c.Keep && !leaseOver
+	})
+}
+
+// serveShared answers with what a cache has.
+func (s *Server) serveShared(c *Cache) serveFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		a, err := s.shared(r.Context(), c)
+		if err == nil {
+			_, _ = w.Write(a.Text)
+		}
+		return err
+	}
 }
 
 func (s *Server) serveKeys(w http.ResponseWriter, r *http.Request) error {
@@ -262,7 +252,7 @@ func (s *Server) serveEvents(stopping context.Context, w http.ResponseWriter, r 
 		return Refuse(http.StatusServiceUnavailable,
 			fmt.Sprintf("there may be %d streams of events of each user", c.limiter.maxStreams()), "end one, or use GET /v1/status")
 	}
-	made, err := s.shared(r.Context(), s.statuses)
+	now, err := s.shared(r.Context(), s.statuses)
 	if err != nil {
 		return err
 	}
@@ -275,7 +265,7 @@ func (s *Server) serveEvents(stopping context.Context, w http.ResponseWriter, r 
 			return due
 		}
 	}
-	stream.Send(r.Context(), made.status, made.text)
+	stream.Send(r.Context(), now.Status, now.Text)
 	return nil
 }
 

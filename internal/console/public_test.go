@@ -207,7 +207,7 @@ func TestLeaseInASharedStatus(t *testing.T) {
 			m, err := s.shared(t.Context(), s.statuses)
 			assert.NoError(t, err)
 			var told Status
-			assert.NoError(t, json.Unmarshal(m.text, &told))
+			assert.NoError(t, json.Unmarshal(m.Text, &told))
 			if left := told.AsOf.Add(time.Duration(told.LeaseEndsInNs)).Sub(boottime.Now()); left <= 0 {
 				t.Fatalf("%v after the first question it has told of a lease that is over since %v", time.Since(since), -left)
 			}
@@ -236,7 +236,7 @@ func TestStatusIsShared(t *testing.T) {
 			all.Go(func() {
 				for time.Since(began) < time.Second {
 					m, err := s.shared(t.Context(), s.statuses)
-					if err != nil || boottime.Now().Sub(m.status.AsOf) > 101*time.Millisecond {
+					if err != nil || boottime.Now().Sub(m.Status.AsOf) > 101*time.Millisecond {
 						t.Errorf("%+v, %v", m, err)
 					}
 					<-time.After(time.Millisecond)
@@ -250,8 +250,8 @@ func TestStatusIsShared(t *testing.T) {
 		for range 5 {
 			s.Publish(Transition{Event: EventRoleChanged})
 			m, err := s.shared(t.Context(), s.statuses)
-			if err != nil || m.status.Transition != s.Published() {
-				t.Errorf("the status is that of transition %d, and there was %d: %v", m.status.Transition, s.Published(), err)
+			if err != nil || m.Status.Transition != s.Published() {
+				t.Errorf("the status is that of transition %d, and there was %d: %v", m.Status.Transition, s.Published(), err)
 			}
 		}
 		if n := asked.Load(); n > 16 {

@@ -119,8 +119,8 @@ type Server struct {
 	transitions           *Transitions
 	acts                  atomic.Uint64   // how often this board was made to do something
 	life                  context.Context // of requests
-	statuses              *Cache[*made]
-	traces                *Cache[*made]
+	statuses              *Cache
+	traces                *Cache
 }
 
 // NewServer returns a server for the control socket of that path. Root, the daemon's own user and members of the
@@ -135,8 +135,8 @@ func newServer(path string, backend Backend, l limits) *Server {
 		ready: make(chan struct{}), transitions: NewTransitions(l.kept, 0), life: context.Background(),
 		control: newLimiter(l.control), public: newLimiter(l.public), page: newLimiter(l.page),
 	}
-	s.statuses = s.newCache(s.askStatus, freshStatus)
-	s.traces = s.newCache(s.askTrace, freshTrace)
+	s.statuses = s.newCache(freshStatus, s.askStatus)
+	s.traces = s.newCache(freshTrace, s.askTrace)
 	return s
 }
 

@@ -186,38 +186,41 @@ func (s *Stream) write(values ...any) error {
 
 // Cache asks for something once for all who want it at the same time, and keeps it for those who come soon after. Set
 // the exported fields before the first [Cache.Get].
-type Cache[T any] struct {
-	Ask   func(context.Context) (T, error)
-	News  func() uint64          // grows with everything that makes an answer out of date before its time
-	Life  func() context.Context // when it ends, so do the requests
-	Limit time.Duration          // for one request
-	Gap   time.Duration          // the least from one request to the next
-	Keep  time.Duration          // how long an answer is kept
+type Cache struct {
+	Ask   func(context.Context, *Answer) error // fills in what is asked for
+	News  func() uint64                        // grows with everything that makes an answer out of date before its time
+	Life  func() context.Context               // when it ends, so do the requests
+	Limit time.Duration                        // for one request
+	Gap   time.Duration                        // the least from one request to the next
+	Keep  time.Duration                        // how long an answer is kept
 
 	requests sync.WaitGroup
 
 	mu     sync.Mutex
-	newest *Answer[T]    // nil if there is none, or it was kept long enough
+	newest *Answer       // nil if there is none, or it was kept long enough
 	done   chan struct{} // closed when the request in progress is over; nil if there is none
 	began  time.Time     // when the last request was made
 }
 
 // Answer is what a [Cache] has been told.
-type Answer[T any] struct {
-	Value T
-	err   error
-	asked boottime.Instant // when the request was made
+type Answer struct {
+	Text   []byte  // in JSON
+	Tag    string  // changes with the text, if somebody compares that
+	Status *Status // what the text says; nil if that is no status
+
+	Asked boottime.Instant // when the request was made
 	News  uint64           // Cache.News then
+	err   error
 }
 
 // Get returns an answer that suits whoever wants it. It asks again until there is one, or until ctx ends. The error is
 // that of the answer, or the reason for which ctx has ended.
-func (c *Cache[T]) Get(ctx context.Context, suits func(*Answer[T]) bool) (value T, err error) {
+func (c *Cache) Get(ctx context.Context, suits func(*Answer) bool) (*Answer, error) {
 	for {
 		c.mu.Lock()
 		if a := c.newest; a != nil && suits(a) {
 			c.mu.Unlock()
-			return a.Value, a.err
+			return a, a.err
 		}
 		if c.done == nil {
 			c.done = make(chan struct{})
@@ -229,13 +232,13 @@ func (c *Cache[T]) Get(ctx context.Context, suits func(*Answer[T]) bool) (value 
 		select {
 		case <-done:
 		case <-ctx.Done():
-			return value, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
 }
 
 // request asks after a pause.
-func (c *Cache[T]) request(pause time.Duration) {
+func (c *Cache) request(pause time.Duration) {
 	ctx, cancel := context.WithTimeout(c.Life(), c.Limit+max(0, pause))
 	defer cancel()
 	if pause > 0 {
@@ -245,8 +248,8 @@ func (c *Cache[T]) request(pause time.Duration) {
 		}
 	}
 	began := time.Now()
-	a := &Answer[T]{asked: boottime.Now(), News: c.News()}
-	a.Value, a.err = c.Ask(ctx)
+	a := &Answer{Asked: boottime.Now(), News: c.News()}
+	a.err = c.Ask(ctx, a)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()

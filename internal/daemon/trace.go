@@ -33,8 +33,7 @@ type trace struct {
 	recording bool       // something is going on; else steps are not recorded
 	present   timeline   // what is going on
 	past      []timeline // what was worth keeping, the oldest first
-	recorded  uint64     // how many steps there were, all told
-	received  uint64     // the same, when packet was received
+	quiet     bool       // nothing has followed from the last message that was received
 }
 
 // traceStep is one thing that happened.
@@ -52,8 +51,8 @@ type traceStep struct {
 	failed   bool
 }
 
-// newTrace returns an empty one. Programs on one machine can merge their traces, since
-// netio.Now is a clock of the kernel.
+// newTrace returns an empty trace. Programs on one machine can merge their traces, since netio.Now is a clock of the
+// kernel.
 func newTrace(now func() time.Duration) *trace {
 	return &trace{now: now, role: election.Isolated, present: timeline{steps: make([]traceStep, 0, stepsMax)}}
 }
@@ -103,7 +102,7 @@ func (t *trace) record(s traceStep) {
 }
 
 func (t *trace) add(s traceStep) {
-	t.recorded++
+	t.quiet = false
 	t.present.add(s)
 }
 
@@ -144,8 +143,7 @@ func (t *trace) linkSeen(s netio.Snapshot) {
 	t.cause = traceStep{at: t.now(), kind: kind}
 }
 
-// messageReceived is called with a message before the core gets it. read is when it
-// was read from its socket, or 0.
+// messageReceived is called with a message before the core gets it. read is when it was read from its socket, or 0.
 func (t *trace) messageReceived(read, now time.Duration, m *wire.Message) {
 	if read == 0 {
 		read = now
@@ -162,19 +160,19 @@ func (t *trace) messageReceived(read, now time.Duration, m *wire.Message) {
 		return // matters only if something follows from it
 	}
 	if m.Type == wire.TypeElection {
-		// A board that waits for its turn hears the questions of others before it changes
-		// anything itself. If nothing follows from them, the timeline is thrown away.
+		// A board that waits for its turn hears the questions of others before it changes anything itself. If nothing
+		// follows from them, the timeline is thrown away.
 		t.begin()
 	}
 	if t.recording {
 		t.cause.kind = ""
 		t.add(t.packet)
 	}
-	t.received = t.recorded
+	t.quiet = true
 }
 
-// chatter reports whether boards send such messages all the time, or to anybody
-// who is new. A QUERY is chatter unless it asks for the lead.
+// chatter reports whether boards send such messages all the time, or to every new board. A QUERY is chatter unless it
+// asks for the lead.
 func chatter(m *wire.Message) bool {
 	switch m.Type {
 	case wire.TypeHello, wire.TypeChallenge, wire.TypeProof:
@@ -193,7 +191,7 @@ func (t *trace) messageHandled() {
 	}
 	t.heard = t.packet
 	// The first heartbeat that changes nothing shows that all is quiet again.
-	if beat && t.role == election.Follower && t.recorded == t.received {
+	if beat && t.role == election.Follower && t.quiet {
 		t.end()
 	}
 }
@@ -212,8 +210,7 @@ func (t *trace) effectBegun(e *election.Effect) {
 
 // messageSent is called when a message of the core has been sent.
 func (t *trace) messageSent(to wire.ID, m *wire.Message) {
-	// A board that joins sends its QUERY to all. A QUERY to the leader alone measures the
-	// round trip.
+	// A board that joins sends its QUERY to all. A QUERY to the leader alone measures the round trip.
 	joins := m.Type == wire.TypeQuery && to == wire.Nobody
 	if m.Type != wire.TypeHeartbeat && (!t.recording || chatter(m) && !joins) {
 		return
@@ -231,7 +228,7 @@ func (t *trace) messageSent(to wire.ID, m *wire.Message) {
 	}
 }
 
-// traced has the trace told of what is done to the address and to the neighbours.
+// traced returns a platform that tells the trace what is done to the address and to the neighbours.
 func (t *trace) traced(platform Platform) Platform {
 	openAddresses, openAnnouncer := platform.OpenAddresses, platform.OpenAnnouncer
 	if openAddresses != nil {
@@ -247,8 +244,8 @@ func (t *trace) traced(platform Platform) Platform {
 	return platform
 }
 
-// tracedAddresses tells when the address is acquired and released, and how long the
-// kernel needs for it. Only the loop does either; a renewal, which runs beside it, leaves no trace.
+// tracedAddresses tells when the address is acquired and released, and how long the kernel needs for it. Only the loop
+// does either. A renewal runs beside the loop, and leaves no trace.
 type tracedAddresses struct {
 	Addresses
 	trace *trace

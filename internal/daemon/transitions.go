@@ -9,8 +9,8 @@ import (
 	"topdog/wire"
 )
 
-// transitions tell whoever follows this board, by the control socket, what happens to it. Each
-// change is told by itself: hooks depend on that, and on their order.
+// transitions tell whoever follows this board by the control socket what happens to it. Each change is told by itself:
+// hooks depend on that, and on the order.
 type transitions struct {
 	publish func(console.Transition)
 	told    console.Transition // the last one
@@ -25,8 +25,7 @@ func newTransitions(cfg *config.Config, publish func(console.Transition)) *trans
 	}}
 }
 
-// held notes whether this board has the address, and may answer for it. It is told later: the
-// other boards come first.
+// held notes whether this board has the address, and may answer for it. It is told later: the other boards come first.
 func (t *transitions) held(holds bool) {
 	if holds != t.holds {
 		t.holds = holds
@@ -34,14 +33,14 @@ func (t *transitions) held(holds bool) {
 	}
 }
 
-// tell tells of an event, after which the board is so.
+// tell tells of an event, and how the board is after it.
 func (t *transitions) tell(event console.Event, now console.Transition) {
 	now.Event = event
 	t.told = now
 	t.publish(now)
 }
 
-// tellChange tells of a change of role or leader, after which the board is so.
+// tellChange tells of a change of role or leader, and how the board is after it.
 func (t *transitions) tellChange(event console.Event, now console.Transition) {
 	now.Holding = now.Role == console.RoleLeader && t.holds
 	t.tell(event, now)
@@ -50,11 +49,10 @@ func (t *transitions) tellChange(event console.Event, now console.Transition) {
 	}
 }
 
-// tellHeld tells what held has noted, as long as it is so.
+// tellHeld tells what held has noted, up to the first note that says otherwise.
 //
-// That comes after the change of role that it belongs to, although it was done before: who reads
-// one after the other never sees a follower that has the address, nor a leader that seems to have
-// lost it.
+// It is told after the change of role to which it belongs, although it was done before. So a reader never sees a follower
+// that has the address, or a leader that seems to have lost it.
 func (t *transitions) tellHeld(as bool) {
 	for len(t.noted) > 0 && t.noted[0] == as {
 		t.noted = t.noted[1:]
@@ -107,8 +105,8 @@ type leadership struct {
 // historyMax bounds what is remembered.
 const historyMax = 32
 
-// add enters a change. lastSeen is when the old leader was heard last, or 0 if
-// that says nothing about how long nobody led.
+// add enters a change. lastSeen is when the old leader was heard last, or 0 if that says nothing about how long nobody
+// led.
 func (h *history) add(c election.Change, lastSeen time.Duration) {
 	now := h.now()
 	if c.From != c.To {
@@ -123,7 +121,7 @@ func (h *history) add(c election.Change, lastSeen time.Duration) {
 		return
 	}
 	if c.Reason == election.ReasonDeaf {
-		h.lostAt = 0 // another board leads now, very likely; this one will hear which when it hears again
+		h.lostAt = 0 // very likely another board leads now; this one learns which when it hears again
 		c.NewLeader = wire.Nobody
 		h.enter(leadership{c, now, 0})
 		return
@@ -182,6 +180,6 @@ func (h *history) status(s *console.Status, now time.Duration, idAndName func(wi
 	}
 }
 
-// formerLeaderWithin is how long after a change of role, or a healed partition, the
-// announcements of the former leader may still be heard.
+// formerLeaderWithin is how long after a change of role, or a healed partition, the announcements of the former leader
+// may still be heard.
 const formerLeaderWithin = 10 * time.Second

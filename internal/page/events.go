@@ -130,6 +130,6 @@ func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	if alive {
 		toReader.Alive = p.events.nextLife
 	}
-	toReader.Send(r.Context(), &a.status, a.text)
+	toReader.Send(r.Context(), a.Status, a.Text)
 	return nil
 }

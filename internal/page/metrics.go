@@ -38,7 +38,7 @@ func (p *page) sample(ctx context.Context) *sample {
 	now := boottime.Now()
 	s.watching = now.Sub(p.began)
 	if err == nil {
-		s.status, s.age = &a.status, now.Sub(a.asked)
+		s.status, s.age = a.Status, now.Sub(a.Asked)
 	}
 	return s
 }

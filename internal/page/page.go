@@ -139,8 +139,8 @@ func (p *page) lookBack() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.history.told(a.asked.Sub(p.began), &a.status)
-	p.locate(&a.status)
+	p.history.told(a.Asked.Sub(p.began), a.Status)
+	p.locate(a.Status)
 }
 
 // pause waits, and reports false if ctx has ended meanwhile.
@@ -260,7 +260,7 @@ func (p *page) serveStatus(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	h.Set("Content-Type", "application/json")
-	web.WriteTagged(w, r, a.tag, a.text)
+	web.WriteTagged(w, r, a.Tag, a.Text)
 	return nil
 }
 

@@ -28,17 +28,9 @@ const (
 	requestGap = 50 * time.Millisecond
 )
 
-// answer is what the daemon has said.
-type answer struct {
-	text   []byte           // the JSON, as the daemon has written it; nil if it has not answered
-	tag    string           // changes with the text
-	asked  boottime.Instant // when the request was sent
-	status console.Status
-}
-
 // source knows how the board is: by the daemon's stream, and by its status, which it asks for once for all who want it.
 type source struct {
-	cache *console.Cache[*answer]
+	cache *console.Cache
 
 	mu     sync.Mutex
 	last   console.Transition // of the stream
@@ -47,20 +39,20 @@ type source struct {
 
 func newSource(ctx context.Context, ask func(context.Context) ([]byte, error)) *source {
 	s := &source{last: console.Transition{Event: console.EventDaemonGone}}
-	s.cache = &console.Cache[*answer]{
+	s.cache = &console.Cache{
 		News: s.news, Life: func() context.Context { return ctx }, Limit: answerWithin, Gap: requestGap, Keep: fresh,
-		Ask: func(ctx context.Context) (*answer, error) {
-			a := &answer{asked: boottime.Now()}
-			var err error
-			if a.text, err = ask(ctx); err != nil {
-				return a, unavailable(console.Explain(err))
+		Ask: func(ctx context.Context, a *console.Answer) error {
+			text, err := ask(ctx)
+			if err != nil {
+				return unavailable(console.Explain(err))
 			}
-			sum := sha256.Sum256(a.text)
-			a.tag = fmt.Sprintf(`"%x"`, sum[:8])
-			if err := json.Unmarshal(a.text, &a.status); err != nil {
-				return a, fmt.Errorf("the daemon's status cannot be read: %w", err)
+			status := &console.Status{}
+			if err := json.Unmarshal(text, status); err != nil {
+				return fmt.Errorf("the daemon's status cannot be read: %w", err)
 			}
-			return a, nil
+			sum := sha256.Sum256(text)
+			a.Text, a.Tag, a.Status = text, fmt.Sprintf(`"%x"`, sum[:8]), status
+			return nil
 		},
 	}
 	return s
@@ -89,17 +81,17 @@ func (s *source) now() console.Transition {
 }
 
 // shown returns an answer that is fresh enough to be shown.
-func (s *source) shown(ctx context.Context) (*answer, error) {
-	return s.until(ctx, shownWithin, func(a *answer) bool { return boottime.Now().Sub(a.asked) <= fresh })
+func (s *source) shown(ctx context.Context) (*console.Answer, error) {
+	return s.until(ctx, shownWithin, func(a *console.Answer) bool { return boottime.Now().Sub(a.Asked) <= fresh })
 }
 
 // until returns an answer that is good, and from after the last thing that has happened. It asks as often as it must,
 // within some time.
-func (s *source) until(ctx context.Context, within time.Duration, good func(*answer) bool) (*answer, error) {
+func (s *source) until(ctx context.Context, within time.Duration, good func(*console.Answer) bool) (*console.Answer, error) {
 	late := unavailable(fmt.Sprintf("the topdog daemon has not answered within %v", within), "journalctl -u topdog may tell why")
 	ctx, cancel := context.WithTimeoutCause(ctx, within, late)
 	defer cancel()
-	return s.cache.Get(ctx, func(a *console.Answer[*answer]) bool { return a.News == s.news() && good(a.Value) })
+	return s.cache.Get(ctx, func(a *console.Answer) bool { return a.News == s.news() && good(a) })
 }
 
 // unavailable refuses a request because there is no daemon to answer it.

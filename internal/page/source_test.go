@@ -27,8 +27,8 @@ func TestViewersShareARequest(t *testing.T) {
 				time.Sleep(time.Duration(n) * every / viewers)
 				for began := time.Now(); time.Since(began) < length; time.Sleep(every) {
 					a, err := s.shown(t.Context())
-					if err != nil || boottime.Now().Sub(a.asked) > fresh+5*time.Millisecond {
-						t.Errorf("got a status of %v ago, %v", boottime.Now().Sub(a.asked), err)
+					if err != nil || boottime.Now().Sub(a.Asked) > fresh+5*time.Millisecond {
+						t.Errorf("got a status of %v ago, %v", boottime.Now().Sub(a.Asked), err)
 					}
 				}
 			})
@@ -52,7 +52,7 @@ func TestStatusAfterATransition(t *testing.T) {
 			t.Helper()
 			a, err := p.source.shown(t.Context())
 			assert.NoError(t, err)
-			return a.status.Role
+			return a.Status.Role
 		}
 		assert.Is(t, console.RoleLeader, role(), "the role as long as nothing has happened")
 		d.set(func(d *fakeDaemon) { d.status.Role = console.RoleFollower })
@@ -94,7 +94,7 @@ func TestNoAnswer(t *testing.T) {
 			for range 20 {
 				began := time.Now()
 				if a, err := p.source.shown(t.Context()); err == nil {
-					t.Fatalf("%s: got a status of %v ago", name, boottime.Now().Sub(a.asked))
+					t.Fatalf("%s: got a status of %v ago", name, boottime.Now().Sub(a.Asked))
 				}
 				if took := time.Since(began); took > shownWithin {
 					t.Errorf("%s: it took %v", name, took)
@@ -125,8 +125,8 @@ func TestOtherStatus(t *testing.T) {
 		text := `{"version":"9","role":"leader","something_new":[1]}`
 		s := newSource(t.Context(), func(context.Context) ([]byte, error) { return []byte(text), nil })
 		a, err := s.shown(t.Context())
-		if err != nil || string(a.text) != text {
-			t.Errorf("got %s, %v", a.text, err)
+		if err != nil || string(a.Text) != text {
+			t.Errorf("got %s, %v", a.Text, err)
 		}
 		text = `{"role":7}`
 		s.heard(console.Transition{})

@@ -44,18 +44,18 @@ func (s *source) leads(ctx context.Context) verdict {
 		return v
 	}
 	began := boottime.Now()
-	a, err := s.until(ctx, leaderWithin, func(a *answer) bool { return a.settles(began) })
+	a, err := s.until(ctx, leaderWithin, func(a *console.Answer) bool { return settles(a, began) })
 	if err != nil {
 		return unknown("whether this board leads", err)
 	}
-	status := &a.status
+	status := a.Status
 	if !status.Leads() {
 		return no("%s", doesNotLead(status.Board.Name, status.Role))
 	}
 	if v, known := s.letGo(); known {
 		return v
 	}
-	left := a.lease(boottime.Now())
+	left := leaseOf(a, boottime.Now())
 	switch {
 	case left <= 0:
 		return no("%s leads, but its lease is over", status.Board.Name)
@@ -83,23 +83,23 @@ func doesNotLead(name, role string) string {
 
 // settles reports whether an answer is good enough for a question that was asked at a moment. A lease that has ended
 // since the daemon looked may have been extended, so the daemon is asked again.
-func (a *answer) settles(asked boottime.Instant) bool {
+func settles(a *console.Answer, asked boottime.Instant) bool {
 	now := boottime.Now()
-	if a.lease(now) > 0 {
-		return a.asked >= asked || now.Sub(a.asked) <= leaderFresh
+	if leaseOf(a, now) > 0 {
+		return a.Asked >= asked || now.Sub(a.Asked) <= leaderFresh
 	}
-	return a.asked >= asked && (!a.status.Leads() || a.status.LeaseEndsInNs == 0)
+	return a.Asked >= asked && (a.Status == nil || !a.Status.Leads() || a.Status.LeaseEndsInNs == 0)
 }
 
-// lease returns how long this board may still answer for the address at a moment.
-func (a *answer) lease(now boottime.Instant) time.Duration {
+// leaseOf returns how long this board may still answer for the address at a moment.
+func leaseOf(a *console.Answer, now boottime.Instant) time.Duration {
 	switch {
-	case !a.status.Leads():
+	case a.Status == nil || !a.Status.Leads():
 		return 0
-	case a.status.LeaseEndsInNs == console.NoLeaseEnd:
+	case a.Status.LeaseEndsInNs == console.NoLeaseEnd:
 		return time.Duration(console.NoLeaseEnd)
 	}
-	return a.status.AsOf.Add(time.Duration(a.status.LeaseEndsInNs)).Sub(now)
+	return a.Status.AsOf.Add(time.Duration(a.Status.LeaseEndsInNs)).Sub(now)
 }
 
 // follows tells whether this board follows a live leader.
@@ -108,13 +108,13 @@ func (s *source) follows(ctx context.Context) verdict {
 	if err != nil {
 		return unknown("whom this board follows", err)
 	}
-	switch status := &a.status; {
+	switch status := a.Status; {
 	case status.Role == console.RoleLeader:
 		return no("%s leads", status.Board.Name)
 	case !status.Held():
 		return no("%s follows nobody who has the address: its role is %s", status.Board.Name, status.Role)
 	}
-	return yes("%s follows %s", a.status.Board.Name, cmp.Or(a.status.LeaderName, a.status.Leader))
+	return yes("%s follows %s", a.Status.Board.Name, cmp.Or(a.Status.LeaderName, a.Status.Leader))
 }
 
 // fit tells whether this board leads, or could take over.
@@ -123,7 +123,7 @@ func (s *source) fit(ctx context.Context) verdict {
 	if err != nil {
 		return unknown("whether this board is fit", err)
 	}
-	status := &a.status
+	status := a.Status
 	name := status.Board.Name
 	switch {
 	case status.Role != console.RoleLeader && status.Role != console.RoleFollower && status.Role != console.RoleCandidate:
