@@ -259,20 +259,16 @@ func (c *Client) connect(ctx context.Context, look bool) (net.Conn, error) {
 	if !errors.Is(err, fs.ErrPermission) {
 		return conn, err
 	}
-	if look {
-		conn, other := dial(ctx, pagePath(c.path))
-		if errors.Is(other, fs.ErrPermission) || errors.Is(other, fs.ErrNotExist) {
-			conn, other = dial(ctx, PublicPath(c.path))
-		}
-		if errors.Is(other, fs.ErrNotExist) {
-			return nil, err // the daemon is older than this program, or somebody has removed the socket
-		}
-		return conn, other
+	if !look {
+		return nil, denied(fmt.Sprintf("user %d may look, but not have this board do anything", os.Geteuid()), hintFor(c.path))
 	}
-	if _, absent := os.Lstat(PublicPath(c.path)); absent != nil {
-		return nil, err
+	for _, path := range []string{pagePath(c.path), PublicPath(c.path)} {
+		conn, other := dial(ctx, path)
+		if !errors.Is(other, fs.ErrPermission) && !errors.Is(other, fs.ErrNotExist) {
+			return conn, other
+		}
 	}
-	return nil, denied(fmt.Sprintf("user %d may look, but not have this board do anything", os.Geteuid()), hintFor(c.path))
+	return nil, err // somebody has removed the sockets
 }
 
 // dial connects to a socket. It tries again while the kernel has no room for another connection.

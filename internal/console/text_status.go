@@ -171,7 +171,7 @@ func (s *Status) heartbeats() string {
 	case leader != nil && leader.live() && (s.Role == RoleFollower || s.Role == RoleCandidate):
 		d := s.Detector
 		text := fmt.Sprintf("%s, %s lost, late by up to %s; ", every, percent(d.LossPercent), span(d.MarginMs))
-		if d.Kind == detectorAsk || d.Kind == "" { // a daemon that names no detector has no other
+		if d.Kind == detectorAsk {
 			return text + fmt.Sprintf("a dead leader is replaced after about %s", span(s.replacedAfterMs()))
 		}
 		// The algorithm decides how long the election takes after that.
@@ -225,11 +225,7 @@ func (s *Status) majorityUnheard() string {
 // heartbeat that does not come, its margin, and the questions that nobody answers.
 func (s *Status) replacedAfterMs() float64 {
 	d := s.Detector
-	within := d.AnswerWithinMs
-	if within == 0 { // a daemon that does not tell waits as long as for the others
-		within = d.QuestionEveryMs
-	}
-	return s.HeartbeatMs + d.MarginMs + float64(d.Questions-1)*d.QuestionEveryMs + within
+	return s.HeartbeatMs + d.MarginMs + float64(d.Questions-1)*d.QuestionEveryMs + d.AnswerWithinMs
 }
 
 // patience says what was learned, from what, and what it costs.
@@ -241,7 +237,7 @@ func (s *Status) patience() string {
 	ms := func(ns int64) string { return span(float64(ns) / 1e6) }
 	text := fmt.Sprintf("a leader may be late by %s instead of %s, so a dead one is replaced that much later",
 		ms(p.GraceNs), ms(p.DefaultGraceNs))
-	if k := s.Detector.Kind; s.HeartbeatMs > 0 && (k == detectorAsk || k == "") {
+	if s.HeartbeatMs > 0 && s.Detector.Kind == detectorAsk {
 		text += fmt.Sprintf(" (on average %s after it died)", span(s.HeartbeatMs/2+float64(p.GraceNs)/1e6))
 	}
 	if p.LearnedText == "" {
