@@ -48,22 +48,13 @@ func (e *events) heard(t console.Transition) {
 	case t.Event == console.EventAlive:
 		close(e.alive)
 		e.alive = make(chan struct{})
-	case t.Event == console.EventSnapshot:
+	case t.Event == console.EventSnapshot, e.now != nil && t.Number != e.now.transitions.Newest()+1:
+		// If this process was too slow and has missed some, another snapshot tells the readers how the board is.
 		e.end()
-		e.begin(t.Number)
-	case e.now == nil:
-	case t.Number != e.now.transitions.Newest()+1:
-		// This process was too slow and has missed some. Another snapshot tells the readers how the board is.
-		e.end()
-		e.begin(t.Number)
-	default:
+		e.now = &stream{transitions: console.NewTransitions(keptTransitions, t.Number), ended: make(chan struct{})}
+	case e.now != nil:
 		e.now.transitions.Add(t)
 	}
-}
-
-// begin begins a stream after the transition of that number. e.mu is held.
-func (e *events) begin(number uint64) {
-	e.now = &stream{transitions: console.NewTransitions(keptTransitions, number), ended: make(chan struct{})}
 }
 
 // end ends the stream, if there is one. e.mu is held.
