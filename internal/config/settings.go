@@ -236,9 +236,18 @@ func literal(v any) string {
 	list := reflect.ValueOf(v)
 	texts := make([]string, list.Len())
 	for i := range texts {
-		texts[i] = Quote(fmt.Sprint(list.Index(i).Interface()))
+		texts[i] = fmt.Sprint(list.Index(i).Interface())
 	}
-	return "[" + strings.Join(texts, ", ") + "]"
+	return QuoteAll(texts)
+}
+
+// QuoteAll writes texts as a TOML array.
+func QuoteAll(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, text := range texts {
+		quoted[i] = Quote(text)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
 // Quote writes text as a TOML basic string (TOML 1.0, "String").

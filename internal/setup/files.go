@@ -125,17 +125,8 @@ func (b Board) writeCommon(text *strings.Builder) {
 		text.WriteString("\n# Never two boards that answer: a leader needs the promises of most of the voters. All boards have\n" +
 			"# the same list of their own addresses, which must never change. Change one voter at a time.\n" +
 			"algorithm = " + config.Quote(strictAlgorithm) + "\n" +
-			"voters = " + list(b.Voters) + "\n\n")
+			"voters = " + config.QuoteAll(b.Voters) + "\n\n")
 	}
-}
-
-// list writes texts as a list of TOML.
-func list(texts []string) string {
-	quoted := make([]string, len(texts))
-	for i, text := range texts {
-		quoted[i] = config.Quote(text)
-	}
-	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
 // checkText makes sure that config.Load accepts what is written.

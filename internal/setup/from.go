@@ -74,7 +74,7 @@ func (b Board) convertedConfig() []byte {
 	if addresses := b.converted.Addresses; len(addresses) == 1 {
 		text.WriteString("address = " + config.Quote(addresses[0]) + "\n")
 	} else {
-		text.WriteString("address = " + list(addresses) + "\n")
+		text.WriteString("address = " + config.QuoteAll(addresses) + "\n")
 	}
 	b.writeCommon(&text)
 	text.WriteString("\n# These are this board's own: write what the other boards have into their files.\n" + b.converted.Own)

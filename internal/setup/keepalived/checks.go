@@ -2,14 +2,12 @@ package keepalived
 
 import (
 	"fmt"
-	"net"
 	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"topdog/internal/check"
 	"topdog/internal/config"
@@ -17,22 +15,20 @@ import (
 
 // table is one [[check]] of topdog's configuration.
 type table struct {
-	from  string // what it was, with its place
 	kind  check.Kind
 	words []string
 
 	every, timeout time.Duration // 0 if the file says nothing
 	rise, fall     int           // 0 if the file says nothing
-	leading        bool          // it is aimed at a floating address
 }
 
 // toml returns the table as it is written into a configuration.
 func (t *table) toml() string {
 	value := config.Quote(t.words[0])
 	if t.kind == check.Command {
-		value = list(t.words)
+		value = config.QuoteAll(t.words)
 	}
-	text := "# " + t.from + "\n[[check]]\n" + t.kind.String() + " = " + value + "\n"
+	text := "[[check]]\n" + t.kind.String() + " = " + value + "\n"
 	line := func(key string, is bool, value any) {
 		if is {
 			text += fmt.Sprintf("%s = %v\n", key, value)
@@ -42,160 +38,132 @@ func (t *table) toml() string {
 	line("timeout", t.timeout != 0, config.Quote(t.timeout.String()))
 	line("rise", t.rise != 0, t.rise)
 	line("fall", t.fall != 0, t.fall)
-	line("when", t.leading, config.Quote(check.Leading.String()))
 	return text
 }
 
 // checks converts the scripts and processes that the chosen instances track. The others get a note.
 func (c *conversion) checks(chosen selection) (text string, err error) {
-	var all []*table
-	tracked := map[string]bool{}
-	for _, block := range chosen.blocks() {
-		for _, kind := range []string{"track_script", "track_process"} {
-			for _, list := range under(block.block, kind) {
-				for _, s := range list.block {
-					if c.trackWeight(s, block, kind) {
-						tracked[kind+" "+s.keyword()] = true
-					}
+	tracked := map[*statement]bool{}
+	for _, b := range chosen.blocks() {
+		for list, tracks := range map[string]string{"track_script": "vrrp_script", "track_process": "vrrp_track_process"} {
+			for _, lines := range b.block.all(list) {
+				for _, s := range lines.block {
+					c.track(s, c.file.named(tracks, s.keyword()), tracked)
 				}
 			}
 		}
 	}
+	var all []*table
 	for _, s := range c.file {
-		var made *table
-		switch name := s.text(1); {
-		case s.keyword() != "vrrp_script" && s.keyword() != "vrrp_track_process":
+		if s.keyword() != "vrrp_script" && s.keyword() != "vrrp_track_process" {
 			continue
-		case s.keyword() == "vrrp_script" && tracked["track_script "+name]:
-			made, err = c.script(s)
-		case s.keyword() == "vrrp_track_process" && tracked["track_process "+name]:
-			made = c.process(s)
-		case name == "":
-			c.look(s, "left out: it has no name")
-		default:
-			c.look(s, "left out, because nothing that is converted tracks %s", printable(name))
 		}
-		if err != nil {
+		if !tracked[s] {
+			c.look(s, "left out, because nothing that is converted tracks it")
+			continue
+		}
+		made, err := c.check(s)
+		switch same := func(t *table) bool { return t.kind == made.kind && slices.Equal(t.words, made.words) }; {
+		case err != nil:
 			return "", err
-		}
-		same := func(t *table) bool { return t.kind == made.kind && slices.Equal(t.words, made.words) }
-		if made != nil && slices.ContainsFunc(all, same) {
+		case made == nil:
+		case slices.ContainsFunc(all, same):
 			c.look(s, "left out: a check above looks at the same")
-		} else if made != nil {
-			made.from = fmt.Sprintf("%s %s, %s:%d", s.keyword(), printable(s.text(1)), printable(path.Base(s.place.file)), s.place.line)
+		default:
 			all = append(all, made)
-			text += "\n" + made.toml()
+			text += fmt.Sprintf("\n# %s %s, %s:%d\n", s.keyword(), printable(s.text(1)), printable(path.Base(s.place.file)), s.place.line)
+			text += made.toml()
 		}
 	}
 	return text, nil
 }
 
-// trackWeight looks at the words behind the name of what a block tracks, and reports whether that can be a check.
-func (c *conversion) trackWeight(s, tracking *statement, kind string) bool {
-	block, what := "vrrp_script", "script"
-	if kind == "track_process" {
-		block, what = "vrrp_track_process", "process"
-	}
-	if found := c.file.named(block, s.keyword()); found == nil {
-		c.look(s, "there is no %s of that name", what)
-	} else if slices.Index(c.file, found) > slices.Index(c.file, tracking) {
-		c.look(s, "keepalived does not find it, because the %s stands further down; with topdog it counts", block)
-	}
-	switch options := s.options(); {
-	case len(options) == 0:
+// track looks at a line that tracks what was found by its name.
+func (c *conversion) track(s, found *statement, tracked map[*statement]bool) {
+	switch options := s.options(0); {
+	case found == nil:
+		c.look(s, "there is no script or process of that name")
+		return
 	case slices.Contains(options, "reverse"):
-		c.look(s, "left out: it fails when the %s is as it should be (reverse). Use a [[check]] whose command ends with the other status", what)
-		return false
-	case options[0] == "weight":
+		c.look(s, "left out: %s", reversed)
+		return
+	case len(options) > 0 && options[0] == "weight":
 		c.look(s, "weight is %s", noWeight)
-	default:
+	case len(options) > 0:
 		c.look(s, "%s is not understood", printable(options[0]))
 	}
-	return true
+	tracked[found] = true
 }
 
-// reversed reports whether a check is to fail when its script passes.
-func reversed(block *statement) bool {
-	for _, s := range under(block.block, "weight") {
+// reversed says why a check is left out that is to fail when its script passes.
+const reversed = "it fails when all is as it should be (reverse). Use a [[check]] whose command ends with the other status"
+
+// check converts a vrrp_script or a vrrp_track_process. It returns nil, and has made a note, if nothing comes of it.
+func (c *conversion) check(block *statement) (*table, error) {
+	for _, s := range block.block.all("weight") {
 		if s.text(2) == "reverse" {
-			return true
+			c.look(block, "left out: %s", reversed)
+			return nil, nil
 		}
 	}
-	return false
-}
-
-// script converts a vrrp_script.
-func (c *conversion) script(block *statement) (*table, error) {
-	if reversed(block) {
-		c.look(block, "left out: it fails when its script passes (reverse). Write a script that ends with the other status")
-		return nil, nil
-	}
-	c.rest(block.block, vrrpScript)
-	made := &table{}
-	for _, s := range block.block {
-		if overruled(block.block, s) {
-			continue
+	good, made := c.convertible(block.block), &table{}
+	if s := good.last("script"); s != nil && block.keyword() == "vrrp_script" {
+		words, ok := c.command(s, "without %s, as with keepalived. Write the whole command between double quotes, and convert the file again")
+		if !ok {
+			return nil, mistake(s.at(1), `write script "/path/to/program argument"`, "this is no command")
 		}
-		var err error
-		switch s.keyword() {
-		case "script":
-			words, ok := c.quotedWords(s)
-			if !ok {
-				return nil, mistake(s.at(1), `write script "/path/to/program argument"`, "this is no command")
-			}
-			c.runs(made, s, words)
-			if outer, _ := split(s.raw, false); len(outer) > 1 {
-				c.look(s, "without %s, as with keepalived. Write the whole command between double quotes, and convert the file again",
-					printable(outer[1:]...))
-			}
-		case "interval":
-			made.every, err = seconds(s)
-		case "timeout":
-			made.timeout, err = seconds(s)
-		case "rise":
-			made.rise, err = number(s, maxResults, "such as 2", "number of results")
-		case "fall":
-			made.fall, err = number(s, maxResults, "such as 2", "number of results")
-		}
-		if err != nil {
-			return nil, err
-		}
+		c.runs(made, s, words)
+	} else if named := good.all("process"); len(named) > 0 && block.keyword() == "vrrp_track_process" {
+		c.service(made, named[0], named[0].text(1)) // keepalived takes the first one
+	} else {
+		c.look(block, "left out: it names nothing that could be looked at")
 	}
 	if made.words == nil {
-		if under(block.block, "script") == nil {
-			c.look(block, "left out: it has no script")
-		}
 		return nil, nil
 	}
-	c.numbers(made, block)
-	return made, nil
+	return made, c.numbers(made, good)
 }
 
-// numbers brings the times and the numbers of results into the limits of topdog.
-func (c *conversion) numbers(made *table, block *statement) {
-	if made.kind == check.Unit || made.kind == check.Exec { // systemd and the kernel report a failure at once
-		made.every, made.timeout, made.fall = 0, 0, 0
+// numbers converts the times and the numbers of results. systemd and the kernel report a failure at once, so a check of
+// a unit or of a program needs only one of them.
+func (c *conversion) numbers(made *table, block block) (err error) {
+	if made.rise, err = results(block.last("rise")); err != nil || made.kind == check.Unit || made.kind == check.Exec {
+		return err
 	}
-	bound := func(keyword string, value *time.Duration, least, most time.Duration) {
-		if before := *value; before != 0 {
-			if *value = min(max(before, least), most); *value != before {
-				for _, s := range under(block.block, keyword) {
-					c.look(s, "%v became %v", before, *value)
-				}
-			}
+	if made.fall, err = results(block.last("fall")); err != nil {
+		return err
+	}
+	every := check.DefaultEvery
+	if s := block.last("interval"); s != nil {
+		if made.every, err = c.between(s, check.MinEvery, check.MaxEvery); err != nil {
+			return err
 		}
+		every = made.every
 	}
-	bound("interval", &made.every, check.MinEvery, check.MaxEvery)
-	every := made.every
-	if every == 0 {
-		every = check.DefaultEvery
+	if s := block.last("timeout"); s != nil {
+		made.timeout, err = c.between(s, check.MinTimeout, every) // one run ends before the next begins
 	}
-	bound("timeout", &made.timeout, check.MinTimeout, every) // one run ends before the next begins
-	made.rise, made.fall = min(made.rise, check.MaxCount), min(made.fall, check.MaxCount)
+	return err
 }
 
-// maxResults bounds a number of results. topdog takes fewer: see numbers.
-const maxResults = 1 << 16
+// results reads a number of results, of which topdog takes fewer than keepalived; 0 if there is no such statement.
+func results(s *statement) (int, error) {
+	if s == nil {
+		return 0, nil
+	}
+	n, err := number(s, 1<<16, "such as 2", "number of results")
+	return min(n, check.MaxCount), err
+}
+
+// between reads a number of seconds, and brings it into the limits of topdog.
+func (c *conversion) between(s *statement, least, most time.Duration) (time.Duration, error) {
+	read, err := seconds(s)
+	value := min(max(read, least), most)
+	if err == nil && value != read {
+		c.look(s, "%v became %v", read, value)
+	}
+	return value, err
+}
 
 // seconds reads a number of seconds with a fraction.
 func seconds(s *statement) (time.Duration, error) {
@@ -208,57 +176,41 @@ func seconds(s *statement) (time.Duration, error) {
 	return time.Duration(value * float64(time.Second)).Round(time.Millisecond), nil
 }
 
-// scriptWords returns the program and the arguments of a script, which are one word in keepalived's file.
-func scriptWords(s *statement) (words []string, ok bool) {
-	outer, ok := split(s.raw, false)
+// command returns the program and the arguments of a script, which are one word in keepalived's file. The other words get
+// the note. Versions of keepalived read quotes behind backslashes differently: up to 2.3.1, for which most files are written, they
+// hold words together, as here; since then they are a part of their words, and a shell would find them unclosed.
+func (c *conversion) command(s *statement, others string) (words []string, ok bool) {
+	nested := strings.Contains(s.raw, `\"`)
+	outer, ok := split(s.raw, nested)
 	if !ok || len(outer) == 0 {
 		return nil, false
 	}
-	words, ok = split(outer[0], true)
-	return words, ok && len(words) > 0
+	if words, ok = split(outer[0], true); !ok || len(words) == 0 {
+		return nil, false
+	}
+	if nested {
+		c.look(s, `the quotes behind backslashes are read as keepalived does up to 2.3.1, as %s; from 2.3.2 on they are a part of the words`,
+			printable(shellLine(words)))
+	}
+	if len(outer) > 1 {
+		c.look(s, others, printable(outer[1:]...))
+	}
+	return words, true
 }
 
-// quotedWords returns the words of a script that may have quotes behind backslashes. Versions of keepalived read these
-// differently: up to 2.3.1, for which most files are written, they hold words together; since then they are a part of their
-// words, and a shell would find them unclosed.
-func (c *conversion) quotedWords(s *statement) (words []string, ok bool) {
-	words, ok = scriptWords(s)
-	if !strings.Contains(s.raw, `\"`) {
-		return words, ok
-	}
-	outer, complete := split(s.raw, true)
-	if !complete || len(outer) == 0 {
-		return words, ok
-	}
-	former, complete := split(outer[0], true)
-	if !complete || len(former) == 0 || slices.Equal(former, words) {
-		return words, ok && !strings.HasPrefix(words[0], `"`) // no program is called so: it is the quote before a whole command
-	}
-	c.look(s, `the quotes behind backslashes are read as keepalived does up to 2.3.1, as %s; from 2.3.2 on they are a part of the words`,
-		printable(shellLine(former)))
-	return former, true
-}
+// shell matches words that only a shell understands. keepalived 2 hands them to the program.
+var shell = regexp.MustCompile("^[|&;<>]+$|^[0-9]?>|^[<>]|[|;&`]|\\$\\(|\\*")
 
-var (
-	devTCP = regexp.MustCompile(`^<? ?/dev/tcp/([0-9a-zA-Z.:-]+)/([0-9]+)$`)
-	// shell matches words that only a shell understands. keepalived 2 hands them to the program.
-	shell = regexp.MustCompile("^[|&;<>]+$|^[0-9]?>|^[<>]|[|;&`]|\\$\\(|\\*")
-)
+// needsShell reports whether words look like a line for a shell. The arguments of a shell do not.
+func needsShell(words []string) bool {
+	return !slices.Contains([]string{"sh", "bash", "dash"}, path.Base(words[0])) && slices.ContainsFunc(words, shell.MatchString)
+}
 
 // runs finds out what a script checks, and makes it a check of topdog's own if there is one for that.
 func (c *conversion) runs(made *table, s *statement, words []string) {
-	outer, _ := split(s.raw, false) // scriptWords has looked at it
-	text := outer[0]
-	if isShell(words) && len(words) == 3 && words[1] == "-c" {
-		text = words[2]
-	}
-	if m := devTCP.FindStringSubmatch(text); m != nil {
-		made.kind, made.words = check.TCP, []string{net.JoinHostPort(m[1], m[2])}
-		made.leading = slices.ContainsFunc(c.Addresses, func(a string) bool { return strings.HasPrefix(a+"/", m[1]+"/") })
-		return
-	}
-	if !isShell(words) && slices.ContainsFunc(words, shell.MatchString) {
-		words = []string{"/bin/sh", "-c", text}
+	if needsShell(words) {
+		outer, _ := split(s.raw, false)               // command has looked at it
+		words = []string{"/bin/bash", "-c", outer[0]} // it has /dev/tcp, which keepalived's manual uses
 		c.look(s, "it looks like a line for a shell, so it is run by one; keepalived 2 runs none")
 	}
 	if unit, ok := asksSystemd(words); ok {
@@ -266,44 +218,20 @@ func (c *conversion) runs(made *table, s *statement, words []string) {
 		return
 	}
 	if name, ok := looksForProcess(words); ok {
-		if !c.service(made, s, name) {
-			c.look(s, noProcess, printable(name))
-		}
+		c.service(made, s, name)
 		return
-	}
-	if program := c.machine.Program(words[0]); program != "" && !path.IsAbs(words[0]) {
-		words[0] = program
 	}
 	if !path.IsAbs(words[0]) || strings.ContainsAny(words[0], blank) {
 		// env looks for the program in PATH, as keepalived does.
 		words = append([]string{"/usr/bin/env"}, words...)
 	}
-	if len(words) > config.MaxWords || slices.ContainsFunc(words, func(w string) bool { return !utf8.ValidString(w) || strings.ContainsRune(w, 0) }) {
-		c.look(s, "left out: the command has more than %d words, or no text. Write it into a script", config.MaxWords)
+	if len(words) > config.MaxWords {
+		c.look(s, "left out: the command has more than %d words. Write it into a script", config.MaxWords)
 		return
 	}
 	made.kind, made.words = check.Command, words
-	c.look(s, "it runs as the daemon's user, in the sandbox of the unit, where the processes of others cannot be seen. When the daemon runs, sudo topdog check has it try that")
-	if c.stopsKeepalived(words[0]) {
-		c.look(s, "%s stops keepalived: let it end with status 1 instead", printable(words[0]))
-	}
-}
-
-// isShell reports whether a command is a shell.
-func isShell(words []string) bool {
-	return slices.Contains([]string{"sh", "bash", "dash"}, path.Base(words[0]))
-}
-
-// stopping matches what scripts do to make keepalived hand over.
-var stopping = regexp.MustCompile(`(stop|kill|killall|pkill)\b[^\n]*\bkeepalived\b|\bkeepalived\b[^\n]*\bstop\b`)
-
-// stopsKeepalived reports whether a script stops keepalived, if the script can be read.
-func (c *conversion) stopsKeepalived(script string) bool {
-	if !path.IsAbs(script) {
-		return false
-	}
-	text, err := c.machine.ReadFile(script, maxBytes)
-	return err == nil && stopping.Match(text)
+	c.look(s, "it runs as the daemon's user, in the sandbox of the unit, where the processes of others cannot be seen. "+
+		"When the daemon runs, sudo topdog check has it try that. A script that stops keepalived has to end with status 1 instead")
 }
 
 // asksSystemd recognizes `systemctl is-active NAME`, and the like.
@@ -339,49 +267,26 @@ func operand(words []string, ignored ...string) (string, bool) {
 	return found[0], true
 }
 
-// service makes a check for a process of that name: for the service of systemd with this name, or for the program.
-func (c *conversion) service(made *table, s *statement, name string) bool {
-	given := name
-	name = path.Base(name)
+// service makes a check for a process of that name: for the service of systemd with this name, or for the program. If this
+// board has neither, there is no check: the command as it is would always fail, because the daemon does not see the processes
+// of others.
+func (c *conversion) service(made *table, s *statement, given string) {
+	name := path.Base(given)
 	if unit := name + ".service"; c.machine.HasUnit(unit) {
 		made.kind, made.words = check.Unit, []string{unit}
 		c.look(s, "became unit = %s, because systemd has a service of that name. See whether it is the right one",
 			config.Quote(unit))
-		return true
+		return
 	}
 	program := c.machine.Program(name)
 	if path.IsAbs(given) {
 		program = given
 	}
-	if program != "" {
-		made.kind, made.words = check.Exec, []string{program}
-		c.look(s, "became exec = %s, because systemd has no service %s. The daemon needs ProtectProc=default for it (systemctl edit topdog)",
-			config.Quote(program), printable(name))
-		return true
+	if program == "" {
+		c.look(s, "left out: this board has neither a service nor a program %s. Write a [[check]] with its unit", printable(given))
+		return
 	}
-	return false
-}
-
-// noProcess is the note on a process that this board does not have. The command as it is would always fail, because the
-// daemon does not see the processes of others.
-const noProcess = "left out: this board has neither a service nor a program %s. Write a [[check]] with its unit"
-
-// process converts a vrrp_track_process.
-func (c *conversion) process(block *statement) *table {
-	if reversed(block) {
-		c.look(block, "left out: it fails when the process is there (reverse). Use a [[check]] with a command")
-		return nil
-	}
-	c.rest(block.block, trackProcess)
-	named := under(block.block, "process")
-	if named == nil {
-		c.look(block, "left out: it names no process")
-		return nil
-	}
-	s, made := named[0], &table{} // keepalived takes the first one
-	if !c.service(made, s, s.text(1)) {
-		c.look(s, noProcess, printable(s.text(1)))
-		return nil
-	}
-	return made
+	made.kind, made.words = check.Exec, []string{program}
+	c.look(s, "became exec = %s, because systemd has no service %s. The daemon needs ProtectProc=default for it (systemctl edit topdog)",
+		config.Quote(program), printable(name))
 }

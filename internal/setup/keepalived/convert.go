@@ -16,8 +16,8 @@ import (
 type conversion struct {
 	Converted
 	machine Machine
-	file    file
-	devices []*device // of the addresses, in their order
+	file    block
+	first   Place // of the first address
 
 	priority     int // 0 if the file says none
 	preempt      bool
@@ -25,22 +25,13 @@ type conversion struct {
 	peers        []string
 }
 
-// device is where an address is.
-type device struct {
-	name     string
-	at       Place // of the address
-	instance *statement
+// note notes what became of a statement. act says that somebody has to look at it.
+func (c *conversion) note(s *statement, act bool, format string, args ...any) {
+	c.Notes = append(c.Notes, Note{Place: s.place, Keyword: printable(s.keyword()), Text: fmt.Sprintf(format, args...), Act: act})
 }
 
 // look notes that somebody has to look at a statement.
-func (c *conversion) look(s *statement, format string, args ...any) {
-	c.Notes = append(c.Notes, s.note(true, format, args...))
-}
-
-// without notes that a statement is left out, and that nobody has to look at it.
-func (c *conversion) without(s *statement, format string, args ...any) {
-	c.Notes = append(c.Notes, s.note(false, format, args...))
-}
+func (c *conversion) look(s *statement, format string, args ...any) { c.note(s, true, format, args...) }
 
 // own returns the lines that are this board's own.
 func (c *conversion) own() string {
@@ -53,18 +44,9 @@ func (c *conversion) own() string {
 		text += "preempt_delay = " + config.Quote(c.preemptDelay.String()) + "\n"
 	}
 	if len(c.peers) > 0 {
-		text += "peers = " + list(c.peers) + "\n"
+		text += "peers = " + config.QuoteAll(c.peers) + "\n"
 	}
 	return text
-}
-
-// list writes texts as a list of TOML.
-func list(texts []string) string {
-	quoted := make([]string, len(texts))
-	for i, text := range texts {
-		quoted[i] = config.Quote(text)
-	}
-	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
 // instances converts what the instances themselves say.
@@ -79,22 +61,25 @@ func (c *conversion) instances(chosen selection) error {
 		return mistake(s.place, "write an IPv4 address into its virtual_ipaddress { … }. topdog has no others",
 			"%s has no address that topdog could keep", printable(s.text(1)))
 	}
-	return c.oneInterface(chosen)
+	for _, instance := range chosen.instances {
+		if s := instance.block.last("interface"); s != nil && s.text(1) != c.Interface {
+			c.look(s, "the addresses are on %s, so topdog elects there as well", printable(c.Interface))
+		}
+	}
+	return nil
 }
 
 // instance converts one vrrp_instance.
 func (c *conversion) instance(instance *statement) error {
 	iface := c.interfaceOf(instance)
+	state := instance.block.last("state")
 	for _, s := range instance.block {
-		if overruled(instance.block, s) || lacksBlock(s) {
-			continue
-		}
 		var err error
 		switch s.keyword() {
 		case "interface":
 			err = interfaceName(s, 1)
 		case "virtual_ipaddress", "virtual_ipaddress_excluded":
-			err = c.addresses(instance, s, iface)
+			err = c.addresses(s, iface)
 		case "priority":
 			err = c.takePriority(s)
 		case "preempt", "nopreempt":
@@ -104,23 +89,24 @@ func (c *conversion) instance(instance *statement) error {
 		case "virtual_router_id":
 			err = c.routerID(s)
 		case "unicast_peer":
-			err = c.takePeers(s, last(instance.block, "unicast_src_ip"))
+			err = c.takePeers(s, instance.block.last("unicast_src_ip"))
 		case "unicast_src_ip":
-			if last(instance.block, "unicast_peer") == nil {
-				c.without(s, "%s", fromOwn)
+			if instance.block.last("unicast_peer") == nil {
+				c.note(s, false, "%s", fromOwn)
 			}
 		case "track_interface":
-			c.trackInterface(s, iface)
+			for _, other := range s.block {
+				if other.keyword() != iface {
+					c.look(other, noOther)
+				}
+			}
 		}
 		if err != nil {
 			return err
 		}
-	}
-	if state := last(instance.block, "state"); state != nil && state.text(1) == "MASTER" {
-		for _, s := range instance.block {
-			if s.keyword() == "nopreempt" && !c.preempt || s.keyword() == "preempt_delay" {
-				c.look(s, "keepalived does not heed it beside `state MASTER`, and topdog does. See whether it is meant")
-			}
+		ignored := s.keyword() == "nopreempt" || s.keyword() == "preempt_delay"
+		if ignored && state != nil && state.text(1) == "MASTER" {
+			c.look(s, "keepalived does not heed it beside `state MASTER`, and topdog does. See whether it is meant")
 		}
 	}
 	return nil
@@ -154,30 +140,33 @@ func (c *conversion) routerID(s *statement) error {
 
 // interfaceOf returns the interface of an instance, or "".
 func (c *conversion) interfaceOf(instance *statement) string {
-	if s := last(instance.block, "interface"); s != nil {
+	if s := instance.block.last("interface"); s != nil {
 		return s.text(1)
 	}
 	for _, g := range c.file.all("global_defs") {
-		if s := last(g.block, "default_interface"); s != nil {
+		if s := g.block.last("default_interface"); s != nil {
 			return s.text(1)
 		}
 	}
 	return ""
 }
 
+// secondGroup says what to do with addresses that do not fit into the group.
+const secondGroup = "take it out of a copy of the file, and convert that. " +
+	"A second group can have the others: docs/config.md, Two floating addresses"
+
 // addresses converts a list of floating addresses. The words behind an address are for `ip address`.
-func (c *conversion) addresses(instance, list *statement, iface string) error {
+func (c *conversion) addresses(list *statement, iface string) error {
 	for _, s := range list.block {
 		text, _ := strings.CutSuffix(s.keyword(), "/32") // keepalived's default; topdog takes the subnet's length
-		host, _, _ := strings.Cut(text, "/")
-		if ip, err := netip.ParseAddr(host); err == nil && ip.Is6() {
+		if isAddress(text, netip.Addr.Is6) {
 			c.look(s, "topdog has IPv4 addresses only")
 			continue
 		}
 		if _, err := config.ParseAddress(text); err != nil {
 			return mistake(s.place, "", "%v", err)
 		}
-		name, rest := iface, s.options()
+		name, rest := iface, s.options(0)
 		if i := slices.Index(rest, "dev"); i >= 0 && i+1 < len(rest) {
 			if err := interfaceName(s, i+2); err != nil {
 				return err
@@ -185,73 +174,34 @@ func (c *conversion) addresses(instance, list *statement, iface string) error {
 			name = rest[i+1]
 			rest = slices.Delete(rest, i, i+2)
 		}
-		if second := secondAddress(rest); second != "" {
+		if len(rest) > 0 && isAddress(rest[0], netip.Addr.IsValid) {
 			c.look(s, "without %s: keepalived takes one address for each line. Write it on a line of its own, and convert the file again",
-				printable(second))
+				printable(rest[0]))
 		} else if len(rest) > 0 {
-			c.without(s, "without %s: topdog has a device of its own for the address", printable(rest...))
+			c.note(s, false, "without %s: topdog has a device of its own for the address", printable(rest...))
 		}
-		if slices.Contains(c.Addresses, text) {
+		switch {
+		case len(c.Addresses) == 0:
+			c.Interface, c.first = name, s.place
+		case name != c.Interface:
+			return mistake(s.place, "convert one vrrp_instance by its name, or "+secondGroup,
+				"this address is on %s, and the one of %v is on %s: a group of topdog has its addresses on one interface",
+				printable(name), c.first, printable(c.Interface))
+		case slices.Contains(c.Addresses, text):
 			continue
-		}
-		if len(c.Addresses) == config.MaxAddresses {
-			return mistake(s.place, "take it and those below out of a copy of the file, and convert that. "+secondGroup,
-				"this address is one too many: a group of topdog has %d at most", config.MaxAddresses)
+		case len(c.Addresses) == config.MaxAddresses:
+			return mistake(s.place, secondGroup, "this address is one too many: a group of topdog has %d at most", config.MaxAddresses)
 		}
 		c.Addresses = append(c.Addresses, text)
-		c.devices = append(c.devices, &device{name, s.place, instance})
 	}
 	return nil
 }
 
-// secondAddress returns an address among the options of another one that belongs to none of these options.
-func secondAddress(options []string) string {
-	for i, option := range options {
-		host, _, _ := strings.Cut(option, "/")
-		if _, err := netip.ParseAddr(host); err != nil {
-			continue
-		}
-		if i == 0 || !slices.Contains([]string{"brd", "broadcast", "peer", "via"}, options[i-1]) {
-			return option
-		}
-	}
-	return ""
-}
-
-// secondGroup says what to do with addresses that do not fit into the group.
-const secondGroup = "A second group can have the others: docs/config.md, Two floating addresses"
-
-// oneInterface makes sure that all addresses are on one interface.
-func (c *conversion) oneInterface(chosen selection) error {
-	var names []string // of the instances
-	firsts := map[*statement]*device{}
-	differ := func(a, b *device, hint string) error {
-		return mistake(b.at, hint, "this address is on %s, and the one of %v is on %s: a group of topdog has its addresses on one interface",
-			printable(b.name), a.at, printable(a.name))
-	}
-	for _, d := range c.devices {
-		first := firsts[d.instance]
-		if first == nil {
-			firsts[d.instance] = d
-		} else if first.name != d.name {
-			return differ(first, d, "take the lines of one of the two interfaces out of a copy of the file, and convert that. "+secondGroup)
-		}
-	}
-	for _, instance := range chosen.instances {
-		names = append(names, printable(instance.text(1)))
-	}
-	c.Interface = c.devices[0].name
-	for _, d := range c.devices {
-		if d.name != c.Interface {
-			return differ(c.devices[0], d, "convert one vrrp_instance by its name ("+strings.Join(names, ", ")+"), or take the address out of a copy of the file")
-		}
-	}
-	for _, instance := range chosen.instances {
-		if s := last(instance.block, "interface"); s != nil && s.text(1) != c.Interface {
-			c.look(s, "the addresses are on %s, so topdog elects there as well", printable(c.Interface))
-		}
-	}
-	return nil
+// isAddress reports whether a text is an address, perhaps with a prefix length, that suits.
+func isAddress(text string, suits func(netip.Addr) bool) bool {
+	host, _, _ := strings.Cut(text, "/")
+	ip, err := netip.ParseAddr(host)
+	return err == nil && suits(ip)
 }
 
 // takePriority converts the priority. keepalived's owner of an address has 255, which topdog does not have.
@@ -283,8 +233,8 @@ func (c *conversion) takePeers(list, own *statement) error {
 		if err := c.peer(s, 0); err != nil {
 			return err
 		}
-		if rest := s.options(); len(rest) > 0 {
-			c.without(s, "without %s: %s", printable(rest...), onlyVRRP)
+		if rest := s.options(0); len(rest) > 0 {
+			c.note(s, false, "without %s: %s", printable(rest...), onlyVRRP)
 		}
 	}
 	return nil
@@ -292,10 +242,7 @@ func (c *conversion) takePeers(list, own *statement) error {
 
 // peer converts the address of a board, which may be written with the prefix length of its network.
 func (c *conversion) peer(s *statement, i int) error {
-	host, length, has := strings.Cut(s.text(i), "/")
-	if has {
-		c.without(s, "without /%s: the address of a board has no prefix length", printable(length))
-	}
+	host, _, _ := strings.Cut(s.text(i), "/")
 	ip, err := netip.ParseAddr(host)
 	switch {
 	case err != nil:
@@ -308,15 +255,6 @@ func (c *conversion) peer(s *statement, i int) error {
 	return nil
 }
 
-// trackInterface names the interfaces that topdog does not watch.
-func (c *conversion) trackInterface(list *statement, iface string) {
-	for _, s := range list.block {
-		if s.keyword() != iface {
-			c.look(s, noOther)
-		}
-	}
-}
-
 // states are the keywords of scripts that run in one state, and the names of the states.
 var states = []struct{ keyword, state string }{
 	{"notify_master", "MASTER"}, {"notify_backup", "BACKUP"}, {"notify_fault", "FAULT"}, {"notify_stop", "STOP"},
@@ -326,10 +264,18 @@ var states = []struct{ keyword, state string }{
 // them, or nil if there are none. As with keepalived, the script of a state comes before the one for all,
 // and those of instances come before those of their group.
 func (c *conversion) hook(chosen selection) []byte {
-	var body strings.Builder
+	var body, cases strings.Builder
 	for _, block := range chosen.blocks() {
-		c.stateScripts(&body, block)
-		if line, ok := c.firstCall(block, "notify"); ok {
+		cases.Reset()
+		for _, state := range states {
+			if line := c.call(block, state.keyword); line != "" {
+				cases.WriteString(state.state + ")\n\t" + line + "\n\t;;\n")
+			}
+		}
+		if cases.Len() > 0 {
+			body.WriteString("case $3 in\n" + cases.String() + "esac\n")
+		}
+		if line := c.call(block, "notify"); line != "" {
 			// keepalived says 0 for the priority of a group.
 			kind, priority := "INSTANCE", `"$4"`
 			if block == chosen.group {
@@ -347,46 +293,24 @@ func (c *conversion) hook(chosen selection) []byte {
 		body.String())
 }
 
-// stateScripts writes the calls of scripts for one state.
-func (c *conversion) stateScripts(body *strings.Builder, block *statement) {
-	var cases strings.Builder
-	for _, state := range states {
-		if line, ok := c.firstCall(block, state.keyword); ok {
-			cases.WriteString(state.state + ")\n\t" + line + "\n\t;;\n")
-		}
-	}
-	if cases.Len() > 0 {
-		body.WriteString("case $3 in\n" + cases.String() + "esac\n")
-	}
-}
-
-// firstCall returns the command line of the first script of a keyword. keepalived runs no other one.
-func (c *conversion) firstCall(block *statement, keyword string) (line string, ok bool) {
-	for i, s := range under(block.block, keyword) {
-		if i == 0 {
-			line, ok = c.call(s)
-		} else {
+// call returns the command line, for a shell, of the first script of a keyword, or "". keepalived runs no other one.
+func (c *conversion) call(block *statement, keyword string) (line string) {
+	for i, s := range block.block.all(keyword) {
+		if i > 0 {
 			c.look(s, "left out: keepalived runs one script for it, the first one. Let that one run this one, or write a hook of its own")
+			continue
 		}
+		words, ok := c.command(s, "it is not run as %s: hooks run as the user topdog, and systemctl edit topdog-hooks can set User=root")
+		if !ok {
+			c.look(s, "left out: this is no command")
+			continue
+		}
+		if needsShell(words) {
+			c.look(s, "it looks like a line for a shell; as with keepalived 2, its words are arguments of the program")
+		}
+		line = shellLine(words)
 	}
-	return line, ok
-}
-
-// call returns the command line of a script, for a shell.
-func (c *conversion) call(s *statement) (line string, ok bool) {
-	words, ok := c.quotedWords(s)
-	if !ok || slices.ContainsFunc(words, func(w string) bool { return strings.ContainsAny(w, "\x00\n") }) {
-		c.look(s, "left out: this is no command")
-		return "", false
-	}
-	if outer, _ := split(s.raw, false); len(outer) > 1 {
-		c.look(s, "it is not run as %s: hooks run as the user topdog, and systemctl edit topdog-hooks can set User=root",
-			printable(outer[1:]...))
-	}
-	if !isShell(words) && slices.ContainsFunc(words, shell.MatchString) {
-		c.look(s, "it looks like a line for a shell; as with keepalived 2, its words are arguments of the program")
-	}
-	return shellLine(words), true
+	return line
 }
 
 // shellLine quotes words for a shell.

@@ -70,12 +70,12 @@ func Convert(path, name string, m Machine) (*Converted, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := file(r.top.block)
-	chosen, err := f.choose(path, name)
+	c := &conversion{Converted: Converted{Notes: r.notes}, machine: m, file: r.top.block, preempt: true}
+	chosen, err := c.file.choose(path, name)
 	if err != nil {
 		return nil, err
 	}
-	c := &conversion{Converted: Converted{Notes: r.notes}, machine: m, file: f, preempt: true}
+	c.sift(chosen)
 	if err := c.instances(chosen); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,6 @@ func Convert(path, name string, m Machine) (*Converted, error) {
 		return nil, err
 	}
 	c.Hook = c.hook(chosen)
-	c.others(chosen)
 	sort.SliceStable(c.Notes, func(i, j int) bool {
 		a, b := c.Notes[i].Place, c.Notes[j].Place
 		return cmp.Or(cmp.Compare(slices.Index(r.files, a.file), slices.Index(r.files, b.file)),
@@ -109,28 +108,12 @@ func mistake(at Place, hint, format string, args ...any) error {
 	return config.Errors{{File: at.file, Line: at.line, Column: at.column, Message: fmt.Sprintf(format, args...), Hint: hint}}
 }
 
-// file has the statements that are in no block.
-type file []*statement
-
-// all returns the blocks of a keyword.
-func (f file) all(keyword string) []*statement { return under(f, keyword) }
-
-// named returns the first block of a keyword that has this name, or nil. keepalived ignores a second one.
-func (f file) named(keyword, name string) *statement {
-	for _, s := range f.all(keyword) {
-		if s.text(1) == name {
-			return s
-		}
-	}
-	return nil
-}
-
 // members returns the instances of a sync group.
-func (f file) members(group *statement) (instances []*statement) {
-	for _, list := range under(group.block, "group") {
+func (b block) members(group *statement) (instances block) {
+	for _, list := range group.block.all("group") {
 		for _, line := range list.block {
 			for _, w := range line.words {
-				if s := f.named("vrrp_instance", w.text); s != nil {
+				if s := b.named("vrrp_instance", w.text); s != nil {
 					instances = append(instances, s)
 				}
 			}
@@ -142,11 +125,11 @@ func (f file) members(group *statement) (instances []*statement) {
 // selection is what becomes one group of topdog.
 type selection struct {
 	group     *statement // a vrrp_sync_group, or nil
-	instances []*statement
+	instances block
 }
 
 // blocks are those that track something, or notify somebody.
-func (s selection) blocks() []*statement {
+func (s selection) blocks() block {
 	if s.group != nil {
 		return append(slices.Clone(s.instances), s.group)
 	}
@@ -154,41 +137,33 @@ func (s selection) blocks() []*statement {
 }
 
 func (s selection) name() string {
-	if s.group != nil {
-		return s.group.text(1)
-	}
-	return s.instances[0].text(1)
+	blocks := s.blocks()
+	return blocks[len(blocks)-1].text(1)
 }
 
 // selections are the groups of topdog that the file could become.
-func (f file) selections() (all []selection) {
-	inGroup := map[*statement]bool{}
-	for _, g := range f.all("vrrp_sync_group") {
-		members := f.members(g)
-		if f.named("vrrp_sync_group", g.text(1)) != g || len(members) == 0 {
-			continue
+func (b block) selections() (all []selection) {
+	var inGroup block
+	for _, g := range b.all("vrrp_sync_group") {
+		if members := b.members(g); b.named("vrrp_sync_group", g.text(1)) == g && len(members) > 0 {
+			inGroup = append(inGroup, members...)
+			all = append(all, selection{group: g, instances: members})
 		}
-		for _, s := range members {
-			inGroup[s] = true
-		}
-		all = append(all, selection{group: g, instances: members})
 	}
-	for _, s := range f.all("vrrp_instance") {
-		if !inGroup[s] && f.named("vrrp_instance", s.text(1)) == s {
-			all = append(all, selection{instances: []*statement{s}})
+	for _, s := range b.all("vrrp_instance") {
+		if !slices.Contains(inGroup, s) && b.named("vrrp_instance", s.text(1)) == s {
+			all = append(all, selection{instances: block{s}})
 		}
 	}
 	return all
 }
 
 // choose finds what is to be converted.
-func (f file) choose(path, name string) (selection, error) {
-	for _, s := range f.all("vrrp_instance") {
-		if s.text(1) == "" {
-			return selection{}, mistake(s.place, "write a name behind it", "this vrrp_instance has no name")
-		}
+func (b block) choose(path, name string) (selection, error) {
+	if s := b.named("vrrp_instance", ""); s != nil {
+		return selection{}, mistake(s.place, "write a name behind it", "this vrrp_instance has no name")
 	}
-	all := f.selections()
+	all := b.selections()
 	names := make([]string, len(all))
 	for i, s := range all {
 		names[i] = printable(s.name())
@@ -198,8 +173,8 @@ func (f file) choose(path, name string) (selection, error) {
 	}
 	switch {
 	case name != "":
-		if s := f.named("vrrp_instance", name); s != nil { // of a sync group
-			return selection{instances: []*statement{s}}, nil
+		if s := b.named("vrrp_instance", name); s != nil { // of a sync group
+			return selection{instances: block{s}}, nil
 		}
 		return selection{}, &ChoiceError{path, names, fmt.Sprintf("has no vrrp_instance %s, but", printable(name))}
 	case len(all) == 0:

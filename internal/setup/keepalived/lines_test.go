@@ -1,6 +1,8 @@
 package keepalived
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,36 +32,30 @@ func TestWithoutComment(t *testing.T) {
 	}
 }
 
-func TestPieces(t *testing.T) {
-	for _, tt := range []struct {
-		line string
-		want []piece
-	}{
-		{"", nil},
-		{"a b", []piece{{"a b", 1}}},
-		{"\ta{b }", []piece{{"a", 2}, {"{", 3}, {"b", 4}, {"}", 6}}},
-		{`a {{ b }} "{{ c }}" {%${`, []piece{{"a", 1}, {"{{", 3}, {"b", 6}, {"}", 8}, {"}", 9}, {`"{{ c }}"`, 11}, {"{%", 21}, {"${", 23}}},
-		{`ü "{" {`, []piece{{`ü "{"`, 1}, {"{", 7}}},
-		{`a "b \" {" {`, []piece{{`a "b \" {"`, 1}, {"{", 12}}},
-	} {
-		assert.Equal(t, tt.want, pieces(tt.line), "%q", tt.line)
-	}
-}
-
 func TestWords(t *testing.T) {
-	for _, tt := range []struct {
-		text string
-		want []word
-	}{
-		{"a  bc", []word{{"a", 5}, {"bc", 8}}},
-		{`ü"b c"d`, []word{{"ü", 5}, {"b c", 6}, {"d", 11}}},
-		{`"" 'x y'`, []word{{"", 5}, {"'x", 8}, {"y'", 11}}},
+	for _, tt := range []struct{ line, want string }{
+		{"", ""},
+		{"a  bc", "1:a 4:bc"},
+		{"\ta{b }", "2:a 3:[{] 4:b 6:[}]"},
+		{`a {{ b }} "{{ c }}" {%${`, "1:a 3:[{{] 6:b 8:[}] 9:[}] 11:{{ c }} 21:[{%] 23:[${]"},
+		{`ü "{" {`, "1:ü 3:{ 7:[{]"},
+		{`a "b \" {" {`, `1:a 3:b \" { 12:[{]`},
+		{`ü"b c"d`, "1:ü 2:b c 7:d"},
+		{`"" 'x y'`, "1: 4:'x 7:y'"},
+		{`a${b`, "1:a 2:[${] 4:b"},
 	} {
-		assert.Equal(t, tt.want, words(piece{tt.text, 5}), "%q", tt.text)
+		var got []string
+		for _, w := range words(tt.line) {
+			if w.brace {
+				w.text = "[" + w.text + "]"
+			}
+			got = append(got, fmt.Sprintf("%d:%s", w.column, w.text))
+		}
+		assert.Is(t, tt.want, strings.Join(got, " "), "%q", tt.line)
 	}
 }
 
-// The examples of keepalived.conf(5), and what lib/parser.c does with a backslash.
+// The examples of keepalived.conf(5), and a backslash.
 func TestSplit(t *testing.T) {
 	for _, tt := range []struct {
 		text    string
@@ -70,7 +66,7 @@ func TestSplit(t *testing.T) {
 		{`abcd "efg h jkl" mnop`, false, []string{"abcd", "efg h jkl", "mnop"}},
 		{`"a 'b c'" d`, false, []string{"a 'b c'", "d"}},
 		{`a\ b "\n"`, false, []string{`a\ b`, `\n`}},
-		{`a\ b "\n" \x41\102\cA \q`, true, []string{"a b", "\n", "AB\x01", "q"}},
+		{`a\ b "\"" \q`, true, []string{"a b", `"`, "q"}},
 		{`''`, true, []string{""}},
 		{`a 'b`, true, nil},
 		{`a \`, true, nil},

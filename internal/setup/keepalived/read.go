@@ -1,9 +1,7 @@
 package keepalived
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,21 +11,19 @@ import (
 // The limits. Nobody writes files of that size by hand, and keepalived has similar ones.
 const (
 	maxBytes    = 1 << 20 // of all files, after substitution
-	maxFiles    = 256
-	maxIncludes = 16 // of files in files
-	maxBlocks   = 16 // of blocks in blocks
+	maxIncludes = 16      // of files in files
+	maxBlocks   = 16      // of blocks in blocks
 	maxLine     = 64 << 10
 	maxReplaced = 1000 // parameters in one line
 )
 
 // statement is a keyword, what follows it, and its block.
 type statement struct {
-	place Place
-	words []word
-	raw   string // what stands behind the keyword, with its quotes
-	block []*statement
-	// opened is where its block begins; its line is 0 if it has none.
-	opened Place
+	place  Place
+	words  []word
+	raw    string // what stands behind the keyword, with its quotes
+	block  block
+	opened Place // where its block begins; its line is 0 if it has none
 }
 
 func (s *statement) keyword() string { return s.words[0].text }
@@ -40,10 +36,10 @@ func (s *statement) text(i int) string {
 	return s.words[i].text
 }
 
-// options are the words behind the keyword.
-func (s *statement) options() (texts []string) {
-	for _, w := range s.words[1:] {
-		texts = append(texts, w.text)
+// options are the words behind the one at an index.
+func (s *statement) options(i int) (texts []string) {
+	for i++; i < len(s.words); i++ {
+		texts = append(texts, s.words[i].text)
 	}
 	return texts
 }
@@ -57,14 +53,12 @@ func (s *statement) at(i int) Place {
 	return p
 }
 
-// note returns a note on a statement.
-func (s *statement) note(act bool, format string, args ...any) Note {
-	return Note{Place: s.place, Keyword: printable(s.keyword()), Text: fmt.Sprintf(format, args...), Act: act}
-}
+// block has the statements between two braces, or those of a whole file.
+type block []*statement
 
-// under returns the statements of a keyword in a block.
-func under(block []*statement, keyword string) (found []*statement) {
-	for _, s := range block {
+// all returns the statements of a keyword.
+func (b block) all(keyword string) (found block) {
+	for _, s := range b {
 		if s.keyword() == keyword {
 			found = append(found, s)
 		}
@@ -72,10 +66,20 @@ func under(block []*statement, keyword string) (found []*statement) {
 	return found
 }
 
-// last returns the last statement of a keyword in a block, or nil.
-func last(block []*statement, keyword string) *statement {
-	if all := under(block, keyword); len(all) > 0 {
+// last returns the last statement of a keyword, or nil.
+func (b block) last(keyword string) *statement {
+	if all := b.all(keyword); len(all) > 0 {
 		return all[len(all)-1]
+	}
+	return nil
+}
+
+// named returns the first statement of a keyword that has this name, or nil. keepalived ignores a second one.
+func (b block) named(keyword, name string) *statement {
+	for _, s := range b.all(keyword) {
+		if s.text(1) == name {
+			return s
+		}
 	}
 	return nil
 }
@@ -84,20 +88,18 @@ func last(block []*statement, keyword string) *statement {
 type reader struct {
 	machine Machine
 	params  map[string]string // what was defined by $NAME=VALUE
-	long    map[string]bool   // the names of definitions of several lines, which are not converted
-	defines bool              // the next line belongs to such a definition
+	defines bool              // the next line belongs to a definition of several lines, which is not converted
 	notes   []Note
 
 	top   statement    // its block is the whole file
 	open  []*statement // the blocks around the next statement
 	bytes int
 	files []string // that were read, each once
-	read  int      // how many were read
 }
 
 // read reads a file, and the files that it includes.
 func read(path string, m Machine) (*reader, error) {
-	r := &reader{machine: m, params: map[string]string{"_INSTANCE": m.Name, "_HASH": "#", "_BANG": "!"}, long: map[string]bool{}}
+	r := &reader{machine: m, params: map[string]string{"_INSTANCE": m.Name, "_HASH": "#", "_BANG": "!"}}
 	r.open = []*statement{&r.top}
 	data, err := m.ReadFile(path, maxBytes)
 	if err != nil {
@@ -146,60 +148,44 @@ func (r *reader) line(at Place, text string, depth int) error {
 		r.defines = strings.HasSuffix(text, `\`)
 		return nil
 	}
-	replaced := false
-	for round := 0; ; round++ {
-		if round > maxReplaced {
-			return mistake(at, "", "this line has more than %d conditions and parameters", maxReplaced)
-		}
-		left := strings.TrimLeft(text, blank)
-		if !replaced {
-			at.column = utf8.RuneCountInString(text[:len(text)-len(left)]) + 1
-		}
-		switch {
-		case left == "":
-			return nil
-		case left[0] == '@':
-			rest, applies := r.condition(at, left)
-			if !applies {
-				return nil
-			}
-			// Columns stay those of the line.
-			text = strings.Repeat(" ", len(text)-len(rest)) + rest
-			continue
-		case left[0] == '$' && r.define(at, left):
-			return nil
-		case left[0] == '~':
-			r.look(at, firstWord(left), "the line is not repeated: write what it stands for, line by line")
-			return nil
-		}
-		changed, err := r.replace(at, text)
-		if err != nil {
-			return err
-		}
-		if changed == text {
-			break
-		}
-		if r.bytes += len(changed); r.bytes > maxBytes {
-			return mistake(at, "", "with its parameters the file has more than %d bytes", maxBytes)
-		}
-		text, replaced = changed, true
+	begin := func() (begins string) {
+		begins = strings.TrimLeft(text, blank)
+		at.column = utf8.RuneCountInString(text[:len(text)-len(begins)]) + 1
+		return begins
 	}
-	if pattern, ok := included(text); ok {
+	left := begin()
+	if strings.HasPrefix(left, "@") {
+		rest, applies := r.condition(at, left)
+		if !applies {
+			return nil
+		}
+		text = strings.Repeat(" ", len(text)-len(rest)) + rest // columns stay those of the line
+		left = begin()
+	}
+	if strings.HasPrefix(left, "$") && r.define(at, left) {
+		return nil
+	}
+	if strings.HasPrefix(left, "~") {
+		keyword, _, _ := strings.Cut(left, "(")
+		r.look(at, keyword, "the line is not repeated: write what it stands for, line by line")
+		return nil
+	}
+	changed, err := r.replace(at, text)
+	if err != nil {
+		return err
+	}
+	if r.bytes += len(changed) - len(text); r.bytes > maxBytes {
+		return mistake(at, "", "with its parameters the file has more than %d bytes", maxBytes)
+	}
+	if pattern, ok := included(changed); ok {
 		return r.include(at, pattern, depth)
 	}
-	return r.statements(at, text, replaced)
+	return r.statements(at, changed, changed != text)
 }
 
 // look notes that somebody has to look at a line.
 func (r *reader) look(at Place, keyword, format string, args ...any) {
 	r.notes = append(r.notes, Note{Place: at, Keyword: printable(keyword), Text: fmt.Sprintf(format, args...), Act: true})
-}
-
-func firstWord(text string) string {
-	if i := strings.IndexAny(text, blank+"("); i > 0 {
-		return text[:i]
-	}
-	return text
 }
 
 // condition looks at a line that counts on some machines only, and returns what follows the name.
@@ -219,19 +205,12 @@ func (r *reader) condition(at Place, text string) (rest string, applies bool) {
 	return strings.TrimLeft(text[i:], blank), applies
 }
 
-// included returns the pattern of a line that includes files.
+// included returns the pattern of a line that includes files. The last letter of the keyword says what is an error; see
+// keepalived.conf(5).
 func included(text string) (pattern string, ok bool) {
-	rest, ok := strings.CutPrefix(strings.TrimLeft(text, blank), "include")
-	if !ok || rest == "" {
-		return "", false
-	}
-	if strings.IndexByte("rmwba", rest[0]) >= 0 { // they say what is an error; see keepalived.conf(5)
-		rest = rest[1:]
-	}
-	if rest == "" || strings.IndexByte(blank, rest[0]) < 0 {
-		return "", false
-	}
-	return strings.Trim(rest, blank+`"`), true
+	keyword, pattern, _ := strings.Cut(strings.ReplaceAll(strings.Trim(text, blank), "\t", " "), " ")
+	ok = slices.Contains(strings.Fields(includes), keyword)
+	return strings.Trim(pattern, ` "`), ok && pattern != ""
 }
 
 // include reads the files that a line names, as if their lines stood there.
@@ -244,23 +223,13 @@ func (r *reader) include(at Place, pattern string, depth int) error {
 		path = filepath.Join(filepath.Dir(at.file), path)
 	}
 	found, err := r.machine.Glob(path)
-	if err != nil || len(found) == 0 || strings.ContainsAny(pattern, "{}") {
-		r.look(at, "include",
-			"no file was read: there is none like %s. (Lists in braces are not understood here)", printable(path))
-		return nil
+	if err != nil || len(found) == 0 {
+		r.look(at, "include", "no file was read: there is none like %s. (Lists in braces are not understood here)", printable(path))
 	}
 	for _, file := range found {
-		if r.read++; r.read > maxFiles {
-			return mistake(at, "", "more than %d files are included", maxFiles)
-		}
 		data, err := r.machine.ReadFile(file, maxBytes)
 		if err != nil {
-			why := err
-			var onPath *fs.PathError
-			if errors.As(err, &onPath) {
-				why = onPath.Err
-			}
-			r.look(at, "include", "%s cannot be read: %v", printable(file), why)
+			r.look(at, "include", "%s was not read: %v", printable(file), err)
 			continue
 		}
 		if err := r.file(file, data, depth+1); err != nil {
@@ -270,43 +239,43 @@ func (r *reader) include(at Place, pattern string, depth int) error {
 	return nil
 }
 
-// statements splits a line into statements, and opens and closes blocks.
+// statements splits a line into statements, and opens and closes blocks. In a line in which parameters were replaced, nobody
+// could find the column.
 func (r *reader) statements(at Place, text string, replaced bool) error {
-	for _, p := range pieces(text) {
-		place := at
-		if !replaced { // else nobody could find the column
-			place.column = p.column
+	var last *statement // that the next word belongs to
+	for _, w := range words(text) {
+		if replaced {
+			w.column = at.column
 		}
-		block := r.open[len(r.open)-1]
-		switch p.text {
-		case "{{", "{%", "${":
-			return mistake(place, "convert the file that the template becomes, or write the value",
-				"this is a template, or a parameter without a value")
-		case "{":
-			if len(block.block) == 0 || block.block[len(block.block)-1].opened.line != 0 {
-				return mistake(place, "write a keyword before it", "this block has no keyword")
-			}
-			if len(r.open) > maxBlocks {
-				return mistake(place, "", "blocks are more than %d deep", maxBlocks)
-			}
-			opened := block.block[len(block.block)-1]
+		place := at
+		place.column = w.column
+		around := r.open[len(r.open)-1]
+		switch {
+		case !w.brace && last == nil:
+			last = &statement{place: place, words: []word{w}}
+			around.block = append(around.block, last)
+			continue
+		case !w.brace:
+			last.words = append(last.words, w)
+			last.raw = text[last.words[0].to:w.to]
+			continue
+		case w.text == "{" && (len(around.block) == 0 || around.block[len(around.block)-1].opened.line != 0):
+			return mistake(place, "write a keyword before it", "this block has no keyword")
+		case w.text == "{" && len(r.open) > maxBlocks:
+			return mistake(place, "", "blocks are more than %d deep", maxBlocks)
+		case w.text == "{":
+			opened := around.block[len(around.block)-1]
 			opened.opened = place
 			r.open = append(r.open, opened)
-		case "}":
-			if block == &r.top {
-				return mistake(place, "delete it, or look for a missing {", "this brace closes nothing")
-			}
+		case w.text == "}" && around == &r.top:
+			return mistake(place, "delete it, or look for a missing {", "this brace closes nothing")
+		case w.text == "}":
 			r.open = r.open[:len(r.open)-1]
 		default:
-			s := &statement{place: place, words: words(p)}
-			s.raw = strings.TrimPrefix(p.text, s.words[0].text)
-			if replaced {
-				for i := range s.words {
-					s.words[i].column = at.column
-				}
-			}
-			block.block = append(block.block, s)
+			return mistake(place, "convert the file that the template becomes, or write the value",
+				"this is a template, or a parameter without a value")
 		}
+		last = nil
 	}
 	return nil
 }
@@ -319,27 +288,25 @@ func (r *reader) define(at Place, text string) bool {
 		return false
 	}
 	delete(r.params, name)
-	delete(r.long, name)
-	if strings.HasSuffix(value, `\`) {
+	if r.defines = strings.HasSuffix(value, `\`); r.defines {
 		r.look(at, "$"+name, "a definition of several lines is not converted: write its lines where it is used")
-		r.long[name], r.defines = true, true
-		return true
+	} else {
+		r.params[name] = strings.TrimLeft(value, blank)
 	}
-	r.params[name] = strings.TrimLeft(value, blank)
 	return true
 }
 
 // parameterName returns the name that a text begins with, or "".
 func parameterName(text string) string {
 	for i := range len(text) {
-		c := text[i]
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
-		if !letter && (i == 0 || c < '0' || c > '9') {
+		if c := text[i]; c != '_' && !isLetter(c) && (i == 0 || c < '0' || c > '9') {
 			return text[:i]
 		}
 	}
 	return text
 }
+
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
 // replace replaces parameters, $NAME and ${NAME}, by their values, and parameters in these values too. A parameter that is
 // not defined stays as it is.
@@ -365,24 +332,19 @@ func (r *reader) replace(at Place, text string) (string, error) {
 
 // parameter returns the value of the parameter that a text behind a "$" names, and the length of that name.
 func (r *reader) parameter(at Place, text string) (value string, length int, ok bool) {
-	rest, braces := strings.CutPrefix(text, "{")
-	name := parameterName(rest)
+	name := parameterName(text)
 	length = len(name)
-	switch rest = rest[length:]; {
-	case name == "":
-		return "", 0, false
-	case braces && !strings.HasPrefix(rest, "}"):
-		return "", 0, false
-	case braces:
-		length += len("{}")
-	case rest != "" && strings.IndexByte(blank, rest[0]) < 0:
-		return "", 0, false
+	if inside, braces := strings.CutPrefix(text, "{"); braces {
+		name, _, ok = strings.Cut(inside, "}")
+		length = len(name) + len("{}")
+	} else {
+		ok = length == len(text) || strings.IndexByte(blank, text[length]) >= 0
 	}
 	if name == "_PWD" {
-		return filepath.Dir(at.file), length, true
+		return filepath.Dir(at.file), length, ok
 	}
-	value, ok = r.params[name]
-	return value, length, ok
+	value, defined := r.params[name]
+	return value, length, ok && defined
 }
 
 // printable joins words for a message, without what could confuse a terminal.
