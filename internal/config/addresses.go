@@ -203,17 +203,6 @@ const (
 	noWitness   = "none"
 )
 
-// String returns the witnesses as they are written in a file, without quotation marks.
-func (w Witness) String() string {
-	switch {
-	case w.Gateway:
-		return autoWitness
-	case len(w.Addrs) == 0:
-		return noWitness
-	}
-	return strings.ReplaceAll(strings.Trim(fmt.Sprint(w.Addrs), "[]"), " ", ", ")
-}
-
 // witnesses completes the setting of the witnesses: addresses, or one of the words alone.
 func witnesses(c *Config, k setting) setting {
 	const example = `write witness = "auto", witness = "none", or the address of a host that is always on, ` +
@@ -268,7 +257,7 @@ func ParseListen(text string) (Listen, error) {
 	colon := strings.LastIndexByte(text, ':')
 	if _, err := netip.ParseAddr(text); colon < 0 || err == nil || strings.HasSuffix(text, "]") {
 		if port, err := parsePort(text); err == nil {
-			return Listen{}, refuse("write "+literal(Listen{Port: port}), "%s has no colon in front of the port", quoted(text))
+			return Listen{}, refuse("write "+Quote(Listen{Port: port}.String()), "%s has no colon in front of the port", quoted(text))
 		}
 		return Listen{}, refuse(example, "%s has no port", quoted(text))
 	}
@@ -288,7 +277,7 @@ func ParseListen(text string) (Listen, error) {
 	case addr.IsMulticast(), addr == limitedBroadcast:
 		return Listen{}, refuse(example, "%s is no address of a board", addr)
 	case addr.IsLinkLocalUnicast(), addr.Zone() != "":
-		return Listen{}, refuse("write "+literal(Listen{Port: port})+", which is all addresses",
+		return Listen{}, refuse("write "+Quote(Listen{Port: port}.String())+", which is all addresses",
 			"%s is an address of one interface", quoted(text[:colon]))
 	}
 	return l, nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 
@@ -20,7 +21,6 @@ const checkKey = "check"
 
 // checkSettings lists the keys of a check in the order of the documentation. The kinds come first.
 func checkSettings(c *check.Check) []setting {
-	words, on := append([]string{c.Target}, c.Arguments...), true
 	addWord := func(word string) {
 		if c.Target == "" {
 			c.Target = word
@@ -28,9 +28,13 @@ func checkSettings(c *check.Check) []setting {
 			c.Arguments = append(c.Arguments, word)
 		}
 	}
-	every := between("every", check.MinEvery, check.MaxEvery, check.DefaultEvery)
-	timeout := between("timeout", check.MinTimeout, check.MaxEvery, check.DefaultEvery)
-	grace := between("grace", 0, check.MaxGrace, check.DefaultGrace)
+	times := func(key string, least, most, example time.Duration) func(string) (time.Duration, error) {
+		return duration(key, fromTo(key, least, most, example), between(least, most))
+	}
+	every := times("every", check.MinEvery, check.MaxEvery, check.DefaultEvery)
+	timeout := times("timeout", check.MinTimeout, check.MaxEvery, check.DefaultEvery)
+	grace := times("grace", 0, check.MaxGrace, check.DefaultGrace)
+	on := false
 	return []setting{
 		scalar(&c.Target, checked(checkUnit), setting{name: check.Unit.String(), example: `"nginx.service"`}),
 		{name: check.Exec.String(), example: `"/usr/sbin/nginx"`, takes: aText | aTable, parts: []setting{
@@ -42,18 +46,18 @@ func checkSettings(c *check.Check) []setting {
 			takes: aText | aTable, parts: []setting{
 				scalar(&c.Target, checked(checkURL), setting{name: "url", example: `"https://127.0.0.1/health"`}),
 				scalar(&c.Host, checked(checkHTTPHost), setting{name: "host", example: `"www.example.org"`}),
-				statuses(&c.Status, setting{name: "status", example: "[200, 302]"}),
+				scalar(&c.Status, addStatus(&c.Status), setting{
+					name: "status", example: "[200, 302]", takes: aNumber | aList, max: maxStatuses}),
 				scalar(&c.Contains, checked(checkContains), setting{name: "contains", example: `"Welcome"`}),
 			}},
 		scalar(&c.Target, parseDNS, setting{name: check.DNS.String(), example: `"pi.hole @127.0.0.1"`}),
-		program(addWord, setting{
-			name: check.Command.String(), example: `["/usr/local/bin/healthy"]`, filled: true, place: &words}),
-		{name: check.Gateway.String(), example: "true", place: &on, set: onlyTrue},
+		program(addWord, setting{name: check.Command.String(), example: `["/usr/local/bin/healthy"]`, filled: true}),
+		scalar(&on, onlyTrue, setting{name: check.Gateway.String(), example: "true", takes: aBool}),
 		scalar(&c.Title, checked(checkTitle), setting{name: "title", example: `"resolver"`}),
 		scalar(&c.Every, every, setting{name: "every", example: `"1s"`}),
 		scalar(&c.Timeout, timeout, setting{name: "timeout", example: `"500ms"`}),
-		count(&c.Rise, setting{name: "rise", example: strconv.Itoa(check.DefaultRise)}),
-		count(&c.Fall, setting{name: "fall", example: strconv.Itoa(check.DefaultFall)}),
+		scalar(&c.Rise, parseCount, setting{name: "rise", example: strconv.Itoa(check.DefaultRise), takes: aNumber}),
+		scalar(&c.Fall, parseCount, setting{name: "fall", example: strconv.Itoa(check.DefaultFall), takes: aNumber}),
 		choice(&c.When, check.WhenNames(), check.WhenNamed, setting{name: "when", example: Quote(check.Leading.String())}),
 		scalar(&c.Grace, grace, setting{name: "grace", example: `"30s"`}),
 	}
@@ -117,7 +121,7 @@ func (s *section) completeCheck(c *check.Check, kind entry, at span) {
 	} else if c.Timeout > c.Every {
 		s.refuse("timeout", placeOf("timeout"),
 			fmt.Sprintf("%v is more than every (%v), and one run ends before the next begins", c.Timeout, c.Every),
-			"write at most "+literal(c.Every)+", or a longer every")
+			"write at most "+Quote(short(c.Every))+", or a longer every")
 	}
 	if _, set := s.keys["grace"]; set && c.When != check.Leading {
 		s.refuse("grace", placeOf("grace"),
@@ -288,67 +292,36 @@ func checkHTTPHost(text string) error {
 
 func checkContains(text string) error { return checkLabel(text, 256, "write a part of the answer") }
 
-// statuses completes the setting of one HTTP status or a list of them.
-func statuses(place *[]int, k setting) setting {
-	k.place = place
-	k.set = func(v value) error {
-		all := []value{v}
-		if v.form == aList {
-			all = v.list
+// maxStatuses is how many statuses there are.
+const maxStatuses = 500
+
+// addStatus returns a function that adds an HTTP status to those in a list.
+func addStatus(all *[]int) func(string) ([]int, error) {
+	return func(text string) ([]int, error) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 100 || n > 599 {
+			return nil, refuse("", "%s is no status from 100 to 599", text)
 		}
-		for _, one := range all {
-			n, err := strconv.Atoi(one.text)
-			if one.form != aNumber || err != nil || n < 100 || n > 599 {
-				return refuse("", "this is no list of numbers from 100 to 599")
-			}
-			if !slices.Contains(*place, n) {
-				*place = append(*place, n)
-			}
+		if slices.Contains(*all, n) {
+			return *all, nil
 		}
-		return nil
+		return append(*all, n), nil
 	}
-	return k
 }
 
 // onlyTrue accepts true, the only value of the key gateway.
-func onlyTrue(v value) error {
-	if v.form != aBool || v.text != "true" {
-		return refuse("write gateway = true, or delete the check", "the default gateway is asked, or it is not")
+func onlyTrue(text string) (bool, error) {
+	if text != "true" {
+		return false, refuse("write gateway = true, or delete the check", "the default gateway is asked, or it is not")
 	}
-	return nil
+	return true, nil
 }
 
-// count completes the setting of a number of successive results.
-func count(place *int, k setting) setting {
-	k.place = place
-	k.set = func(v value) error {
-		n, err := strconv.Atoi(v.text)
-		if v.form != aNumber || err != nil || n < 1 || n > check.MaxCount {
-			return refuse("", "this is not a whole number from 1 to %d", check.MaxCount)
-		}
-		*place = n
-		return nil
+// parseCount reads a number of successive results.
+func parseCount(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > check.MaxCount {
+		return 0, refuse("", "%s is not from 1 to %d", text, check.MaxCount)
 	}
-	return k
-}
-
-// checksLiteral writes checks as a list of inline tables, without the keys that have their default.
-func checksLiteral(checks []check.Check) string {
-	tables := make([]string, len(checks))
-	for i, c := range checks {
-		usual := check.Check{Every: check.DefaultEvery, Timeout: c.Every, Rise: check.DefaultRise, Fall: check.DefaultFall}
-		if c.When == check.Leading {
-			usual.Grace = check.DefaultGrace
-		}
-		defaults := checkSettings(&usual)
-		var entries []string
-		for j, k := range checkSettings(&c) {
-			isKind := j < len(check.Kinds())
-			if isKind && k.name == c.Kind.String() || !isKind && k.literal() != defaults[j].literal() {
-				entries = append(entries, k.name+" = "+k.literal())
-			}
-		}
-		tables[i] = "{ " + strings.Join(entries, ", ") + " }"
-	}
-	return "[" + strings.Join(tables, ", ") + "]"
+	return n, nil
 }

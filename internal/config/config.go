@@ -22,6 +22,7 @@
 package config
 
 import (
+	"cmp"
 	_ "embed"
 	"net/netip"
 	"os"
@@ -91,23 +92,36 @@ type Config struct {
 	PageHosts    []string         // page_hosts: names that browsers may ask the page for, in lower case
 	Checks       []check.Check    // check
 
-	file   string            // the path that it was read from
-	places map[string]string // key -> "file:line:column" of its value
+	file string            // the path that it was read from
+	set  map[string]origin // of the keys that the file sets
 }
+
+// origin is where the value of a key comes from.
+type origin struct{ place, text string }
+
+// unset stands for the place and the text of a value that the file does not have.
+const unset = "the default"
 
 // Where returns where the value of key comes from: "/etc/topdog/topdog.toml:3:13", or
 // "the default". It is for messages about values that only turn out to be wrong later, such as
 // an interface that does not exist.
-func (c *Config) Where(key string) string {
-	if place, ok := c.places[key]; ok {
-		return place
+func (c *Config) Where(key string) string { return cmp.Or(c.set[key].place, unset) }
+
+// Value returns the value of key as the file has it, or "the default".
+func (c *Config) Value(key string) string {
+	if key == checkKey {
+		var names []string
+		for i := range c.Checks {
+			names = append(names, c.Checks[i].String())
+		}
+		return cmp.Or(strings.Join(names, ", "), "none")
 	}
-	return "the default"
+	return cmp.Or(c.set[key].text, unset)
 }
 
 // Sets reports whether the file sets the key.
 func (c *Config) Sets(key string) bool {
-	_, set := c.places[key]
+	_, set := c.set[key]
 	return set
 }
 

@@ -277,10 +277,9 @@ func TestLoad(t *testing.T) {
 	assert.ErrorContains(t, err, "pipe", "a named pipe")
 }
 
-// FuzzParse holds Parse to four promises: it never panics, every error has a
-// line and can be shown to a person, what it accepts is TOML to go-toml's own
-// decoder as well, and what it accepts it accepts again, written out, with the
-// same meaning.
+// FuzzParse holds Parse to three promises: it never panics, every error has a
+// line and can be shown to a person, and what it accepts is TOML to go-toml's own
+// decoder as well.
 func FuzzParse(f *testing.F) {
 	for _, file := range append(badFiles(f), strangeFiles...) {
 		f.Add([]byte(file.text))
@@ -292,8 +291,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const name = "/etc/topdog/topdog.toml"
-		c, err := parseOn(testHost, name, data)
-		if err != nil {
+		if _, err := parseOn(testHost, name, data); err != nil {
 			checkProblems(t, err, string(data))
 			return
 		}
@@ -301,26 +299,7 @@ func FuzzParse(f *testing.F) {
 		if err := toml.Unmarshal(data, &generic); err != nil && !strings.HasPrefix(string(data), "\ufeff") {
 			t.Errorf("accepted, but go-toml does not: %v\n%q", err, data)
 		}
-		again, err := parseOn(testHost, name, c.toml())
-		if err != nil {
-			t.Fatalf("accepted %q, but not what it means:\n%s\n%s", data, c.toml(), err)
-		}
-		if diff := cmp.Diff(c, again, compareConfigs, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("the second reading differs (-first +second):\n%s", diff)
-		}
 	})
-}
-
-// toml returns the whole configuration with all defaults filled in, as a file
-// that Parse reads back to the same configuration.
-func (c *Config) toml() []byte {
-	var b []byte
-	for _, k := range settings(c) {
-		if value := k.literal(); value != "" {
-			b = append(b, k.name+" = "+value+"\n"...)
-		}
-	}
-	return b
 }
 
 // keys are the names of all keys, in the order of the reference.

@@ -78,10 +78,10 @@ func parseOn(host, name string, data []byte) (*Config, error) {
 	if err := r.result(); err != nil {
 		return nil, err
 	}
-	r.cfg.places = map[string]string{}
+	r.cfg.set = map[string]origin{}
 	for key, spans := range r.top.values {
 		line, column := r.position(spans[0].offset)
-		r.cfg.places[key] = fmt.Sprintf("%s:%d:%d", name, line, column)
+		r.cfg.set[key] = origin{fmt.Sprintf("%s:%d:%d", name, line, column), r.textOf(spans)}
 	}
 	return r.cfg, nil
 }
@@ -139,8 +139,6 @@ func (s *section) assign(k *setting, v value) {
 	switch {
 	case k.name == checkKey && s == s.top:
 		s.listChecks(k, v)
-	case k.takes == 0: // its set looks at the form itself
-		s.set(k, k.set, v)
 	case k.parts != nil && v.form == aTable:
 		s.assignParts(k, v)
 	case k.parts != nil && v.form == aText:
@@ -148,7 +146,7 @@ func (s *section) assign(k *setting, v value) {
 	case v.form == aList:
 		s.assignList(k, v)
 	case k.takes&v.form == 0:
-		s.refuse(k.name, v.at, "this is "+v.form.inWords()+", but it must be "+k.takes.required(), s.rewrite(k, v.text))
+		s.refuse(k.name, v.at, "this is "+inWords[v.form]+", but it must be "+required[k.takes], s.rewrite(k, v.text))
 	default:
 		s.set(k, k.set, v)
 	}
@@ -168,13 +166,9 @@ func (s *section) assignList(k *setting, v value) {
 			fmt.Sprintf("keep at most %d of them", k.max))
 		return
 	}
-	elements := "texts in quotes"
-	if k.takes&aNumber != 0 {
-		elements += ", or whole numbers"
-	}
 	for _, element := range v.list {
 		if element.form == aList || k.takes&element.form == 0 {
-			s.refuse(k.name, element.at, "the list contains "+element.form.inWords()+", but its elements must be "+elements,
+			s.refuse(k.name, element.at, "the list contains "+inWords[element.form]+", but each element must be "+required[k.takes&^aList],
 				"write for example "+k.name+" = ["+k.exampleElement()+"]")
 			continue
 		}
@@ -239,7 +233,7 @@ func (s *section) listChecks(k *setting, v value) {
 	}
 	for _, element := range tables {
 		if element.form != aTable || v.form != aList {
-			s.refuse(k.name, element.at, "this is "+element.form.inWords()+", but it must be "+k.takes.required(),
+			s.refuse(k.name, element.at, "this is "+inWords[element.form]+", but it must be "+required[k.takes],
 				"write "+k.name+" = "+k.example+", or [["+k.name+"]] and the keys of the check below it")
 			return
 		}

@@ -24,45 +24,22 @@ const (
 )
 
 // inWords says what a value is.
-func (f form) inWords() string {
-	switch f {
-	case aText:
-		return "text"
-	case aNumber:
-		return "a number"
-	case aBool:
-		return "true or false"
-	case aList:
-		return "a list"
-	case aTable:
-		return "a table"
-	case aFraction:
-		return "a number with a fraction"
-	default:
-		return "a date or time"
-	}
+var inWords = map[form]string{
+	aText: "text", aNumber: "a number", aBool: "true or false", aList: "a list", aTable: "a table",
+	aFraction: "a number with a fraction", aDate: "a date or time",
 }
 
 // required says what a value must be.
-func (f form) required() string {
-	switch f {
-	case aBool:
-		return "true or false"
-	case aNumber:
-		return "a whole number"
-	case aText | aNumber:
-		return "a whole number, or text in quotes"
-	case aText | aNumber | aList:
-		return "a list of texts in quotes, or of whole numbers"
-	case aText | aList:
-		return "text in quotes, or a list of such texts"
-	case aText | aTable:
-		return "text in quotes, or a table"
-	case aList | aTable:
-		return "a list of tables"
-	default:
-		return "text in quotes"
-	}
+var required = map[form]string{
+	aText:                   "text in quotes",
+	aBool:                   "true or false",
+	aNumber:                 "a whole number",
+	aNumber | aList:         "a whole number, or a list of such numbers",
+	aText | aNumber:         "a whole number, or text in quotes",
+	aText | aNumber | aList: "a list of texts in quotes, or of whole numbers",
+	aText | aList:           "text in quotes, or a list of such texts",
+	aText | aTable:          "text in quotes, or a table",
+	aList | aTable:          "a list of tables",
 }
 
 // span is a range of bytes of the file.
@@ -238,4 +215,13 @@ func firstInvalidUTF8(text string) int {
 		}
 	}
 	return -1
+}
+
+// textOf returns the text at some places of the file, each on one line.
+func (doc *document) textOf(spans []span) string {
+	texts := make([]string, len(spans))
+	for i, at := range spans {
+		texts[i] = strings.Join(strings.Fields(string(doc.data[at.offset:at.offset+at.length])), " ")
+	}
+	return strings.Join(texts, ", ")
 }

@@ -57,15 +57,17 @@ const docsPath = "../../docs/config.md"
 func TestManualIsInStep(t *testing.T) {
 	manual, err := os.ReadFile(docsPath)
 	assert.NoError(t, err)
-	defaults := parse(t, good)
+	reference := parse(t, uncommented())
 	var want, got []string
-	for _, k := range settings(defaults) {
+	for _, k := range settings(reference) {
 		value := "—"
 		switch {
 		case k.name == "address":
 			value = "required"
+		case !reference.Sets(k.name):
+			value = "`[]`" // an empty list
 		case !boardDependent[k.name]:
-			value = "`" + k.literal() + "`"
+			value = "`" + reference.Value(k.name) + "`"
 		}
 		reload := ""
 		if k.live {

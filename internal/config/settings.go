@@ -8,13 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sirupsen/logrus"
-
 	"topdog/election"
 	"topdog/election/literature"
 	"topdog/election/silence"
-	"topdog/gpio"
-	"topdog/internal/check"
+	"topdog/internal/health"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -25,8 +22,7 @@ type setting struct {
 	name    string
 	aliases string // what keepalived, corosync and common sense call it
 	example string // a value as it would be written
-	zero    string // how the zero value is written, unless like other values
-	takes   form   // 0 if set looks at the form itself
+	takes   form   // which forms of values, apart from a table
 	max     int    // of a list: the greatest number of elements
 	filled  bool   // a list must have an element
 	live    bool   // SIGHUP applies it, without a restart
@@ -42,6 +38,15 @@ type setting struct {
 func settings(c *Config) []setting {
 	algorithms := append(literature.Algorithms(), wire.AlgorithmStrict.String())
 	detectors := append([]string{silence.DetectorDefault.String()}, silence.Detectors()...)
+	heartbeat := duration("heartbeat", fromTo("heartbeat", election.MinInterval, election.MaxInterval, election.DefaultInterval),
+		election.CheckInterval)
+	patience := duration("patience", fmt.Sprintf(`from a tenth of the heartbeat to %q, or "auto"`, short(election.MaxPatience)),
+		atLeastSomething)
+	preemptDelay := duration("preempt_delay",
+		fmt.Sprintf(`from %q to %q, or "auto"`, short(election.MinPreemptDelay), short(election.MaxPreemptDelay)),
+		election.CheckPreemptDelay)
+	startGrace := duration("start_grace", fromTo("start_grace", 0, health.MaxStartGrace, health.DefaultStartGrace),
+		between(0, health.MaxStartGrace))
 	return []setting{
 		list(&c.Addresses, ParseAddress, func(a Address) string { return a.IP.String() }, setting{
 			name: "address", example: `"192.168.1.250"`, max: MaxAddresses, filled: true, shared: true,
@@ -51,17 +56,17 @@ func settings(c *Config) []setting {
 		scalar(&c.Group, checked(checkGroup), setting{
 			name: "group", example: `"topdog"`, shared: true, aliases: "cluster virtual_router_id vrid"}),
 		scalar(&c.ID, parseID, setting{
-			name: "id", example: `"auto"`, zero: Quote(autoID), takes: aText | aNumber, aliases: "router_id node_id"}),
+			name: "id", example: `"auto"`, takes: aText | aNumber, aliases: "router_id node_id"}),
 		scalar(&c.Priority, parsePriority, setting{
 			name: "priority", example: "100", takes: aNumber, live: true, aliases: "prio rank weight"}),
 		scalar(&c.Preempt, strconv.ParseBool, setting{
 			name: "preempt", example: "false", takes: aBool, live: true, aliases: "nopreempt"}),
-		scalar(&c.PreemptDelay, parsePreemptDelay, setting{
-			name: "preempt_delay", example: `"auto"`, zero: Quote(auto), live: true}),
+		scalar(&c.PreemptDelay, orAuto(preemptDelay), setting{
+			name: "preempt_delay", example: `"auto"`, live: true}),
 		scalar(&c.TakeInUse, strconv.ParseBool, setting{name: "take_in_use", example: "false", takes: aBool}),
-		scalar(&c.Interval, parseHeartbeat, setting{
+		scalar(&c.Interval, heartbeat, setting{
 			name: "heartbeat", example: `"100ms"`, shared: true, aliases: "interval advert_int"}),
-		scalar(&c.Patience, parsePatience, setting{name: "patience", example: `"auto"`, zero: Quote(auto), shared: true}),
+		scalar(&c.Patience, orAuto(patience), setting{name: "patience", example: `"auto"`, shared: true}),
 		choice(&c.Algorithm, algorithms, literature.AlgorithmNamed, setting{
 			name: "algorithm", shared: true}),
 		voters(c, setting{name: "voters", example: `["192.168.1.11", "192.168.1.12", "192.168.1.13"]`, shared: true}),
@@ -73,7 +78,7 @@ func settings(c *Config) []setting {
 		program(func(word string) { c.ScoreCommand = append(c.ScoreCommand, word) }, setting{
 			name: "score_command", example: `["/usr/local/bin/my-score", "--verbose"]`, place: &c.ScoreCommand, live: true,
 			aliases: "script command score_script measure_command track_script"}),
-		scalar(&c.StartGrace, parseStartGrace, setting{name: "start_grace", example: `"10s"`, live: true}),
+		scalar(&c.StartGrace, startGrace, setting{name: "start_grace", example: `"10s"`, live: true}),
 		scalar(&c.Multicast, parseMulticast, setting{
 			name: "multicast", example: `"224.0.0.254:9254"`, shared: true, aliases: "mcast mcast_group port"}),
 		list(&c.Peers, parsePeer, netip.Addr.String, setting{
@@ -176,80 +181,6 @@ func (k *setting) exampleElement() string {
 	return first
 }
 
-// literal writes the value as TOML; "" if the key should be left out.
-func (k *setting) literal() string {
-	if k.parts != nil {
-		return partsLiteral(k.parts)
-	}
-	v := reflect.ValueOf(k.place).Elem()
-	if k.zero != "" && v.IsZero() {
-		return k.zero
-	}
-	return literal(v.Interface())
-}
-
-// partsLiteral writes the parts that are set: as a text if only the first one is, and otherwise as a table.
-func partsLiteral(parts []setting) string {
-	var entries []string
-	for _, k := range parts {
-		if !reflect.ValueOf(k.place).Elem().IsZero() {
-			entries = append(entries, k.name+" = "+k.literal())
-		}
-	}
-	if len(entries) == 1 {
-		return parts[0].literal()
-	}
-	return "{ " + strings.Join(entries, ", ") + " }"
-}
-
-// literal writes a value as TOML; "" for an empty text.
-func literal(v any) string {
-	switch v := v.(type) {
-	case string:
-		if v == "" {
-			return ""
-		}
-		return Quote(v)
-	case bool, uint8, int:
-		return fmt.Sprint(v)
-	case wire.ID:
-		return strconv.FormatUint(uint64(v), 10)
-	case gpio.Spec:
-		if v == gpio.Default {
-			return `"ACT"` // as everybody writes it
-		}
-		return Quote(v.String())
-	case logrus.Level:
-		return Quote(strings.TrimSuffix(v.String(), "ing")) // logrus says "warning", and journals "warn"
-	case Witness:
-		if len(v.Addrs) > 0 {
-			return literal(v.Addrs)
-		}
-		return Quote(v.String())
-	case []int:
-		return strings.ReplaceAll(fmt.Sprint(v), " ", ", ")
-	case []check.Check:
-		return checksLiteral(v)
-	case fmt.Stringer:
-		return Quote(v.String())
-	}
-	list := reflect.ValueOf(v)
-	texts := make([]string, list.Len())
-	for i := range texts {
-		texts[i] = fmt.Sprint(list.Index(i).Interface())
-	}
-	return QuoteAll(texts)
-}
-
-// QuoteAll writes texts as a TOML array.
-func QuoteAll(texts []string) string {
-	quoted := make([]string, len(texts))
-	for i, text := range texts {
-		quoted[i] = Quote(text)
-	}
-	return "[" + strings.Join(quoted, ", ") + "]"
-}
-
 // Quote writes text as a TOML basic string (TOML 1.0, "String").
 func Quote(text string) string {
 	var b strings.Builder
@@ -267,6 +198,15 @@ func Quote(text string) string {
 	}
 	b.WriteByte('"')
 	return b.String()
+}
+
+// QuoteAll writes texts as a TOML array.
+func QuoteAll(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, text := range texts {
+		quoted[i] = Quote(text)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
 // find returns the setting of a key; nil if there is none.
@@ -324,12 +264,9 @@ func (c *Config) Changed(other *Config) []string {
 	var changed []string
 	theirs := settings(other)
 	for i, k := range settings(c) {
-		if k.literal() != theirs[i].literal() {
+		if !reflect.DeepEqual(k.place, theirs[i].place) {
 			changed = append(changed, k.name)
 		}
 	}
 	return changed
 }
-
-// Value returns the value of a key as it is written in a file.
-func (c *Config) Value(key string) string { return find(settings(c), key).literal() }

@@ -224,7 +224,7 @@ func (r *reading) reportBareValue(k *setting, key, text string, at span) (report
 	case k.takes&aText != 0:
 		message, hint = k.name+": text must be in quotes", r.top.rewrite(k, text)
 	default:
-		message, hint = k.name+": this must be "+k.takes.required(), r.top.rewrite(k, text)
+		message, hint = k.name+": this must be "+required[k.takes], r.top.rewrite(k, text)
 	}
 	r.report(at, message, hint)
 	return true

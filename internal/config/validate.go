@@ -65,7 +65,7 @@ func (r *reading) validateScore() {
 	case c.ScoreSource != election.ScoreFromPriority && c.Algorithm != wire.AlgorithmScore:
 		r.contradicts("score_from", 0,
 			fmt.Sprintf("only the algorithm %q compares scores, and this group runs %q", wire.AlgorithmScore, c.Algorithm),
-			"write algorithm = "+literal(wire.AlgorithmScore)+" too (on all boards), or delete this line")
+			"write algorithm = "+Quote(wire.AlgorithmScore.String())+" too (on all boards), or delete this line")
 	case c.ScoreSource == election.ScoreFromCommand && !command:
 		r.contradicts("score_from", 0,
 			fmt.Sprintf("%q needs a command that prints the number, and score_command is not set", c.ScoreSource),
@@ -92,7 +92,7 @@ func (r *reading) validateVoters() {
 	case !strict && len(voters) > 0:
 		r.contradicts("voters", 0,
 			fmt.Sprintf("only the algorithm %q has votes, and this group runs %q", wire.AlgorithmStrict, r.cfg.Algorithm),
-			"write algorithm = "+literal(wire.AlgorithmStrict)+" too (on all boards), or delete this line")
+			"write algorithm = "+Quote(wire.AlgorithmStrict.String())+" too (on all boards), or delete this line")
 	case strict && len(voters) < MinVoters:
 		r.contradicts("voters", len(voters)-1,
 			fmt.Sprintf("fewer than %d voters: the loss of one would leave no majority, and nobody could answer", MinVoters),
@@ -124,7 +124,7 @@ func (r *reading) validateFloating() {
 	refuse("id", []netip.Addr{c.ID.Addr()}, "so every leader would have this id",
 		`write the board's own address, a number, or id = "auto"`)
 	refuse("page_listen", []netip.Addr{c.PageListen.Addr}, "which this board has only while it leads",
-		"write "+literal(Listen{Port: c.PageListen.Port})+
+		"write "+Quote(Listen{Port: c.PageListen.Port}.String())+
 			": then the page of the leader answers there, and each page at its own address")
 }
 

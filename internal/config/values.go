@@ -14,7 +14,6 @@ import (
 
 	"topdog/election"
 	"topdog/gpio"
-	"topdog/internal/health"
 	"topdog/wire"
 )
 
@@ -47,87 +46,64 @@ func parsePriority(text string) (uint8, error) {
 // auto stands for the duration that follows from the heartbeat.
 const auto = "auto"
 
-// parsePatience leaves the bounds to validatePatience, since the lower one depends on the heartbeat.
-func parsePatience(text string) (time.Duration, error) {
-	hint := fmt.Sprintf(`write a duration from a tenth of the heartbeat to "%v", or "%s"`, election.MaxPatience, auto)
-	return parseAutoDuration(text, hint, func(d time.Duration) error {
-		if d <= 0 { // 0 stands for auto
-			return errors.New("is not more than nothing")
+// atLeastSomething leaves the bounds of the patience to validatePatience, since the lower one depends on the heartbeat.
+func atLeastSomething(d time.Duration) error {
+	if d <= 0 { // 0 stands for auto
+		return errors.New("is not more than nothing")
+	}
+	return nil
+}
+
+// between returns a check of durations from least to most.
+func between(least, most time.Duration) func(time.Duration) error {
+	return func(d time.Duration) error {
+		switch {
+		case d < least:
+			return errors.New("is less than " + short(least))
+		case d > most:
+			return errors.New("is more than " + short(most))
 		}
 		return nil
-	})
+	}
 }
 
-func parsePreemptDelay(text string) (time.Duration, error) {
-	hint := fmt.Sprintf(`write a duration from "%v" to "%v", or "%s"`, election.MinPreemptDelay, election.MaxPreemptDelay, auto)
-	return parseAutoDuration(text, hint, election.CheckPreemptDelay)
-}
-
-// parseAutoDuration reads a duration, or auto, which is 0.
-func parseAutoDuration(text, hint string, check func(time.Duration) error) (time.Duration, error) {
-	if text == auto {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return 0, refuse(hint, "%s is not a duration", quoted(text))
-	}
-	if err := check(d); err != nil {
-		return 0, refuse(hint, "%v %v", d, err)
-	}
-	return d, nil
-}
-
-func parseHeartbeat(text string) (time.Duration, error) {
-	example := fmt.Sprintf(`write a duration from "%v" to "%v", for example heartbeat = "%v"`,
-		election.MinInterval, election.MaxInterval, election.DefaultInterval)
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		if hasNoUnit(text) {
-			return 0, refuse(example, "%s has no unit", quoted(text))
-		}
-		squeezed := strings.ReplaceAll(strings.ToLower(text), " ", "")
-		if d, err := time.ParseDuration(squeezed); err == nil && election.CheckInterval(d) == nil {
-			example = "write heartbeat = " + Quote(squeezed)
-		}
-		return 0, refuse(example, "%s is not a duration", quoted(text))
-	}
-	if err := election.CheckInterval(d); err != nil {
-		if near := d.Round(time.Millisecond); election.CheckInterval(near) == nil {
-			example = "write heartbeat = " + literal(near)
-		}
-		return 0, refuse(example, "%s %v", text, err)
-	}
-	return d, nil
-}
-
-// parseStartGrace accepts 0: then checks are never called starting.
-func parseStartGrace(text string) (time.Duration, error) {
-	return between("start_grace", 0, health.MaxStartGrace, health.DefaultStartGrace)(text)
-}
-
-// between returns a function that reads a duration from least to most, the value of key.
-func between(key string, least, most, example time.Duration) func(text string) (time.Duration, error) {
-	hint := fmt.Sprintf("write a duration from %q to %q, for example %s = %q", short(least), short(most), key, short(example))
+// duration returns a function that reads the duration of key. If such a small mistake as a space can be mended, it suggests
+// that, and otherwise it gives the hint.
+func duration(key, hint string, check func(time.Duration) error) func(string) (time.Duration, error) {
+	hint = "write a duration " + hint
 	return func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
+		squeezed, _ := time.ParseDuration(strings.ReplaceAll(strings.ToLower(text), " ", ""))
+		if near := squeezed.Round(time.Millisecond); check(near) == nil && near != 0 {
+			hint = "write " + key + " = " + Quote(short(near))
+		}
+		_, noNumber := strconv.ParseFloat(text, 64)
 		switch {
-		case hasNoUnit(text):
+		case noNumber == nil:
 			return 0, refuse(hint, "%s has no unit", quoted(text))
 		case err != nil:
 			return 0, refuse(hint, "%s is not a duration", quoted(text))
-		case d < least:
-			return 0, refuse(hint, "%s is less than %s", text, short(least))
-		case d > most:
-			return 0, refuse(hint, "%s is more than %s", text, short(most))
+		}
+		if err := check(d); err != nil {
+			return 0, refuse(hint, "%s %v", text, err)
 		}
 		return d, nil
 	}
 }
 
-func hasNoUnit(text string) bool {
-	_, err := strconv.ParseFloat(text, 64)
-	return err == nil
+// orAuto has a duration read by parse, or auto, which is 0.
+func orAuto(parse func(string) (time.Duration, error)) func(string) (time.Duration, error) {
+	return func(text string) (time.Duration, error) {
+		if text == auto {
+			return 0, nil
+		}
+		return parse(text)
+	}
+}
+
+// fromTo is the hint for durations from least to most, of which example is one.
+func fromTo(key string, least, most, example time.Duration) string {
+	return fmt.Sprintf("from %q to %q, for example %s = %q", short(least), short(most), key, short(example))
 }
 
 // short writes a duration without trailing units that are zero: "10m", not "10m0s".
@@ -228,7 +204,7 @@ func checkProgram(key, text, example string) error {
 	case !strings.HasPrefix(text, "/"):
 		return refuse(hint, "%s is not an absolute path", quoted(text))
 	case len(words) > 1:
-		return refuse("write "+key+" = "+literal(words),
+		return refuse("write "+key+" = "+QuoteAll(words),
 			"%s contains a space, and there is no shell that would split it", quoted(text))
 	case words[0] != text:
 		return refuse(hint, "%s begins or ends with a space, which nobody sees", quoted(text))
@@ -278,5 +254,5 @@ func oneOf(text string, words []string) error {
 	if near := nearest(text, words); near != "" {
 		hint = "did you mean " + Quote(near) + "?"
 	}
-	return refuse(hint, "%s is not one of %s", quoted(text), strings.Trim(literal(words), "[]"))
+	return refuse(hint, "%s is not one of %s", quoted(text), strings.Trim(QuoteAll(words), "[]"))
 }

@@ -84,7 +84,7 @@ func TestImportOntoAConfiguredBoard(t *testing.T) {
 		{"its own priority", "priority = 200\nled = \"GPIO17\"\n" + text, key, []string{"priority", "led"}, ""},
 		{"a key alone", "", key, nil, ""},
 		{"a configuration alone", text, "", nil, ""},
-		{"another address", strings.Replace(text, ".250", ".251", 1), key, nil, `address = ["192.168.1.251"] here, and ["192.168.1.250"] in what came`},
+		{"another address", strings.Replace(text, ".250", ".251", 1), key, nil, `address = "192.168.1.251" here, and "192.168.1.250" in what came`},
 		{"another heartbeat", "heartbeat = \"50ms\"\n" + text, key, nil, "heartbeat = "},
 		{"another key", text, foreign, nil, "this board belongs to another group"},
 		{"no key", strings.Replace(text, `key_file = "key"`, `key_file = "none"`, 1), "", nil, `key_file = "none" on one side only`},
