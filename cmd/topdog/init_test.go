@@ -63,11 +63,11 @@ func TestInitCommandLine(t *testing.T) {
 		{[]string{"10.0.0.9", "--led", "line:GPIO17:low"}, 0, "nothing was changed"},
 		{nil, 0, "To show the group in a browser, at http://10.0.0.9:9254/, each board"},
 		{[]string{"--page"}, 0, "    sudo systemctl enable --now topdog topdog-page\n"},
-		{[]string{"10.0.0.9/24"}, 1, "but it has the address 10.0.0.9 instead of 10.0.0.9/24; change it there"},
+		{[]string{"10.0.0.9/24"}, 1, `but it has address = "10.0.0.9" instead of "10.0.0.9/24"; change it there`},
 		{[]string{"nonsense"}, 2, "not an IPv4 address"},
-		{[]string{"--address", "10.0.0.8"}, 1, "but it has the address 10.0.0.9 instead of 10.0.0.8; change it there"},
-		{[]string{"--led", "ACT"}, 1, `the LED "GPIO17:low" instead of "ACT"`},
-		{[]string{"--group", "x"}, 1, `the group "topdog" instead of "x"`},
+		{[]string{"--address", "10.0.0.8"}, 1, `but it has address = "10.0.0.9" instead of "10.0.0.8"; change it there`},
+		{[]string{"--led", "ACT"}, 1, `led = "GPIO17:low" instead of "ACT"`},
+		{[]string{"--group", "x"}, 1, `group = the default instead of "x"`},
 	} {
 		got := executed(t, append([]string{"init", "--config", path}, step.args...)...)
 		got.want(t, step.status, fmt.Sprintf("%q", step.args), step.want)
@@ -101,7 +101,7 @@ func TestInitComparesPrefixLengths(t *testing.T) {
 		{"10.0.0.9/24", 0, "wrote " + path},
 		{"10.0.0.9/24", 0, "(" + path + ", 10.0.0.9/24); nothing was changed"},
 		{"10.0.0.9", 0, "nothing was changed"},
-		{"10.0.0.9/25", 1, "it has the address 10.0.0.9/24 instead of 10.0.0.9/25"},
+		{"10.0.0.9/25", 1, `it has address = "10.0.0.9/24" instead of "10.0.0.9/25"`},
 	} {
 		// The interface, because this machine need not be in that network.
 		executed(t, "init", step.address, "--interface", "eth0", "--config", path).want(t, step.status, step.address, step.want)

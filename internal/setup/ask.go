@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/term"
@@ -132,6 +131,26 @@ func (b *Board) chooseVoters(n network, in io.Reader, out io.Writer) (err error)
 	return err
 }
 
+// askVoters asks for the addresses of all voters at once. own is this board's, if it is known.
+func (b Board) askVoters(in io.Reader, out io.Writer, own netip.Addr) ([]string, error) {
+	fmt.Fprintln(out, "A leader needs the promises of most of the voters. Voters are three boards or more, or two boards and a")
+	fmt.Fprintln(out, "witness: any machine of this network that is always on and runs `topdog witness`. Each needs an")
+	fmt.Fprintln(out, "own address that never changes: have your router reserve it.")
+	if own.IsValid() {
+		fmt.Fprintf(out, "This board has %s.\n", own)
+	}
+	separated := func(text string) []string {
+		return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	suits := func(text string) error {
+		b.Voters = separated(text)
+		return b.check(b.Address)
+	}
+	text, err := newDialog(in, out).ask("Own addresses of the voters, separated by commas", "", suits,
+		usage("the voters were not given; %s", votersExample))
+	return separated(text), err
+}
+
 // isVoter refuses voters that do not contain this board, whose id is its own address. It accepts them if that address is
 // not known, or if boards have numbers as their ids.
 func (b *Board) isVoter(n network) error {
@@ -163,86 +182,23 @@ func (b *Board) isVoter(n network) error {
 		strings.Join(b.Voters, ", "), iface, own[0])
 }
 
-// askVoters asks how many voters there are, and then for one after the other.
-func (b Board) askVoters(in io.Reader, out io.Writer, own netip.Addr) (voters []string, err error) {
-	questions := newDialog(in, out)
-	ended := usage("the voters were not given; %s", votersExample)
-	fmt.Fprintln(out, "A leader needs the promises of most of the voters. Voters are the boards, and for two boards a")
-	fmt.Fprintln(out, "witness: any machine of this network that is always on and runs `topdog witness`. Each needs an")
-	fmt.Fprintln(out, "own address that never changes: have your router reserve it.")
-	number := 0
-	suits := func(text string) (err error) {
-		number, err = voterCount(text)
-		return err
-	}
-	if _, err := questions.ask("How many voters are there", strconv.Itoa(config.MinVoters), suits, ended); err != nil {
-		return nil, err
-	}
-	for len(voters) < number {
-		question, usual := fmt.Sprintf("Own address of voter %d of %d", len(voters)+1, number), ""
-		if len(voters) == 0 && own.IsValid() {
-			question, usual = question+", this board", own.String()
-		}
-		voter, err := questions.ask(question, usual, func(text string) error { return b.suitsAsVoter(voters, text) }, ended)
-		if err != nil {
-			return nil, err
-		}
-		voters = append(voters, voter)
-	}
-	return voters, nil
-}
-
-// voterCount reads a number of voters.
-func voterCount(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("%q is not a number", text)
-	case n < config.MinVoters:
-		return 0, fmt.Errorf("of %d voters, the loss of one would leave no majority: add a witness", n)
-	case n > config.MaxVoters:
-		return 0, fmt.Errorf("at most %d boards vote; more boards may follow", config.MaxVoters)
-	case n%2 == 0:
-		return 0, fmt.Errorf("of %d voters no more may fail than of %d: take an odd number", n, n-1)
-	}
-	return n, nil
-}
-
-// suitsAsVoter says why a text is not one more voter. The configuration decides what a whole list must be like, so it is
-// asked about a list that is filled up to the least length.
-func (b Board) suitsAsVoter(voters []string, text string) error {
-	if _, err := netip.ParseAddr(text); err != nil {
-		return fmt.Errorf("%q is not an address", text)
-	}
-	b.Voters = append(slices.Clone(voters), text)
-	for filler := 1; len(b.Voters) < config.MinVoters; filler++ {
-		b.Voters = append(b.Voters, strconv.Itoa(filler))
-	}
-	return b.check(b.Address)
-}
-
-// The answers to a question that takes yes or no.
-const (
-	yes = "yes"
-	no  = "no"
-)
-
 // askPage asks whether the boards shall run the page.
 func (b Board) askPage(in io.Reader, out io.Writer) (bool, error) {
 	address, err := parseAddress(b.Address)
 	if err != nil {
 		return false, err
 	}
+	means := map[string]bool{"yes": true, "y": true, "no": false, "n": false}
 	suits := func(text string) error {
-		if beginning := strings.ToLower(text); !strings.HasPrefix(yes, beginning) && !strings.HasPrefix(no, beginning) {
-			return fmt.Errorf("%q is neither %s nor %s", text, yes, no)
+		if _, known := means[strings.ToLower(text)]; !known {
+			return fmt.Errorf("%q is neither yes nor no", text)
 		}
 		return nil
 	}
 	cfg := config.Defaults()
 	cfg.Addresses = []config.Address{address}
 	fmt.Fprintln(out, "Each board can show the group in a browser, to everybody on this network, read only.")
-	text, err := newDialog(in, out).ask("Shall they, at "+pageURL(cfg)+" ("+yes+" or "+no+")", no, suits,
+	text, err := newDialog(in, out).ask("Shall they, at "+pageURL(cfg)+" (yes or no)", "no", suits,
 		usage("whether to show the group in a browser was not answered; --page or --page=false says it"))
-	return err == nil && strings.HasPrefix(yes, strings.ToLower(text)), err
+	return means[strings.ToLower(text)], err
 }

@@ -63,12 +63,9 @@ func TestDialogues(t *testing.T) {
 		{"no address after a mistake", asksAddress(subnet, free), "nonsense\n"},
 		{"no address", asksAddress(subnet, free), ""},
 
-		{"three voters, this board first", asksVoters(own), "\n\n192.168.1.12\n192.168.1.13\n"},
-		{"five voters", asksVoters(own), "5\n\n 10.0.0.2 \n10.0.0.3\n10.0.0.4\n10.0.0.5\n"},
-		{"wrong numbers of voters", asksVoters(own), "two\n2\n4\n16\n3\n\n10.0.0.2\n10.0.0.3\n"},
-		{"wrong voters", asksVoters(own), "3\n\npi2\n192.168.1.11\n192.168.1.250\n10.0.0.2\n10.0.0.3\n"},
-		{"voters of a board without a network", asksVoters(""), "3\n\n10.0.0.1\n10.0.0.2\n10.0.0.3\n"},
-		{"too few voters", asksVoters(own), "3\n\n10.0.0.2\n"},
+		{"three voters", asksVoters(own), "192.168.1.11,192.168.1.12, 192.168.1.13\n"},
+		{"wrong voters", asksVoters(own), "192.168.1.11\n192.168.1.11,pi2,192.168.1.250\n10.0.0.1 10.0.0.2 10.0.0.3\n"},
+		{"voters of a board without a network", asksVoters(""), "10.0.0.1,10.0.0.2,10.0.0.3\n"},
 		{"no voters", asksVoters(own), ""},
 
 		{"the page", asksPage, "yes\n"},

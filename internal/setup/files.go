@@ -174,7 +174,10 @@ func writeOwnedFile(path string, content []byte, mode os.FileMode, uid, gid int,
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
-	if err = fill(temp, content, mode, uid, gid); err == nil {
+	defer os.Remove(temp.Name()) // if it is still there
+	_, err = temp.Write(content)
+	err = errors.Join(err, temp.Chown(uid, gid), temp.Chmod(mode), temp.Sync(), temp.Close())
+	if err == nil {
 		err = rename(temp.Name(), path, replace)
 	}
 	if err == nil {
@@ -182,32 +185,11 @@ func writeOwnedFile(path string, content []byte, mode os.FileMode, uid, gid int,
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		err = existsError(path)
+		return existsError(path)
 	case err != nil:
-		err = fmt.Errorf("cannot write %s: %w", path, err)
-	default:
-		return nil
+		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
-	os.Remove(temp.Name()) // if it is still there
-	return err
-}
-
-// fill writes a file with everything that belongs to it, brings it to the disk, and closes it.
-func fill(f *os.File, content []byte, mode os.FileMode, uid, gid int) error {
-	defer f.Close() // a second Close is harmless
-	if _, err := f.Write(content); err != nil {
-		return err
-	}
-	if err := f.Chown(uid, gid); err != nil {
-		return err
-	}
-	if err := f.Chmod(mode); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	return f.Close()
+	return nil
 }
 
 func rename(from, to string, replace bool) error {
@@ -246,12 +228,9 @@ func giveToDaemon(keyPath string) error {
 
 func giveTo(u *user.User, keyPath string) error {
 	uid, err := strconv.Atoi(u.Uid)
-	if err != nil {
-		return fmt.Errorf("give the key to the user %s: its number: %w", config.DaemonUser, err)
-	}
-	gid, err := strconv.Atoi(u.Gid)
-	if err != nil {
-		return fmt.Errorf("give the key to the user %s: its group's number: %w", config.DaemonUser, err)
+	gid, gidErr := strconv.Atoi(u.Gid)
+	if err := errors.Join(err, gidErr); err != nil {
+		return fmt.Errorf("give the key to the user %s: its numbers: %w", config.DaemonUser, err)
 	}
 	// A link is not followed: what it points to may be anybody's file.
 	if err := os.Lchown(keyPath, uid, gid); err != nil {

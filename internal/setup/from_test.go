@@ -114,7 +114,7 @@ func TestInitFrom(t *testing.T) {
 	other := b
 	other.Group = "other"
 	_, err = initOutput(t, other)
-	assert.ErrorContains(t, err, `group "vrrp-51" instead of "other"`, "with another group")
+	assert.ErrorContains(t, err, `group = "vrrp-51" instead of "other"`, "with another group")
 	other.Force = true
 	if _, err := initOutput(t, other); err != nil || mustLoad(t, b).Group != "other" || read(t, hook) == "mine" {
 		t.Errorf("with Force: %v", err)

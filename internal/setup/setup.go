@@ -15,11 +15,10 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
-	"topdog/gpio"
 	"topdog/internal/config"
+	"topdog/wire"
 )
 
 // UsageError is a mistake in what was asked for, which no other board and no other network would make right.
@@ -140,18 +139,28 @@ func checkPath(path string) error {
 // configuration, without looking at any file. An address that is still to be asked
 // for is "".
 func (b Board) check(address string) error {
-	// Of RFC 5737, for documentation: nothing else depends on which address it is.
-	a := config.Address{IP: netip.AddrFrom4([4]byte{192, 0, 2, 1})}
-	if address != "" {
-		var err error
-		if a, err = parseAddress(address); err != nil {
-			return err
-		}
+	b.Address = address
+	text, err := b.provisional()
+	if err != nil {
+		return err
 	}
-	if b.Strict && len(b.Voters) == 0 {
-		b.Strict = false // they are asked for later
+	return checkText(configName, text)
+}
+
+// provisional is the configuration as far as it is known: an address or voters may still have to be asked for.
+func (b Board) provisional() ([]byte, error) {
+	if len(b.Voters) == 0 {
+		b.Strict = false
 	}
-	return checkText(configName, b.config(a))
+	if b.Address == "" {
+		// Of RFC 5737, for documentation: nothing else depends on which address it is.
+		b.Address = "192.0.2.1"
+	}
+	a, err := parseAddress(b.Address)
+	if err != nil {
+		return nil, err
+	}
+	return b.config(a), nil
 }
 
 func parseAddress(text string) (config.Address, error) {
@@ -189,46 +198,31 @@ func (b Board) isSetUp(out io.Writer) (bool, error) {
 	return true, nil
 }
 
-// differences lists where the file has something else than what is asked for.
+// differences lists where the file has something else than what is asked for. Of a file that was converted that is
+// everything.
 func (b Board) differences(cfg *config.Config) (texts []string) {
-	differ := func(key, has, wanted string) {
-		texts = append(texts, fmt.Sprintf("%s %s instead of %s", key, has, wanted))
+	text, err := b.provisional()
+	if err != nil {
+		return []string{err.Error()}
 	}
-	if b.converted != nil {
-		wanted, err := config.Parse(b.Path, b.convertedConfig())
-		if err != nil {
-			return []string{err.Error()} // check has seen that it is right
-		}
-		for _, key := range cfg.Changed(wanted) {
-			differ(key, cfg.Value(key), wanted.Value(key))
-		}
-		return texts
+	wanted, err := config.Parse(b.Path, text)
+	if err != nil {
+		return []string{err.Error()}
 	}
-	if b.Address != "" {
-		wanted, err := config.ParseAddress(b.Address)
-		// Without a prefix length, nothing is said about the one that is there.
-		same := func(a config.Address) bool {
-			return a == wanted || a.IP == wanted.IP && wanted.Bits == config.FromSubnet
+	for _, key := range cfg.Changed(wanted) {
+		asked := wanted.Sets(key) && key != "key_file"
+		if key == "address" {
+			// Without a prefix length, nothing is said about the one that is there.
+			asked = b.Address != "" && !slices.ContainsFunc(cfg.Addresses, func(a config.Address) bool {
+				return a == wanted.Addresses[0] || a.IP == wanted.Addresses[0].IP && wanted.Addresses[0].Bits == config.FromSubnet
+			})
 		}
-		if err != nil || !slices.ContainsFunc(cfg.Addresses, same) {
-			differ("the address", joined(cfg.Addresses), b.Address)
+		if asked || b.converted != nil {
+			texts = append(texts, fmt.Sprintf("%s = %s instead of %s", key, cfg.Value(key), wanted.Value(key)))
 		}
 	}
-	if b.Interface != "" && b.Interface != cfg.Interface {
-		differ("the interface", strconv.Quote(cfg.Interface), strconv.Quote(b.Interface))
-	}
-	if b.Group != "" && b.Group != cfg.Group {
-		differ("the group", strconv.Quote(cfg.Group), strconv.Quote(b.Group))
-	}
-	if has, wanted := joined(cfg.Voters), strings.Join(b.Voters, ", "); b.Strict && !isStrict(cfg) {
-		differ("the algorithm", strconv.Quote(cfg.Algorithm.String()), strconv.Quote(strictAlgorithm))
-	} else if b.Voters != nil && has != wanted {
-		differ("the voters", has, wanted)
-	}
-	if b.LED != "" {
-		if wanted, err := gpio.ParseSpec(b.LED); err != nil || wanted != cfg.LED {
-			differ("the LED", strconv.Quote(cfg.LED.String()), strconv.Quote(b.LED))
-		}
+	if b.Strict && len(b.Voters) == 0 && !isStrict(cfg) {
+		texts = append(texts, fmt.Sprintf("algorithm = %s instead of %q", cfg.Value("algorithm"), strictAlgorithm))
 	}
 	return texts
 }
@@ -236,7 +230,7 @@ func (b Board) differences(cfg *config.Config) (texts []string) {
 // strictAlgorithm is the algorithm with votes, as the configuration names it.
 const strictAlgorithm = "strict"
 
-func isStrict(cfg *config.Config) bool { return cfg.Algorithm.String() == strictAlgorithm }
+func isStrict(cfg *config.Config) bool { return cfg.Algorithm == wire.AlgorithmStrict }
 
 // joined lists addresses or ids.
 func joined[T fmt.Stringer](all []T) string {

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"archive/tar"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -44,28 +45,20 @@ func (b Board) Export(out io.Writer) error {
 }
 
 // pack writes an archive of the two files, or of the configuration only if there is no key.
-func pack(out io.Writer, text []byte, keys config.Keyring) error {
+func pack(out io.Writer, text []byte, keys config.Keyring) (err error) {
 	archive := tar.NewWriter(out)
-	write := func(name string, mode int64, content []byte) error {
+	write := func(name string, mode int64, content []byte) {
 		header := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: mode, Size: int64(len(content)), Format: tar.FormatUSTAR}
-		if err := archive.WriteHeader(header); err != nil {
-			return fmt.Errorf("write %s into the archive: %w", name, err)
+		if err = cmp.Or(err, archive.WriteHeader(header)); err == nil {
+			_, err = archive.Write(content)
 		}
-		if _, err := archive.Write(content); err != nil {
-			return fmt.Errorf("write %s into the archive: %w", name, err)
-		}
-		return nil
 	}
 	if !keys.Signs.IsZero() {
-		if err := write(keyName, 0o600, keys.Encode()); err != nil {
-			return err
-		}
+		write(keyName, 0o600, keys.Encode())
 	}
-	if err := write(configName, 0o644, text); err != nil {
-		return err
-	}
-	if err := archive.Close(); err != nil {
-		return fmt.Errorf("end the archive: %w", err)
+	write(configName, 0o644, text)
+	if err = cmp.Or(err, archive.Close()); err != nil {
+		return fmt.Errorf("write the archive: %w", err)
 	}
 	return nil
 }
