@@ -172,7 +172,7 @@ func parsePeer(text string) (netip.Addr, error) {
 // voters completes the setting of the voters' ids. All boards must know the id of a voter, so it
 // cannot be "auto".
 func voters(c *Config, k setting) setting {
-	k.takes, k.max = aText|aNumber|aList, MaxVoters
+	k.takes, k.max = aText|aNumber|aList, election.MaxVoters
 	return scalar(&c.Voters, func(text string) ([]wire.ID, error) {
 		id, err := parseID(text)
 		if err != nil || id == wire.Nobody {

@@ -20,11 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"topdog/internal/config"
 	"topdog/internal/console"
@@ -198,11 +194,6 @@ func (b Board) keep(ctx context.Context, keys config.Keyring, text string) error
 
 // change writes the key file and has the daemon read it. If the daemon does not take the keys, the file is put back.
 func (b Board) change(ctx context.Context, from, to config.Keyring, text string) error {
-	unlock, err := lock(b.KeyFile)
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	if now, err := config.LoadKeys(b.KeyFile); err != nil || now != from {
 		return errors.Join(err, fmt.Errorf("%s was changed meanwhile: look at topdog key show, and try again", b.KeyFile))
 	}
@@ -264,30 +255,4 @@ func texts(keys config.Keyring) (signs, also string) {
 	}
 	k := keys.Fingerprints()
 	return text(k.Signs), text(k.Also)
-}
-
-// lock keeps others from changing the key file at the same time. It locks a file beside the key file, which only its user
-// may open: whoever can open a file can lock it for ever. Unlocking removes that file.
-func lock(keyFile string) (unlock func(), err error) {
-	target, err := filepath.EvalSymlinks(keyFile)
-	path := filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+".lock")
-	for err == nil {
-		var f *os.File
-		if f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600); err != nil {
-			break
-		}
-		var found unix.Stat_t
-		err = errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.Fstat(int(f.Fd()), &found))
-		if err == nil && found.Nlink > 0 {
-			return func() {
-				os.Remove(path)
-				f.Close()
-			}, nil
-		}
-		f.Close() // also if the one who had the lock until now has just removed the file
-	}
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, fmt.Errorf("somebody else changes %s at this moment: try again", keyFile)
-	}
-	return nil, fmt.Errorf("lock %s: %w", keyFile, err)
 }

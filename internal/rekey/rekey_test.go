@@ -7,10 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -357,49 +354,6 @@ func TestFileStaysWhatItIs(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("left beside the key: %v, %v", left, err)
 	}
-}
-
-func TestOneAtATime(t *testing.T) {
-	board, d, _ := bench(t, onlyA)
-	unlock, err := lock(d.file)
-	assert.NoError(t, err)
-	assert.ErrorContains(t, board.Add(t.Context(), &onlyB), "somebody else", "while it is locked")
-	unlock()
-	// Who may look into the directory can lock that, and locks nobody out.
-	dir, err := os.Open(filepath.Dir(d.file))
-	assert.NoError(t, err)
-	defer dir.Close()
-	assert.NoError(t, syscall.Flock(int(dir.Fd()), syscall.LOCK_EX))
-	assert.ErrorIs(t, board.Add(t.Context(), &onlyB), nil, "")
-}
-
-// Of many that want to change the file, one does at a time, and nothing is left of the lock. Others may not open it.
-func TestLockIsPrivate(t *testing.T) {
-	_, d, _ := bench(t, onlyA)
-	path := filepath.Join(filepath.Dir(d.file), ".key.lock")
-	var inside atomic.Int32
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for taken := 0; taken < 20; {
-				unlock, err := lock(d.file)
-				if err != nil {
-					runtime.Gosched()
-					continue
-				}
-				assert.Is(t, 1, inside.Add(1), "those who have the lock")
-				if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 {
-					t.Errorf("the lock: %v, %v", info, err)
-				}
-				inside.Add(-1)
-				unlock()
-				taken++
-			}
-		})
-	}
-	wg.Wait()
-	_, err := os.Lstat(path)
-	assert.ErrorIs(t, err, os.ErrNotExist, "the lock")
 }
 
 func TestShow(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 	"strings"
 
 	"topdog/internal/config"
-	"topdog/wire"
 )
 
 // UsageError is a mistake in what was asked for, which no other board and no other network would make right.
@@ -230,7 +229,7 @@ func (b Board) differences(cfg *config.Config) (texts []string) {
 // strictAlgorithm is the algorithm with votes, as the configuration names it.
 const strictAlgorithm = "strict"
 
-func isStrict(cfg *config.Config) bool { return cfg.Algorithm == wire.AlgorithmStrict }
+func isStrict(cfg *config.Config) bool { return cfg.Algorithm.String() == strictAlgorithm }
 
 // joined lists addresses or ids.
 func joined[T fmt.Stringer](all []T) string {
