@@ -43,8 +43,8 @@ func LoadText(path string) (*Config, []byte, error) {
 		}
 		return nil, nil, Errors{{File: path, Message: "cannot read the configuration: " + bare(err), Hint: hint, err: err}}
 	}
-	if problem, bad := distrusted(path, "the configuration is not used", trusted(path, info)); bad {
-		return nil, nil, Errors{problem}
+	if bad := distrusted(path, "the configuration is not used", trusted(path, info)); bad != nil {
+		return nil, nil, bad
 	}
 	cfg, err := Parse(path, data)
 	if err == nil {
@@ -91,21 +91,16 @@ func kindOfFile(mode fs.FileMode) string {
 	}
 }
 
-// distrust says why a file is not trusted, and what to type so that it is.
-type distrust struct{ message, hint string }
-
-func (d *distrust) Error() string { return d.message }
-
 // distrusted turns an error of trusted into a problem of the file. consequence says what topdog therefore does.
-func distrusted(file, consequence string, err error) (Problem, bool) {
+func distrusted(file, consequence string, err error) Errors {
 	if err == nil {
-		return Problem{}, false
+		return nil
 	}
 	p := Problem{File: file, Message: consequence + ": " + err.Error(), err: err}
-	if why, ok := errors.AsType[*distrust](err); ok {
-		p.Hint = why.hint
+	if why, ok := errors.AsType[*refusal](err); ok {
+		p.Message, p.Hint = consequence+": "+why.message, why.hint
 	}
-	return p, true
+	return Errors{p}
 }
 
 // trustPrograms refuses programs that a stranger could replace. A program that does not exist is
@@ -122,12 +117,8 @@ func (c *Config) trustPrograms() error {
 	}
 	var bad Errors
 	for _, program := range programs {
-		info, err := os.Stat(program)
-		if err != nil {
-			continue
-		}
-		if problem, ok := distrusted(program, "the program is not run", trusted(program, info)); ok {
-			bad = append(bad, problem)
+		if info, err := os.Stat(program); err == nil {
+			bad = append(bad, distrusted(program, "the program is not run", trusted(program, info))...)
 		}
 	}
 	if len(bad) == 0 {
@@ -203,10 +194,8 @@ func allowed(path string, info fs.FileInfo, owners []uint32) error {
 		return nil // a system without owners
 	}
 	if !slices.Contains(owners, stat.Uid) {
-		return &distrust{
-			fmt.Sprintf("%s belongs to %s, who is neither root nor the user who runs topdog", path, userName(stat.Uid)),
-			"if it is right all the same, and topdog does not run as that user, run: chown -h root " + ShellQuote(path),
-		}
+		return refuse("if it is right all the same, and topdog does not run as that user, run: chown -h root "+ShellQuote(path),
+			"%s belongs to %s, who is neither root nor the user who runs topdog", path, userName(stat.Uid))
 	}
 	mode := info.Mode()
 	if mode&fs.ModeSymlink != 0 || mode.IsDir() && mode&fs.ModeSticky != 0 {
@@ -214,14 +203,12 @@ func allowed(path string, info fs.FileInfo, owners []uint32) error {
 	}
 	switch {
 	case mode.Perm()&0o002 != 0:
-		return &distrust{fmt.Sprintf("everybody may write to %s (mode %04o)", path, mode.Perm()),
-			"run: chmod go-w " + ShellQuote(path)}
+		return refuse("run: chmod go-w "+ShellQuote(path), "everybody may write to %s (mode %04o)", path, mode.Perm())
 	case mode.Perm()&0o020 != 0 && hasACL(path):
-		return &distrust{fmt.Sprintf("an access control list lets others write to %s (getfacl shows it)", path),
-			"run: setfacl -b " + ShellQuote(path)}
+		return refuse("run: setfacl -b "+ShellQuote(path), "an access control list lets others write to %s (getfacl shows it)", path)
 	case mode.Perm()&0o020 != 0 && !asGoodAsOwner(stat.Gid, stat.Uid):
-		return &distrust{fmt.Sprintf("the group %s may write to %s (mode %04o)", groupName(stat.Gid), path, mode.Perm()),
-			"run: chmod g-w " + ShellQuote(path)}
+		return refuse("run: chmod g-w "+ShellQuote(path),
+			"the group %s may write to %s (mode %04o)", groupName(stat.Gid), path, mode.Perm())
 	}
 	return nil
 }

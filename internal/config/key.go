@@ -124,8 +124,8 @@ func LoadKeys(path string) (Keyring, error) {
 	case err != nil:
 		return fail(err, "cannot read the key file: "+bare(err), keyHint)
 	}
-	if problem, bad := distrusted(path, "the key is not used", trusted(path, info, keyOwners()...)); bad {
-		return Keyring{}, Errors{problem}
+	if bad := distrusted(path, "the key is not used", trusted(path, info, keyOwners()...)); bad != nil {
+		return Keyring{}, bad
 	}
 	return ParseKeys(path, data)
 }

@@ -59,8 +59,7 @@ func (e Errors) Unwrap() []error {
 func (e Errors) Mistake() bool {
 	return slices.ContainsFunc(e, func(p Problem) bool {
 		_, bySystem := errors.AsType[syscall.Errno](p.err)
-		_, distrusted := errors.AsType[*distrust](p.err)
-		return !bySystem || distrusted
+		return !bySystem
 	})
 }
 

@@ -230,28 +230,27 @@ func (r *reading) reportBareValue(k *setting, key, text string, at span) (report
 	return true
 }
 
+// syntaxErrors are what go-toml says where it speaks of grammar, in plain words.
+var syntaxErrors = []struct{ contains, plain, hint string }{
+	{"new lines", "the text is not closed", `close it with a quote (")`},
+	{"terminated", "the text is not closed", `close it with a quote (")`},
+	{"control characters", "the text contains a control character", "delete it"},
+	{"array is incomplete", "the list is not closed", "close it with ]"},
+	{"expected newline", "something follows where the line should end", "write each key on a line of its own, and comments after #"},
+	{"expected '='", "there is no = after the key", "write key = value, or begin a comment with #"},
+	{"invalid character at start of key", "no key can begin with this", "write key = value, or begin a comment with #"},
+	{"invalid escape character", "a backslash in double quotes begins a special character, and this is none",
+		`write \\ for a backslash, or put the text in single quotes`},
+}
+
 // inPlainWords replaces go-toml's words where they speak of grammar.
 func inPlainWords(message string) (plain, hint string) {
-	switch {
-	case strings.Contains(message, "string") &&
-		(strings.Contains(message, "new lines") || strings.Contains(message, "terminated")):
-		return "the text is not closed", `close it with a quote (")`
-	case strings.HasSuffix(message, "control characters"):
-		return "the text contains a control character", "delete it"
-	case strings.HasPrefix(message, "array is incomplete"):
-		return "the list is not closed", "close it with ]"
-	case strings.HasPrefix(message, "expected newline"):
-		return "something follows where the line should end", "write each key on a line of its own, and comments after #"
-	case strings.HasPrefix(message, "expected '='"):
-		return "there is no = after the key", "write key = value, or begin a comment with #"
-	case strings.HasPrefix(message, "invalid character at start of key"):
-		return "no key can begin with this", "write key = value, or begin a comment with #"
-	case strings.HasPrefix(message, "invalid escape character"):
-		return `a backslash in double quotes begins a special character, and this is none`,
-			`write \\ for a backslash, or put the text in single quotes`
-	default:
-		// Code points mean nothing to most people; the mark shows the character.
-		words := slices.DeleteFunc(strings.Fields(message), func(w string) bool { return strings.HasPrefix(w, "U+") })
-		return strings.Join(words, " "), ""
+	for _, e := range syntaxErrors {
+		if strings.Contains(message, e.contains) {
+			return e.plain, e.hint
+		}
 	}
+	// Code points mean nothing to most people; the mark shows the character.
+	words := slices.DeleteFunc(strings.Fields(message), func(w string) bool { return strings.HasPrefix(w, "U+") })
+	return strings.Join(words, " "), ""
 }

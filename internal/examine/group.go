@@ -59,30 +59,21 @@ func (p *peer) String() string {
 	return fmt.Sprintf("%s (%v)", p.name, p.from)
 }
 
-// listener collects peers.
-type listener struct {
-	mu    sync.Mutex
-	codec *wire.Codec
-	peers map[netip.Addr]*peer
-}
+// peers are those that were heard, by their addresses.
+type peers map[netip.Addr]*peer
 
-// maxPeers bounds the peers: anybody can send with any address.
-const maxPeers = wire.MaxBoards
-
-// hear takes in a datagram.
-func (l *listener) hear(d netio.Datagram) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := l.peers[d.From.Addr()]
+// hear takes in a datagram. It bounds the peers: anybody can send with any address.
+func (all peers) hear(codec *wire.Codec, d netio.Datagram) {
+	p := all[d.From.Addr()]
 	if p == nil {
-		if len(l.peers) == maxPeers {
+		if len(all) == wire.MaxBoards {
 			return
 		}
 		p = &peer{from: d.From.Addr()}
-		l.peers[p.from] = p
+		all[p.from] = p
 	}
 	var m wire.Message
-	if drop := l.codec.Decode(&m, d.Data); drop.Dropped() {
+	if drop := codec.Decode(&m, d.Data); drop.Dropped() {
 		p.drops[drop.Reason]++
 		return
 	}
@@ -97,17 +88,6 @@ func (l *listener) hear(d netio.Datagram) {
 	case wire.TypeHeartbeat:
 		p.leads = true
 	}
-}
-
-// all returns the peers in order.
-func (l *listener) all() (all []*peer) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, p := range l.peers {
-		all = append(all, p)
-	}
-	sort.Slice(all, func(i, j int) bool { return all[i].from.Less(all[j].from) })
-	return all
 }
 
 // listenFor is how long a board listens to its group: a leader speaks after each heartbeat interval, and every board says
@@ -136,7 +116,7 @@ func (b *Board) group(ctx context.Context, found section, n daemon.Network, keye
 }
 
 // listen hears the group for a while, through the sockets that a daemon would have.
-func (b *Board) listen(ctx context.Context, n daemon.Network) (peers []*peer, arrivals netio.Arrivals, err error) {
+func (b *Board) listen(ctx context.Context, n daemon.Network) (found []*peer, arrivals netio.Arrivals, err error) {
 	codec, err := wire.NewCodec(b.Config.Group, b.Config.Keys.Secrets()...)
 	if err != nil {
 		return nil, arrivals, err
@@ -150,10 +130,17 @@ func (b *Board) listen(ctx context.Context, n daemon.Network) (peers []*peer, ar
 	if err != nil {
 		return nil, arrivals, err
 	}
-	l := &listener{codec: codec, peers: map[netip.Addr]*peer{}}
+	heard := peers{}
 	before := transport.Arrivals()
+	var mu sync.Mutex // each socket is read by a goroutine
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = transport.Serve(l.hear) }) // its error is that it was closed
+	serving.Go(func() {
+		_ = transport.Serve(func(d netio.Datagram) { // its error is that it was closed
+			mu.Lock()
+			defer mu.Unlock()
+			heard.hear(codec, d)
+		})
+	})
 	select {
 	case <-time.After(listenFor):
 	case <-ctx.Done():
@@ -164,7 +151,11 @@ func (b *Board) listen(ctx context.Context, n daemon.Network) (peers []*peer, ar
 	arrivals.FromOwn -= before.FromOwn
 	transport.Close()
 	serving.Wait()
-	return l.all(), arrivals, nil
+	for _, p := range heard {
+		found = append(found, p)
+	}
+	sort.Slice(found, func(i, j int) bool { return found[i].from.Less(found[j].from) })
+	return found, arrivals, nil
 }
 
 // id is that of this board.
