@@ -88,7 +88,7 @@ func (c *conversion) track(s, found *statement, tracked map[*statement]bool) {
 		c.look(s, "left out: %s", reversed)
 		return
 	case len(options) > 0 && options[0] == "weight":
-		c.look(s, "weight is %s", noWeight)
+		c.look(s, "weight is %s", textOf("weight"))
 	case len(options) > 0:
 		c.look(s, "%s is not understood", printable(options[0]))
 	}

@@ -92,12 +92,12 @@ func (c *conversion) instance(instance *statement) error {
 			err = c.takePeers(s, instance.block.last("unicast_src_ip"))
 		case "unicast_src_ip":
 			if instance.block.last("unicast_peer") == nil {
-				c.note(s, false, "%s", fromOwn)
+				c.note(s, false, "%s", textOf("mcast_src_ip"))
 			}
 		case "track_interface":
 			for _, other := range s.block {
 				if other.keyword() != iface {
-					c.look(other, noOther)
+					c.look(other, "%s", textOf("track_interface"))
 				}
 			}
 		}
@@ -234,7 +234,7 @@ func (c *conversion) takePeers(list, own *statement) error {
 			return err
 		}
 		if rest := s.options(0); len(rest) > 0 {
-			c.note(s, false, "without %s: %s", printable(rest...), onlyVRRP)
+			c.note(s, false, "without %s: %s", printable(rest...), textOf("unicast_ttl"))
 		}
 	}
 	return nil
