@@ -2,6 +2,7 @@ package setup
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"net/netip"
@@ -14,29 +15,19 @@ import (
 	"topdog/internal/config"
 )
 
-// dialog asks a person at a terminal.
-type dialog struct {
-	lines *bufio.Scanner
-	out   io.Writer
-}
-
-func newDialog(in io.Reader, out io.Writer) dialog { return dialog{bufio.NewScanner(in), out} }
-
-// ask asks one question until the answer suits. usual is what an empty answer means, or "". If the
+// ask asks a person at a terminal one question until the answer suits. usual is what an empty answer means, or "". If the
 // input ends, it returns the error ended.
-func (d dialog) ask(question, usual string, suits func(string) error, ended error) (string, error) {
+func ask(in io.Reader, out io.Writer, question, usual string, suits func(string) error, ended error) (string, error) {
 	if usual != "" {
 		question += " [" + usual + "]"
 	}
+	lines := bufio.NewScanner(in)
 	for {
-		fmt.Fprintf(d.out, "%s: ", question)
-		if !d.lines.Scan() {
+		fmt.Fprintf(out, "%s: ", question)
+		if !lines.Scan() {
 			return "", ended
 		}
-		text := strings.TrimSpace(d.lines.Text())
-		if text == "" {
-			text = usual
-		}
+		text := cmp.Or(strings.TrimSpace(lines.Text()), usual)
 		if text == "" {
 			continue
 		}
@@ -44,7 +35,7 @@ func (d dialog) ask(question, usual string, suits func(string) error, ended erro
 		if err == nil {
 			return text, nil
 		}
-		fmt.Fprintf(d.out, "%v\n", err)
+		fmt.Fprintf(out, "%v\n", err)
 	}
 }
 
@@ -81,7 +72,7 @@ func (b *Board) suits(n network, out io.Writer, text string) error {
 	if err != nil {
 		return err
 	}
-	found, err := n.find(address.IP)
+	found, err := n.interfaceOf(address.IP)
 	if err != nil {
 		return err
 	}
@@ -112,7 +103,7 @@ func askAddress(in io.Reader, out io.Writer, subnet netip.Prefix, free netip.Add
 		fmt.Fprintf(out, "Nobody answers at %s just now; whether your router would hand it out, only the\nrouter knows.\n", free)
 		usual = free.String()
 	}
-	return newDialog(in, out).ask("Address", usual, suits, usage("no address was given; for example: topdog init 192.168.1.250"))
+	return ask(in, out, "Address", usual, suits, usage("no address was given; for example: topdog init 192.168.1.250"))
 }
 
 // votersExample is a part of the messages about missing voters.
@@ -126,8 +117,8 @@ func (b *Board) chooseVoters(n network, in io.Reader, out io.Writer) (err error)
 	if !isTerminal(in) {
 		return usage("which boards vote? %s", votersExample)
 	}
-	_, own, _ := n.main()
-	b.Voters, err = b.askVoters(in, out, own.Addr())
+	main, _ := n.main()
+	b.Voters, err = b.askVoters(in, out, main.prefix.Addr())
 	return err
 }
 
@@ -146,7 +137,7 @@ func (b Board) askVoters(in io.Reader, out io.Writer, own netip.Addr) ([]string,
 		b.Voters = separated(text)
 		return b.check(b.Address)
 	}
-	text, err := newDialog(in, out).ask("Own addresses of the voters, separated by commas", "", suits,
+	text, err := ask(in, out, "Own addresses of the voters, separated by commas", "", suits,
 		usage("the voters were not given; %s", votersExample))
 	return separated(text), err
 }
@@ -163,20 +154,22 @@ func (b *Board) isVoter(n network) error {
 		if err != nil {
 			return err
 		}
-		found, err := n.find(floating.IP)
+		found, err := n.interfaceOf(floating.IP)
 		if err != nil {
 			return err
 		}
 		iface = found.Name
 	}
-	own := n.own(iface)
-	for _, v := range b.Voters {
-		if addr, err := netip.ParseAddr(v); err != nil || slices.Contains(own, addr) {
-			return nil
+	var own []netip.Addr
+	for _, a := range n.own {
+		if a.iface == iface {
+			own = append(own, a.prefix.Addr())
 		}
 	}
-	if len(own) == 0 {
-		return nil
+	for _, v := range b.Voters {
+		if addr, err := netip.ParseAddr(v); len(own) == 0 || err != nil || slices.Contains(own, addr) {
+			return nil
+		}
 	}
 	return usage("this board is not among the voters %s, so it would neither vote nor lead: its own address on %s is %s. Put that into the list, or run this on one of the voters",
 		strings.Join(b.Voters, ", "), iface, own[0])
@@ -198,7 +191,7 @@ func (b Board) askPage(in io.Reader, out io.Writer) (bool, error) {
 	cfg := config.Defaults()
 	cfg.Addresses = []config.Address{address}
 	fmt.Fprintln(out, "Each board can show the group in a browser, to everybody on this network, read only.")
-	text, err := newDialog(in, out).ask("Shall they, at "+pageURL(cfg)+" (yes or no)", "no", suits,
+	text, err := ask(in, out, "Shall they, at "+pageURL(cfg)+" (yes or no)", "no", suits,
 		usage("whether to show the group in a browser was not answered; --page or --page=false says it"))
 	return means[strings.ToLower(text)], err
 }

@@ -30,10 +30,6 @@ func TestSuggest(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			asked := 0
 			n := network{
-				main: func() (string, netip.Prefix, bool) {
-					own, err := netip.ParsePrefix(tc.own)
-					return "eth0", own, err == nil
-				},
 				owner: func(iface string, a netip.Addr) (string, bool) {
 					asked++
 					if tc.taken != "" && (strings.HasSuffix(tc.taken, ".") || strings.Contains(tc.taken, a.String())) {
@@ -41,6 +37,9 @@ func TestSuggest(t *testing.T) {
 					}
 					return "", !tc.deaf
 				},
+			}
+			if own, err := netip.ParsePrefix(tc.own); err == nil {
+				n.own = []ownAddress{{"eth0", own}}
 			}
 			subnet, free := n.suggest()
 			assert.Is(t, tc.want, subnet.String()+" "+free.String(), "")

@@ -14,21 +14,16 @@ import (
 
 // networkOf is a network in which the board has these addresses on its only interface.
 func networkOf(own ...string) network {
-	return network{
+	n := network{
 		find: func(netip.Addr) (netio.Choice, error) {
 			return netio.Choice{Name: "eth0", Prefix: netip.MustParsePrefix("10.0.0.1/24")}, nil
 		},
 		owner: func(string, netip.Addr) (string, bool) { return "", true },
-		main:  func() (string, netip.Prefix, bool) { return "", netip.Prefix{}, false },
-		own: func(iface string) (all []netip.Addr) {
-			for _, a := range own {
-				if iface == "eth0" {
-					all = append(all, netip.MustParseAddr(a))
-				}
-			}
-			return all
-		},
 	}
+	for _, a := range own {
+		n.own = append(n.own, ownAddress{"eth0", netip.MustParsePrefix(a + "/24")})
+	}
+	return n
 }
 
 // A list of voters without this board is refused, if that can be known.
