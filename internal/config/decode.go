@@ -119,12 +119,7 @@ func (s *section) read(e entry) {
 	case twice && k == nil: // it has been reported where it came first
 	case twice:
 		line, _ := s.position(first.offset)
-		subject := k.name
-		if s != s.top {
-			s.bad[k.name] = true
-			subject = s.name + k.name + ": it"
-		}
-		s.report(e.at, fmt.Sprintf("%s is set twice, first on line %d", subject, line), "delete one of the two")
+		s.refuse(k.name, e.at, fmt.Sprintf("it is set twice, first on line %d", line), "delete one of the two")
 	case k == nil:
 		s.keys[e.key] = e.at
 		s.unknown(e)
@@ -196,28 +191,19 @@ func (s *section) assignParts(k *setting, v value) {
 }
 
 // set stores a value of k by the given function, and reports what that refuses.
-func (s *section) set(k *setting, set func(value) error, v value) {
-	err := set(v)
+func (s *section) set(k *setting, set func(string) error, v value) {
+	err := set(v.text)
 	if err == nil {
 		s.values[k.name] = append(s.values[k.name], v.at)
 		return
 	}
 	because := &refusal{message: err.Error()}
 	errors.As(err, &because)
-	hint := because.hint
-	if hint == "" && s != s.top {
-		hint = s.example(k)
-	}
-	s.refuse(k.name, v.at, because.message, hint)
+	s.refuse(k.name, v.at, because.message, cmp.Or(because.hint, s.example(k)))
 }
 
 // example suggests a value.
-func (s *section) example(k *setting) string {
-	if s == s.top {
-		return "write " + k.name + " = " + k.example
-	}
-	return "write for example " + k.name + " = " + k.example
-}
+func (s *section) example(k *setting) string { return "write for example " + k.name + " = " + k.example }
 
 // refuse reports a problem with the value of a key.
 func (s *section) refuse(key string, at span, message, hint string) {

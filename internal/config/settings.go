@@ -29,9 +29,9 @@ type setting struct {
 	page    bool   // it is for `topdog page`, and the daemon ignores it
 	shared  bool   // it must be the same on all boards of a group
 
-	parts []setting         // the keys of a table that may be written instead of a text, which is the first of them
-	place any               // a pointer to the value
-	set   func(value) error // checks and stores a value, or one element of a list
+	parts []setting               // the keys of a table that may be written instead of a text, which is the first of them
+	place any                     // a pointer to the value
+	set   func(text string) error // checks and stores a value, or one element of a list
 }
 
 // settings lists the keys of a configuration in the order of the reference.
@@ -111,8 +111,8 @@ func scalar[T any](place *T, parse func(string) (T, error), k setting) setting {
 		k.takes = aText
 	}
 	k.place = place
-	k.set = func(v value) error {
-		parsed, err := parse(v.text)
+	k.set = func(text string) error {
+		parsed, err := parse(text)
 		if err == nil {
 			*place = parsed
 		}
@@ -156,14 +156,14 @@ func choice[T any](place *T, words []string, lookup func(string) (T, bool), k se
 func program(keep func(word string), k setting) setting {
 	k.takes, k.max = aText|aList, MaxWords
 	first := true
-	k.set = func(v value) error {
-		keep(v.text)
+	k.set = func(text string) error {
+		keep(text)
 		switch {
 		case first:
 			first = false
-			return checkProgram(k.name, v.text, k.exampleElement())
-		case strings.ContainsRune(v.text, 0):
-			return refuse("", "%s contains a NUL character, which no argument of a program can", quoted(v.text))
+			return checkProgram(k.name, text, k.exampleElement())
+		case strings.ContainsRune(text, 0):
+			return refuse("", "%s contains a NUL character, which no argument of a program can", quoted(text))
 		}
 		return nil
 	}

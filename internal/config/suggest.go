@@ -142,7 +142,7 @@ func (s *section) rewrite(k *setting, text string) string {
 			return "write " + k.name + " = " + candidate
 		}
 	}
-	return "write for example " + k.name + " = " + k.example
+	return s.example(k)
 }
 
 // fits reports whether text alone would be accepted as the value of a key.
@@ -153,7 +153,7 @@ func (r *reading) fits(k *setting, text string) bool {
 	switch {
 	case same.takes == aBool:
 		return text == "true" || text == "false"
-	case same.set == nil || same.set(value{text: text}) != nil:
+	case same.set == nil || same.set(text) != nil:
 		return false
 	}
 	return scratch.Patience == 0 || election.CheckPatience(scratch.Patience, scratch.Interval) == nil
