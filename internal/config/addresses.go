@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -34,14 +35,13 @@ func (a Address) String() string {
 
 // ParseAddress reads "192.168.1.250" or "192.168.1.250/24".
 func ParseAddress(text string) (Address, error) {
-	const example = `write an unused address of the network, for example "192.168.1.250" or "192.168.1.250/24"`
 	host, length, hasLength := strings.Cut(text, "/")
-	ip, err := parseIPv4(host, example)
+	ip, err := parseIPv4(host)
 	if err != nil {
 		return Address{}, err
 	}
 	if err := netio.CheckFloating(ip); err != nil {
-		return Address{}, refuse(example, "%v", err)
+		return Address{}, err
 	}
 	if !hasLength {
 		return Address{ip, FromSubnet}, nil
@@ -59,9 +59,9 @@ func ParseAddress(text string) (Address, error) {
 		hostPart := uint32(1)<<(32-size) - 1
 		switch uint32(wire.IDFromAddr(ip)) & hostPart {
 		case 0:
-			return Address{}, refuse(example, "%s is the address of the network itself", text)
+			return Address{}, fmt.Errorf("%s is the address of the network itself", text)
 		case hostPart:
-			return Address{}, refuse(example, "%s is the broadcast address of its network", text)
+			return Address{}, fmt.Errorf("%s is the broadcast address of its network", text)
 		}
 	}
 	return Address{ip, size}, nil
@@ -79,28 +79,28 @@ func prefixLength(mask string) int {
 }
 
 // parseIPv4 reads a unicast IPv4 address, or says precisely what is wrong with the text.
-func parseIPv4(text, example string) (netip.Addr, error) {
+func parseIPv4(text string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(text)
 	switch {
 	case err != nil:
 		if _, portErr := netip.ParseAddrPort(text); portErr == nil {
-			return ip, refuse(example, "%s has a port, only the address belongs here", quoted(text))
+			return ip, fmt.Errorf("%s has a port, only the address belongs here", quoted(text))
 		}
 		if strings.TrimSpace(text) != text {
-			return ip, refuse(example, "there is a space in %s", quoted(text))
+			return ip, fmt.Errorf("there is a space in %s", quoted(text))
 		}
 		if plain := withoutLeadingZeros(text); plain != text {
 			return ip, refuse("write "+Quote(plain), "%s has leading zeros, which some programs read as octal", quoted(text))
 		}
-		return ip, refuse(example, "%s is not an IPv4 address", quoted(text))
+		return ip, fmt.Errorf("%s is not an IPv4 address", quoted(text))
 	case !ip.Is4():
-		return ip, refuse(example, "%s is an IPv6 address; topdog holds IPv4 addresses", quoted(text))
+		return ip, fmt.Errorf("%s is an IPv6 address; topdog holds IPv4 addresses", quoted(text))
 	case ip.As4()[0] == 0:
-		return ip, refuse(example, "%s names no host (RFC 1122: 0.0.0.0/8 is \"this network\")", text)
+		return ip, fmt.Errorf("%s names no host (RFC 1122: 0.0.0.0/8 is \"this network\")", text)
 	case ip.IsMulticast():
-		return ip, refuse(example, "%s is a multicast address", text)
+		return ip, fmt.Errorf("%s is a multicast address", text)
 	case ip == limitedBroadcast:
-		return ip, refuse(example, "%s is the broadcast address", text)
+		return ip, fmt.Errorf("%s is the broadcast address", text)
 	}
 	return ip, nil
 }
@@ -131,13 +131,11 @@ const autoID = "auto"
 
 // parseID reads a number, a dotted IPv4 address, or autoID, which is wire.Nobody.
 func parseID(text string) (wire.ID, error) {
-	const example = `write a number from 1 to 4294967295 such as id = 3, ` +
-		`an address such as id = "192.168.1.3", or id = "auto"`
 	if text == autoID {
 		return wire.Nobody, nil
 	}
 	if strings.Contains(text, ".") {
-		ip, err := parseIPv4(text, example)
+		ip, err := parseIPv4(text)
 		if err != nil {
 			return wire.Nobody, err
 		}
@@ -146,25 +144,24 @@ func parseID(text string) (wire.ID, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	switch {
 	case text == "0":
-		return wire.Nobody, refuse(example, "0 is nobody's id")
+		return wire.Nobody, errors.New("0 is nobody's id")
 	case err != nil:
-		return wire.Nobody, refuse(example, "%s is not an id", quoted(text))
+		return wire.Nobody, fmt.Errorf("%s is not an id", quoted(text))
 	}
 	return wire.ID(n), nil
 }
 
 // parsePeer reads the own address of another board.
 func parsePeer(text string) (netip.Addr, error) {
-	const example = `write the own address of another board, for example "192.168.1.11"`
 	if host, _, found := strings.Cut(text, "/"); found {
 		if _, err := netip.ParseAddr(host); err == nil {
 			return netip.Addr{}, refuse("write "+Quote(host),
 				"%s has a prefix length, only the address belongs here", quoted(text))
 		}
 	}
-	ip, err := parseIPv4(text, example)
+	ip, err := parseIPv4(text)
 	if err == nil && ip.IsLoopback() {
-		return ip, refuse(example, "%s is a loopback address, which is no other board's", ip)
+		return ip, fmt.Errorf("%s is a loopback address, which is no other board's", ip)
 	}
 	return ip, err
 }
@@ -176,8 +173,7 @@ func voters(c *Config, k setting) setting {
 	return scalar(&c.Voters, func(text string) ([]wire.ID, error) {
 		id, err := parseID(text)
 		if err != nil || id == wire.Nobody {
-			return nil, refuse(`write the id of a voter: its own address, for example "192.168.1.11", `+
-				`or the number that it has as its id`, "%s is not the id of a voter", quoted(text))
+			return nil, fmt.Errorf("%s is not the id of a voter", quoted(text))
 		}
 		all := append(c.Voters, id)
 		if err := election.CheckVoters(all); err != nil {
@@ -205,26 +201,24 @@ const (
 
 // witnesses completes the setting of the witnesses: addresses, or one of the words alone.
 func witnesses(c *Config, k setting) setting {
-	const example = `write witness = "auto", witness = "none", or the address of a host that is always on, ` +
-		`for example witness = "192.168.1.1"`
 	k.takes, k.max = aText|aList, MaxWitnesses
 	first := true
 	return scalar(&c.Witness, func(text string) (Witness, error) {
 		w := c.Witness
 		isWord := text == autoWitness || text == noWitness
 		if !first && (isWord || len(w.Addrs) == 0) {
-			return w, refuse(example, "%s and %s stand alone", Quote(autoWitness), Quote(noWitness))
+			return w, fmt.Errorf("%s and %s stand alone", Quote(autoWitness), Quote(noWitness))
 		}
 		if isWord {
 			first = false
 			return Witness{Gateway: text == autoWitness}, nil
 		}
-		ip, err := parseIPv4(text, example)
+		ip, err := parseIPv4(text)
 		switch {
 		case err != nil:
 			return w, err
 		case ip.IsLoopback():
-			return w, refuse(example, "%s is a loopback address, which proves nothing of the network", ip)
+			return w, fmt.Errorf("%s is a loopback address, which proves nothing of the network", ip)
 		case slices.Contains(w.Addrs, ip):
 			return w, refuse("delete one of the two", "%s is listed twice", ip)
 		}
@@ -252,30 +246,28 @@ func (l Listen) String() string {
 
 // ParseListen reads ":9254", "192.168.1.11:9254" or "[::]:9254".
 func ParseListen(text string) (Listen, error) {
-	const example = `write a TCP port of all addresses, for example ":9254", ` +
-		`or of one, for example "192.168.1.11:9254" or "[::1]:9254"`
 	colon := strings.LastIndexByte(text, ':')
 	if _, err := netip.ParseAddr(text); colon < 0 || err == nil || strings.HasSuffix(text, "]") {
 		if port, err := parsePort(text); err == nil {
 			return Listen{}, refuse("write "+Quote(Listen{Port: port}.String()), "%s has no colon in front of the port", quoted(text))
 		}
-		return Listen{}, refuse(example, "%s has no port", quoted(text))
+		return Listen{}, fmt.Errorf("%s has no port", quoted(text))
 	}
 	port, err := parsePort(text[colon+1:])
 	if err != nil {
-		return Listen{}, refuse(example, "%v", err)
+		return Listen{}, err
 	}
 	if colon == 0 {
 		return Listen{Port: port}, nil
 	}
 	ap, err := netip.ParseAddrPort(text)
 	if err != nil {
-		return Listen{}, refuse(example, "%s is not an address", quoted(text[:colon]))
+		return Listen{}, fmt.Errorf("%s is not an address", quoted(text[:colon]))
 	}
 	l := Listen{ap.Addr().Unmap(), port}
 	switch addr := l.Addr; {
 	case addr.IsMulticast(), addr == limitedBroadcast:
-		return Listen{}, refuse(example, "%s is no address of a board", addr)
+		return Listen{}, fmt.Errorf("%s is no address of a board", addr)
 	case addr.IsLinkLocalUnicast(), addr.Zone() != "":
 		return Listen{}, refuse("write "+Quote(Listen{Port: port}.String())+", which is all addresses",
 			"%s is an address of one interface", quoted(text[:colon]))
@@ -293,16 +285,15 @@ func parsePort(text string) (uint16, error) {
 }
 
 func parseMulticast(text string) (netip.AddrPort, error) {
-	const example = `write an IPv4 multicast address and a UDP port, for example multicast = "224.0.0.254:9254"`
 	ap, err := netip.ParseAddrPort(text)
 	if err != nil {
 		if ip, ipErr := netip.ParseAddr(text); ipErr == nil && ip.Is4() && ip.IsMulticast() {
 			return ap, refuse("write multicast = "+Quote(text+":9254"), "%s has no port", quoted(text))
 		}
-		return ap, refuse(example, "%s is not an address and port", quoted(text))
+		return ap, fmt.Errorf("%s is not an address and port", quoted(text))
 	}
 	if err := netio.CheckGroup(ap); err != nil {
-		return ap, refuse(example, "%v", err)
+		return ap, err
 	}
 	return ap, nil
 }
@@ -313,7 +304,6 @@ const MaxPageHosts = 16
 // parsePageHost reads one name by which browsers ask for the page, and returns it in lower case
 // (RFC 4343: names are the same in any case).
 func parsePageHost(text string) (string, error) {
-	const example = `write a name of this board, for example "topdog.lan"`
 	host, port, hasPort := strings.Cut(text, ":")
 	_, portErr := parsePort(port)
 	_, addrErr := netip.ParseAddr(strings.Trim(text, "[]"))
@@ -322,7 +312,7 @@ func parsePageHost(text string) (string, error) {
 		return "", refuse("delete it: the page answers at every address of this board",
 			"%s is an address, and not a name", quoted(text))
 	case strings.Contains(text, "/"):
-		return "", refuse(example+", without http:// and without a path", "%s is not the name of a host", quoted(text))
+		return "", fmt.Errorf("%s is not the name of a host", quoted(text))
 	case hasPort && portErr == nil && isLabels(host):
 		return "", refuse("write "+Quote(host)+": the page is asked at its own port",
 			"%s has a port, and only the name belongs here", quoted(text))
@@ -331,7 +321,7 @@ func parsePageHost(text string) (string, error) {
 	case strings.HasPrefix(text, "*"):
 		return "", refuse(fmt.Sprintf("write each of them, at most %d", MaxPageHosts), "%s stands for many names", quoted(text))
 	case !isLabels(text):
-		return "", refuse(example, "%s is not the name of a host", quoted(text))
+		return "", fmt.Errorf("%s is not the name of a host", quoted(text))
 	}
 	return strings.ToLower(text), nil
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 
@@ -28,38 +27,35 @@ func checkSettings(c *check.Check) []setting {
 			c.Arguments = append(c.Arguments, word)
 		}
 	}
-	times := func(key string, least, most, example time.Duration) func(string) (time.Duration, error) {
-		return duration(key, fromTo(key, least, most, example), between(least, most))
-	}
-	every := times("every", check.MinEvery, check.MaxEvery, check.DefaultEvery)
-	timeout := times("timeout", check.MinTimeout, check.MaxEvery, check.DefaultEvery)
-	grace := times("grace", 0, check.MaxGrace, check.DefaultGrace)
+	every := duration("every", between(check.MinEvery, check.MaxEvery))
+	timeout := duration("timeout", between(check.MinTimeout, check.MaxEvery))
+	grace := duration("grace", between(0, check.MaxGrace))
 	on := false
 	return []setting{
-		scalar(&c.Target, checked(checkUnit), setting{name: check.Unit.String(), example: `"nginx.service"`}),
+		scalar(&c.Target, checked(checkUnit), setting{name: check.Unit.String(), example: `"nginx.service"`, means: "the name that `systemctl list-units` shows"}),
 		{name: check.Exec.String(), example: `"/usr/sbin/nginx"`, takes: aText | aTable, parts: []setting{
-			scalar(&c.Target, checked(checkExec), setting{name: "path", example: `"/usr/sbin/nginx"`}),
-			scalar(&c.User, checked(checkUser), setting{name: "user", example: `"pihole"`}),
+			scalar(&c.Target, checked(checkExec), setting{name: "path", example: `"/usr/sbin/nginx"`, means: "the program with its whole path"}),
+			scalar(&c.User, checked(atMost(32)), setting{name: "user", example: `"pihole"`, means: "the name of a user"}),
 		}},
-		scalar(&c.Target, checked(checkTCP), setting{name: check.TCP.String(), example: `"127.0.0.1:443"`}),
+		scalar(&c.Target, checked(checkTCP), setting{name: check.TCP.String(), example: `"127.0.0.1:443"`, means: "a host and a port"}),
 		{name: check.HTTP.String(), example: `{ url = "https://127.0.0.1/", host = "www.example.org" }`,
 			takes: aText | aTable, parts: []setting{
 				scalar(&c.Target, checked(checkURL), setting{name: "url", example: `"https://127.0.0.1/health"`}),
-				scalar(&c.Host, checked(checkHTTPHost), setting{name: "host", example: `"www.example.org"`}),
+				scalar(&c.Host, checked(checkHTTPHost), setting{name: "host", example: `"www.example.org"`, means: "the name under which others know the server"}),
 				scalar(&c.Status, addStatus(&c.Status), setting{
 					name: "status", example: "[200, 302]", takes: aNumber | aList, max: maxStatuses}),
-				scalar(&c.Contains, checked(checkContains), setting{name: "contains", example: `"Welcome"`}),
+				scalar(&c.Contains, checked(atMost(256)), setting{name: "contains", example: `"Welcome"`, means: "a part of the answer"}),
 			}},
-		scalar(&c.Target, parseDNS, setting{name: check.DNS.String(), example: `"pi.hole @127.0.0.1"`}),
-		program(addWord, setting{name: check.Command.String(), example: `["/usr/local/bin/healthy"]`, filled: true}),
+		scalar(&c.Target, parseDNS, setting{name: check.DNS.String(), example: `"pi.hole @127.0.0.1"`, means: "a name and the server that is asked"}),
+		program(addWord, setting{name: check.Command.String(), example: `["/usr/local/bin/healthy"]`, means: "the program with its whole path", filled: true}),
 		scalar(&on, onlyTrue, setting{name: check.Gateway.String(), example: "true", takes: aBool}),
-		scalar(&c.Title, checked(checkTitle), setting{name: "title", example: `"resolver"`}),
-		scalar(&c.Every, every, setting{name: "every", example: `"1s"`}),
-		scalar(&c.Timeout, timeout, setting{name: "timeout", example: `"500ms"`}),
+		scalar(&c.Title, checked(printableText(check.MaxTitle)), setting{name: "title", example: `"resolver"`, means: "at most 32 bytes of printable text"}),
+		scalar(&c.Every, every, setting{name: "every", example: `"1s"`, means: fromTo(check.MinEvery, check.MaxEvery)}),
+		scalar(&c.Timeout, timeout, setting{name: "timeout", example: `"500ms"`, means: fromTo(check.MinTimeout, check.MaxEvery)}),
 		scalar(&c.Rise, parseCount, setting{name: "rise", example: strconv.Itoa(check.DefaultRise), takes: aNumber}),
 		scalar(&c.Fall, parseCount, setting{name: "fall", example: strconv.Itoa(check.DefaultFall), takes: aNumber}),
 		choice(&c.When, check.WhenNames(), check.WhenNamed, setting{name: "when", example: Quote(check.Leading.String())}),
-		scalar(&c.Grace, grace, setting{name: "grace", example: `"30s"`}),
+		scalar(&c.Grace, grace, setting{name: "grace", example: `"30s"`, means: fromTo(0, check.MaxGrace)}),
 	}
 }
 
@@ -186,40 +182,28 @@ func checkUnit(text string) error {
 	odd := strings.ContainsFunc(text, func(r rune) bool { return !isLetterOrDigit(r) && !strings.ContainsRune(`:-_.\@`, r) })
 	switch suffix := filepath.Ext(text); {
 	case odd || len(text) > most || text == "":
-		return refuse("write the name that `systemctl list-units` shows, for example \"nginx.service\"",
-			"%s cannot be the name of a unit", quoted(text))
+		return fmt.Errorf("%s cannot be the name of a unit", quoted(text))
 	case !slices.Contains(unitTypes, suffix) || text == suffix:
 		return refuse("write "+Quote(text+".service"), "%s does not say which kind of unit it is", quoted(text))
 	}
 	return nil
 }
 
-func checkExec(text string) error {
-	return checkProgram(check.Exec.String(), text, `"/usr/sbin/nginx"`)
-}
-
-func checkUser(text string) error {
-	return checkLabel(text, 32, `write the name of a user, for example user = "pihole"`)
-}
-
-func checkTitle(text string) error {
-	return checkPrintable(text, check.MaxTitle, `write at most 32 bytes of printable text, for example title = "resolver"`)
-}
+func checkExec(text string) error { return checkProgram(check.Exec.String(), text) }
 
 // checkTCP accepts a host and a port.
 func checkTCP(text string) error {
-	const example = `write a host and a port, for example tcp = "127.0.0.1:443"`
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return refuse(example, "%s is not a host and a port", quoted(text))
+		return fmt.Errorf("%s is not a host and a port", quoted(text))
 	}
-	return checkHostPort(host, port, example)
+	return checkHostPort(host, port)
 }
 
 // checkHostPort refuses a host or a port that nobody can connect to.
-func checkHostPort(host, port, example string) error {
+func checkHostPort(host, port string) error {
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return refuse(example, "%s is not a port from 1 to 65535", quoted(port))
+		return fmt.Errorf("%s is not a port from 1 to 65535", quoted(port))
 	}
 	addr, err := netip.ParseAddr(host)
 	switch {
@@ -227,28 +211,27 @@ func checkHostPort(host, port, example string) error {
 		return refuse("write 127.0.0.1 for this board itself",
 			"%s is no address that can be asked: it stands for all of them", host)
 	case err == nil && addr.IsMulticast():
-		return refuse(example, "%s is a multicast address, which belongs to no host", host)
+		return fmt.Errorf("%s is a multicast address, which belongs to no host", host)
 	case err != nil && !isHostName(host):
-		return refuse(example, "%s is neither an address nor a name", quoted(host))
+		return fmt.Errorf("%s is neither an address nor a name", quoted(host))
 	}
 	return nil
 }
 
 // parseDNS reads "NAME @SERVER".
 func parseDNS(text string) (string, error) {
-	const example = `write a name and the server that is asked, for example dns = "pi.hole @127.0.0.1"`
 	name, server, ok := check.SplitDNS(text)
 	if !ok {
-		return "", refuse(example, "%s is not a name and a server", quoted(text))
+		return "", fmt.Errorf("%s is not a name and a server", quoted(text))
 	}
 	labels := strings.Split(strings.TrimSuffix(name, "."), ".")
 	// RFC 1035, section 2.3.4
 	odd := slices.ContainsFunc(labels, func(label string) bool { return label == "" || len(label) > 63 })
 	if _, err := dnsmessage.NewName(strings.TrimSuffix(name, ".") + "."); err != nil || odd || len(name) > 253 {
-		return "", refuse(example, "%s cannot be a name", quoted(name))
+		return "", fmt.Errorf("%s cannot be a name", quoted(name))
 	}
 	host, port := serverOf(server)
-	return check.JoinDNS(name, server), checkHostPort(host, port, example)
+	return check.JoinDNS(name, server), checkHostPort(host, port)
 }
 
 // serverOf splits the address of a name server into its host and its port.
@@ -261,13 +244,12 @@ func serverOf(server string) (host, port string) {
 
 // checkURL refuses a URL that the check cannot ask for.
 func checkURL(text string) error {
-	const example = `write for example url = "https://127.0.0.1/health"`
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Opaque != "":
-		return refuse(example, "%s is not a URL", quoted(text))
+		return fmt.Errorf("%s is not a URL", quoted(text))
 	case u.Scheme != "http" && u.Scheme != "https":
-		return refuse(example, "%s is asked by another protocol than http and https", quoted(text))
+		return fmt.Errorf("%s is asked by another protocol than http and https", quoted(text))
 	case u.User != nil:
 		return refuse("delete what stands in front of the @: a check is shown to everybody who asks for the status",
 			"the URL contains a user's name")
@@ -278,19 +260,16 @@ func checkURL(text string) error {
 	if port == "" {
 		port = "80"
 	}
-	return checkHostPort(u.Hostname(), port, example)
+	return checkHostPort(u.Hostname(), port)
 }
 
 func checkHTTPHost(text string) error {
 	host, _ := serverOf(text)
 	if _, err := netip.ParseAddr(host); err != nil && !isHostName(host) {
-		return refuse(`write the name under which others know the server, for example host = "www.example.org"`,
-			"%s is no name of a host", quoted(text))
+		return fmt.Errorf("%s is no name of a host", quoted(text))
 	}
 	return nil
 }
-
-func checkContains(text string) error { return checkLabel(text, 256, "write a part of the answer") }
 
 // maxStatuses is how many statuses there are.
 const maxStatuses = 500
@@ -300,7 +279,7 @@ func addStatus(all *[]int) func(string) ([]int, error) {
 	return func(text string) ([]int, error) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 100 || n > 599 {
-			return nil, refuse("", "%s is no status from 100 to 599", text)
+			return nil, fmt.Errorf("%s is no status from 100 to 599", text)
 		}
 		if slices.Contains(*all, n) {
 			return *all, nil
@@ -321,7 +300,7 @@ func onlyTrue(text string) (bool, error) {
 func parseCount(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > check.MaxCount {
-		return 0, refuse("", "%s is not from 1 to %d", text, check.MaxCount)
+		return 0, fmt.Errorf("%s is not from 1 to %d", text, check.MaxCount)
 	}
 	return n, nil
 }

@@ -202,8 +202,10 @@ func (s *section) set(k *setting, set func(string) error, v value) {
 	s.refuse(k.name, v.at, because.message, cmp.Or(because.hint, s.example(k)))
 }
 
-// example suggests a value.
-func (s *section) example(k *setting) string { return "write for example " + k.name + " = " + k.example }
+// example says what to write.
+func (s *section) example(k *setting) string {
+	return "write " + strings.TrimPrefix(k.means+", for example ", ", ") + k.name + " = " + k.example
+}
 
 // refuse reports a problem with the value of a key.
 func (s *section) refuse(key string, at span, message, hint string) {

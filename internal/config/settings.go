@@ -21,6 +21,7 @@ import (
 type setting struct {
 	name    string
 	aliases string // what keepalived, corosync and common sense call it
+	means   string // what is to be written
 	example string // a value as it would be written
 	takes   form   // which forms of values, apart from a table
 	max     int    // of a list: the greatest number of elements
@@ -38,66 +39,76 @@ type setting struct {
 func settings(c *Config) []setting {
 	algorithms := append(literature.Algorithms(), wire.AlgorithmStrict.String())
 	detectors := append([]string{silence.DetectorDefault.String()}, silence.Detectors()...)
-	heartbeat := duration("heartbeat", fromTo("heartbeat", election.MinInterval, election.MaxInterval, election.DefaultInterval),
-		election.CheckInterval)
-	patience := duration("patience", fmt.Sprintf(`from a tenth of the heartbeat to %q, or "auto"`, short(election.MaxPatience)),
-		atLeastSomething)
-	preemptDelay := duration("preempt_delay",
-		fmt.Sprintf(`from %q to %q, or "auto"`, short(election.MinPreemptDelay), short(election.MaxPreemptDelay)),
-		election.CheckPreemptDelay)
-	startGrace := duration("start_grace", fromTo("start_grace", 0, health.MaxStartGrace, health.DefaultStartGrace),
-		between(0, health.MaxStartGrace))
 	return []setting{
 		list(&c.Addresses, ParseAddress, func(a Address) string { return a.IP.String() }, setting{
-			name: "address", example: `"192.168.1.250"`, max: MaxAddresses, filled: true, shared: true,
+			name: "address", example: `"192.168.1.250"`,
+			means: "an unused address of the network", max: MaxAddresses, filled: true, shared: true,
 			aliases: "vip vips ip virtual_ip virtual_ipaddress floating_ip addresses"}),
 		scalar(&c.Interface, checked(checkInterface), setting{
-			name: "interface", example: `"eth0"`, aliases: "iface nic device dev"}),
+			name: "interface", example: `"eth0"`,
+			means: "the name that `ip link` shows (or no such line, for the one whose subnet contains the address)", aliases: "iface nic device dev"}),
 		scalar(&c.Group, checked(checkGroup), setting{
-			name: "group", example: `"topdog"`, shared: true, aliases: "cluster virtual_router_id vrid"}),
+			name: "group", example: `"topdog"`,
+			means: "1 to 32 letters, digits, signs or inner spaces (ASCII)", shared: true, aliases: "cluster virtual_router_id vrid"}),
 		scalar(&c.ID, parseID, setting{
-			name: "id", example: `"auto"`, takes: aText | aNumber, aliases: "router_id node_id"}),
+			name: "id", example: `"auto"`,
+			means: `a number from 1 to 4294967295, the own address of the board, or "auto"`, takes: aText | aNumber, aliases: "router_id node_id"}),
 		scalar(&c.Priority, parsePriority, setting{
-			name: "priority", example: "100", takes: aNumber, live: true, aliases: "prio rank weight"}),
+			name: "priority", example: "100",
+			means: "a number from 1 to 254, more for a board that should lead, or 0 for one that never should", takes: aNumber, live: true, aliases: "prio rank weight"}),
 		scalar(&c.Preempt, strconv.ParseBool, setting{
 			name: "preempt", example: "false", takes: aBool, live: true, aliases: "nopreempt"}),
-		scalar(&c.PreemptDelay, orAuto(preemptDelay), setting{
-			name: "preempt_delay", example: `"auto"`, live: true}),
+		scalar(&c.PreemptDelay, orAuto(duration("preempt_delay", election.CheckPreemptDelay)), setting{
+			name: "preempt_delay", example: `"auto"`,
+			means: fromTo(election.MinPreemptDelay, election.MaxPreemptDelay) + `, or "auto"`, live: true}),
 		scalar(&c.TakeInUse, strconv.ParseBool, setting{name: "take_in_use", example: "false", takes: aBool}),
-		scalar(&c.Interval, heartbeat, setting{
-			name: "heartbeat", example: `"100ms"`, shared: true, aliases: "interval advert_int"}),
-		scalar(&c.Patience, orAuto(patience), setting{name: "patience", example: `"auto"`, shared: true}),
+		scalar(&c.Interval, duration("heartbeat", election.CheckInterval), setting{
+			name: "heartbeat", example: `"100ms"`,
+			means: fromTo(election.MinInterval, election.MaxInterval), shared: true, aliases: "interval advert_int"}),
+		scalar(&c.Patience, orAuto(duration("patience", atLeastSomething)), setting{name: "patience", example: `"auto"`,
+			means: `a duration from a tenth of the heartbeat to "1m", or "auto"`, shared: true}),
 		choice(&c.Algorithm, algorithms, literature.AlgorithmNamed, setting{
 			name: "algorithm", shared: true}),
-		voters(c, setting{name: "voters", example: `["192.168.1.11", "192.168.1.12", "192.168.1.13"]`, shared: true}),
+		voters(c, setting{name: "voters", example: `["192.168.1.11", "192.168.1.12", "192.168.1.13"]`,
+			means: "the ids of the voters: their own addresses, or the numbers that they have as their ids", shared: true}),
 		choice(&c.Detector, detectors, silence.DetectorNamed, setting{
 			name: "detector", aliases: "failure_detector suspicion"}),
 		choice(&c.Fanout, election.Fanouts(), election.FanoutNamed, setting{name: "fanout", aliases: "unicast delivery"}),
 		choice(&c.ScoreSource, election.ScoreSources(), election.ScoreSourceNamed, setting{
 			name: "score_from", shared: true, aliases: "importance measure score"}),
 		program(func(word string) { c.ScoreCommand = append(c.ScoreCommand, word) }, setting{
-			name: "score_command", example: `["/usr/local/bin/my-score", "--verbose"]`, place: &c.ScoreCommand, live: true,
+			name: "score_command", example: `["/usr/local/bin/my-score", "--verbose"]`,
+			means: "the program with its whole path", place: &c.ScoreCommand, live: true,
 			aliases: "script command score_script measure_command track_script"}),
-		scalar(&c.StartGrace, startGrace, setting{name: "start_grace", example: `"10s"`, live: true}),
+		scalar(&c.StartGrace, duration("start_grace", between(0, health.MaxStartGrace)), setting{name: "start_grace", example: `"10s"`,
+			means: fromTo(0, health.MaxStartGrace), live: true}),
 		scalar(&c.Multicast, parseMulticast, setting{
-			name: "multicast", example: `"224.0.0.254:9254"`, shared: true, aliases: "mcast mcast_group port"}),
+			name: "multicast", example: `"224.0.0.254:9254"`,
+			means: "an IPv4 multicast address and a UDP port", shared: true, aliases: "mcast mcast_group port"}),
 		list(&c.Peers, parsePeer, netip.Addr.String, setting{
-			name: "peers", example: `["192.168.1.11", "192.168.1.12"]`, max: MaxPeers, live: true,
+			name: "peers", example: `["192.168.1.11", "192.168.1.12"]`,
+			means: "the own addresses of other boards", max: MaxPeers, live: true,
 			aliases: "nodes boards members unicast_peer"}),
-		witnesses(c, setting{name: "witness", example: `"auto"`, filled: true, live: true}),
+		witnesses(c, setting{name: "witness", example: `"auto"`,
+			means: `"auto", "none", or the address of a host that is always on`, filled: true, live: true}),
 		scalar(&c.KeyFile, c.parseKeyFile, setting{
-			name: "key_file", example: `"/etc/topdog/key"`, live: true,
+			name: "key_file", example: `"/etc/topdog/key"`,
+			means: `the path of the key file, or "none" to run without authentication`, live: true,
 			aliases: "key secret password passphrase auth_pass psk auth"}),
 		scalar(&c.LED, parseLED, setting{name: "led", example: `"ACT"`, live: true, aliases: "gpio pin light"}),
-		scalar(&c.Name, checked(checkName), setting{name: "name", example: `"shelf-3"`, aliases: "hostname host_name"}),
-		scalar(&c.Socket, checked(checkSocket), setting{name: "socket", example: `"/run/topdog/topdog.sock"`}),
+		scalar(&c.Name, checked(printableText(wire.MaxName)), setting{name: "name", example: `"shelf-3"`,
+			means: "at most 32 bytes of printable text", aliases: "hostname host_name"}),
+		scalar(&c.Socket, checked(checkSocket), setting{name: "socket", example: `"/run/topdog/topdog.sock"`,
+			means: "an absolute path"}),
 		choice(&c.LogLevel, logLevels, logLevelNamed, setting{
 			name: "log_level", example: `"info"`, live: true, aliases: "log loglevel verbosity"}),
 		choice(&c.Hold, netio.HoldMethodNames(), netio.HoldMethodNamed, setting{name: "hold"}),
 		scalar(&c.PageListen, ParseListen, setting{
-			name: "page_listen", example: `":9254"`, page: true, aliases: "listen bind page page_port"}),
+			name: "page_listen", example: `":9254"`,
+			means: `a TCP port of all addresses, or of one, such as "192.168.1.11:9254"`, page: true, aliases: "listen bind page page_port"}),
 		list(&c.PageHosts, parsePageHost, strings.Clone, setting{
-			name: "page_hosts", example: `["topdog.lan", "pi.example.org"]`, max: MaxPageHosts, page: true,
+			name: "page_hosts", example: `["topdog.lan", "pi.example.org"]`,
+			means: "names of this board, without http:// and without a path", max: MaxPageHosts, page: true,
 			aliases: "hosts page_host"}),
 		{name: checkKey, example: `[{ unit = "nginx.service" }]`, takes: aList | aTable, place: &c.Checks, live: true,
 			aliases: "checks track_process health_check healthcheck"},
@@ -161,9 +172,9 @@ func program(keep func(word string), k setting) setting {
 		switch {
 		case first:
 			first = false
-			return checkProgram(k.name, text, k.exampleElement())
+			return checkProgram(k.name, text)
 		case strings.ContainsRune(text, 0):
-			return refuse("", "%s contains a NUL character, which no argument of a program can", quoted(text))
+			return fmt.Errorf("%s contains a NUL character, which no argument of a program can", quoted(text))
 		}
 		return nil
 	}

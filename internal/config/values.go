@@ -14,7 +14,6 @@ import (
 
 	"topdog/election"
 	"topdog/gpio"
-	"topdog/wire"
 )
 
 // logLevels are the levels of logrus, by the names that journals and people use. Fatal and panic are
@@ -37,8 +36,7 @@ func parseLED(text string) (gpio.Spec, error) {
 func parsePriority(text string) (uint8, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > election.MaxPriority {
-		hint := "write a number from 1 to %d, more for a board that should lead, or 0 for one that never should"
-		return 0, refuse(fmt.Sprintf(hint, election.MaxPriority), "%s is not from 0 to %d", text, election.MaxPriority)
+		return 0, fmt.Errorf("%s is not from 0 to %d", text, election.MaxPriority)
 	}
 	return uint8(n), nil
 }
@@ -68,15 +66,15 @@ func between(least, most time.Duration) func(time.Duration) error {
 }
 
 // duration returns a function that reads the duration of key. If such a small mistake as a space can be mended, it suggests
-// that, and otherwise it gives the hint.
-func duration(key, hint string, check func(time.Duration) error) func(string) (time.Duration, error) {
-	hint = "write a duration " + hint
+// that.
+func duration(key string, check func(time.Duration) error) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
-		d, err := time.ParseDuration(text)
+		hint := ""
 		squeezed, _ := time.ParseDuration(strings.ReplaceAll(strings.ToLower(text), " ", ""))
 		if near := squeezed.Round(time.Millisecond); check(near) == nil && near != 0 {
 			hint = "write " + key + " = " + Quote(short(near))
 		}
+		d, err := time.ParseDuration(text)
 		_, noNumber := strconv.ParseFloat(text, 64)
 		switch {
 		case noNumber == nil:
@@ -101,9 +99,9 @@ func orAuto(parse func(string) (time.Duration, error)) func(string) (time.Durati
 	}
 }
 
-// fromTo is the hint for durations from least to most, of which example is one.
-func fromTo(key string, least, most, example time.Duration) string {
-	return fmt.Sprintf("from %q to %q, for example %s = %q", short(least), short(most), key, short(example))
+// fromTo says which durations a key takes.
+func fromTo(least, most time.Duration) string {
+	return fmt.Sprintf("a duration from %q to %q", short(least), short(most))
 }
 
 // short writes a duration without trailing units that are zero: "10m", not "10m0s".
@@ -121,95 +119,93 @@ func short(d time.Duration) string {
 // checkGroup accepts only ASCII: the name of the group is hashed into every packet, and two
 // boards must not differ in how they encode an umlaut.
 func checkGroup(text string) error {
-	const hint = `write 1 to 32 letters, digits, signs or inner spaces (ASCII), for example group = "kitchen"`
 	for _, r := range text {
 		if r < ' ' || r > '~' {
-			return refuse(hint, "%s contains %q, which is not printable ASCII", quoted(text), r)
+			return fmt.Errorf("%s contains %q, which is not printable ASCII", quoted(text), r)
 		}
 	}
-	return checkLabel(text, MaxGroupBytes, hint)
+	return atMost(MaxGroupBytes)(text)
 }
 
-func checkName(text string) error {
-	return checkPrintable(text, wire.MaxName, `write at most 32 bytes of printable text, for example name = "shelf-3"`)
-}
-
-// checkPrintable is for texts that people read.
-func checkPrintable(text string, most int, hint string) error {
-	for _, r := range text {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return refuse(hint, "%s contains %q, which cannot be printed", quoted(text), r)
+// printableText returns a check of texts that people read.
+func printableText(most int) func(string) error {
+	return func(text string) error {
+		for _, r := range text {
+			if r == utf8.RuneError || !unicode.IsPrint(r) {
+				return fmt.Errorf("%s contains %q, which cannot be printed", quoted(text), r)
+			}
 		}
+		return atMost(most)(text)
 	}
-	return checkLabel(text, most, hint)
 }
 
-func checkLabel(text string, most int, hint string) error {
-	switch {
-	case text == "":
-		return refuse(hint, "the text is empty")
-	case len(text) > most:
-		return refuse(hint, "%s is %d bytes long, more than %d", quoted(text), len(text), most)
-	case strings.TrimSpace(text) != text:
-		return refuse(hint, "%s begins or ends with a space, which nobody sees", quoted(text))
+// atMost returns a check of texts that have so many bytes.
+func atMost(most int) func(string) error {
+	return func(text string) error {
+		switch {
+		case text == "":
+			return errors.New("the text is empty")
+		case len(text) > most:
+			return fmt.Errorf("%s is %d bytes long, more than %d", quoted(text), len(text), most)
+		case strings.TrimSpace(text) != text:
+			return fmt.Errorf("%s begins or ends with a space, which nobody sees", quoted(text))
+		}
+		return nil
 	}
-	return nil
 }
 
 // checkInterface follows the kernel's dev_valid_name: 1 to 15 bytes
 // (IFNAMSIZ-1), no slash, no colon, no space, not "." or "..".
 func checkInterface(text string) error {
-	const hint = `write the name that "ip link" shows, for example interface = "eth0", ` +
-		`or delete the line: then it is the one whose subnet contains the address`
+	odd := func(r rune) bool { return r == '/' || r == ':' || unicode.IsSpace(r) || !unicode.IsPrint(r) }
 	switch {
 	case text == "":
-		return refuse(hint, "the text is empty")
+		return errors.New("the text is empty")
 	case text == "lo":
 		return refuse("write the interface on which the boards are; to try topdog on one machine run `topdog demo`",
 			"no other board can be reached by %s", quoted(text))
 	case len(text) > 15:
-		return refuse(hint, "%s is %d bytes long; the kernel allows interface names of at most 15", quoted(text), len(text))
-	case text == ".", text == "..", strings.ContainsFunc(text, func(r rune) bool {
-		return r == '/' || r == ':' || unicode.IsSpace(r) || !unicode.IsPrint(r)
-	}):
-		return refuse(hint, "%s cannot be the name of an interface", quoted(text))
+		return fmt.Errorf("%s is %d bytes long; the kernel allows interface names of at most 15", quoted(text), len(text))
+	case text == ".", text == "..", strings.ContainsFunc(text, odd):
+		return fmt.Errorf("%s cannot be the name of an interface", quoted(text))
 	}
 	return nil
 }
 
 // checkPath refuses a path that cannot be what was meant.
-func checkPath(text, hint string) error {
+func checkPath(text string) error {
 	switch {
 	case text == "":
-		return refuse(hint, "the path is empty")
+		return errors.New("the path is empty")
 	case strings.HasPrefix(text, "~"):
-		return refuse(hint, `%s: "~" means nothing outside a shell`, quoted(text))
+		return fmt.Errorf(`%s: "~" means nothing outside a shell`, quoted(text))
 	case strings.ContainsFunc(text, unicode.IsControl):
-		return refuse(hint, "%s contains a control character", quoted(text))
+		return fmt.Errorf("%s contains a control character", quoted(text))
 	case len(text) > 4095: // PATH_MAX less the final NUL
-		return refuse(hint, "the path is %d bytes long, more than the 4095 that the kernel allows", len(text))
+		return fmt.Errorf("the path is %d bytes long, more than the 4095 that the kernel allows", len(text))
 	}
 	return nil
 }
 
-// checkProgram checks the value of key, of which example is one. topdog starts the program itself, without a
-// shell that could find another meaning in its name. So a text that only a shell could take apart is refused.
-func checkProgram(key, text, example string) error {
-	hint := "write the program with its whole path, for example " + key + " = " + example
-	if err := checkPath(text, hint); err != nil {
+// checkAbsolute refuses a path that is not absolute.
+func checkAbsolute(text string) error {
+	if err := checkPath(text); err != nil || strings.HasPrefix(text, "/") {
 		return err
 	}
-	words := strings.Fields(text)
-	switch {
-	case !strings.HasPrefix(text, "/"):
-		return refuse(hint, "%s is not an absolute path", quoted(text))
-	case len(words) > 1:
+	return fmt.Errorf("%s is not an absolute path", quoted(text))
+}
+
+// checkProgram checks the value of key. topdog starts the program itself, without a shell that could find another
+// meaning in its name. So a text that only a shell could take apart is refused.
+func checkProgram(key, text string) error {
+	if err := checkAbsolute(text); err != nil {
+		return err
+	}
+	if words := strings.Fields(text); len(words) > 1 {
 		return refuse("write "+key+" = "+QuoteAll(words),
 			"%s contains a space, and there is no shell that would split it", quoted(text))
-	case words[0] != text:
-		return refuse(hint, "%s begins or ends with a space, which nobody sees", quoted(text))
 	}
-	return nil
+	return atMost(len(text))(text) // which finds a space at its end
 }
 
 // maxSocketPath is the size of sun_path (unix(7)), 108 bytes, less the final NUL and the ".public" that the name
@@ -217,24 +213,15 @@ func checkProgram(key, text, example string) error {
 const maxSocketPath = 107 - len(".public")
 
 func checkSocket(text string) error {
-	const hint = `write an absolute path, for example socket = "/run/topdog/topdog.sock"`
-	if err := checkPath(text, hint); err != nil {
+	if err := checkAbsolute(text); err != nil || len(text) <= maxSocketPath {
 		return err
 	}
-	switch {
-	case !strings.HasPrefix(text, "/"):
-		return refuse(hint, "%s is not an absolute path", quoted(text))
-	case len(text) > maxSocketPath:
-		return refuse(hint, "the path is %d bytes long; unix sockets and the name of the public one beside it allow %d",
-			len(text), maxSocketPath)
-	}
-	return nil
+	return fmt.Errorf("the path is %d bytes long; unix sockets and the name of the public one beside it allow %d",
+		len(text), maxSocketPath)
 }
 
 // parseKeyFile returns NoKey or the absolute path of the key.
 func (c *Config) parseKeyFile(text string) (string, error) {
-	const hint = `write the path of the key file, for example key_file = "/etc/topdog/key", ` +
-		`or key_file = "none" to run without authentication`
 	if text == NoKey {
 		return NoKey, nil
 	}
@@ -242,7 +229,7 @@ func (c *Config) parseKeyFile(text string) (string, error) {
 		return "", refuse("put the key into a file that only root can read, and its path here; "+
 			"then make a new key: this one has been in a file that others may read", "this is a key, not the path of one")
 	}
-	return besides(c.file, text), checkPath(text, hint)
+	return besides(c.file, text), checkPath(text)
 }
 
 // oneOf refuses a text that is not one of these words.
