@@ -51,8 +51,7 @@ const (
 	MaxPeers      = wire.MaxBoards - 1 // the largest group, without this board
 	MaxGroupBytes = 32                 // as many as a name has
 	MinVoters     = 3                  // of fewer, the loss of one leaves no majority
-	MaxVoters     = election.MaxVoters
-	MaxWords      = 16 // of score_command, the program included
+	MaxWords      = 16                 // of score_command, the program included
 )
 
 // Defaults of values that have no type of their own.

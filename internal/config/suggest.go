@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -162,72 +163,55 @@ func (r *reading) fits(k *setting, text string) bool {
 // reportSyntax reports where the file stops being TOML. The most common reasons
 // (no quotes, a colon) get their own words, the others those of go-toml.
 func (r *reading) reportSyntax() {
-	if r.reportCommonMistake() {
-		return
+	at, message, hint := r.commonMistake()
+	if message == "" {
+		at = r.syntax.at
+		message, hint = inPlainWords(r.syntax.message)
 	}
-	message, hint := inPlainWords(r.syntax.message)
-	r.report(r.syntax.at, message, hint)
+	r.report(at, message, hint)
 }
 
-// reportCommonMistake recognizes `key = value` without quotes and `key: value`.
-func (r *reading) reportCommonMistake() (recognized bool) {
+// commonMistake recognizes `key = value` without quotes and `key: value`. The message is "" if it is something else.
+func (r *reading) commonMistake() (at span, message, hint string) {
 	line, start := r.lineAround(r.syntax.at.offset)
 	i := strings.IndexAny(line, "=:")
 	if i < 0 || strings.HasPrefix(strings.TrimSpace(line), "#") {
-		return false
+		return at, "", ""
 	}
-	key := strings.TrimSpace(line[:i])
+	key, rest := strings.TrimSpace(line[:i]), line[i+1:]
 	k := find(r.top.settings, normal(key))
-	rest := line[i+1:]
 	text, _, _ := strings.Cut(rest, "#")
 	text = strings.TrimSpace(text)
 	separator := span{start + i, 1}
 	value := span{start + i + 1 + len(rest) - len(strings.TrimLeftFunc(rest, unicode.IsSpace)), len(text)}
-	rewritten := func(otherwise string) string {
-		if k == nil {
-			return otherwise
-		}
-		return r.top.rewrite(k, strings.Trim(text, `"'“”„‘’«»`))
+	if k != nil {
+		hint = r.top.rewrite(k, strings.Trim(text, `"'“”„‘’«»`))
 	}
 	switch {
 	case line[i] == ':':
-		r.report(separator, "a key and its value are separated by =, not by :", rewritten("write key = value"))
+		return separator, "a key and its value are separated by =, not by :", cmp.Or(hint, "write key = value")
+	case text == "" && k == nil:
+		return separator, quoted(key) + " has no value", ""
 	case text == "":
-		hint := ""
-		if k != nil {
-			hint = "write " + k.name + " = " + k.example + ", or delete the line"
-		}
-		r.report(separator, quoted(key)+" has no value", hint)
+		return separator, quoted(key) + " has no value", r.top.example(k) + ", or delete the line"
 	case strings.ContainsAny(text, "“”„‘’«»"):
-		r.report(value, `quotes must be straight ("), not typographic`, rewritten(""))
+		return value, `quotes must be straight ("), not typographic`, hint
 	case strings.ContainsAny(text[:1], `"'[{`): // it has quotes or brackets
-		return false
+		return at, "", ""
 	case k == nil && meansSecret(r.top.settings, key):
-		r.report(span{start + strings.Index(line, key), len(key)}, "unknown key "+quoted(key), keyHasItsOwnFile)
-	default:
-		return r.reportBareValue(k, key, text, value)
-	}
-	return true
-}
-
-// reportBareValue reports a value that lacks quotes. k is the setting of key, or nil if there is
-// none.
-func (r *reading) reportBareValue(k *setting, key, text string, at span) (reported bool) {
-	message, hint := "this is neither a number nor true or false, and not text in quotes", `write it in quotes: "…"`
-	switch {
+		return span{start + strings.Index(line, key), len(key)}, "unknown key " + quoted(key), keyHasItsOwnFile
 	case k == nil:
+		hint = `write it in quotes: "…"`
 		if meant := meantBy(r.top.settings, key); meant != "" {
 			hint = "did you mean " + meant + "? " + hint
 		}
-	case k.takes&aText == 0 && r.fits(k, strings.Fields(text)[0]):
-		return false // the value is right, so what follows it is wrong
+		return value, "this is neither a number nor true or false, and not text in quotes", hint
 	case k.takes&aText != 0:
-		message, hint = k.name+": text must be in quotes", r.top.rewrite(k, text)
-	default:
-		message, hint = k.name+": this must be "+required[k.takes], r.top.rewrite(k, text)
+		return value, k.name + ": text must be in quotes", hint
+	case r.fits(k, strings.Fields(text)[0]): // the value is right, so what follows it is wrong
+		return at, "", ""
 	}
-	r.report(at, message, hint)
-	return true
+	return value, k.name + ": this must be " + required[k.takes], hint
 }
 
 // syntaxErrors are what go-toml says where it speaks of grammar, in plain words.
