@@ -62,8 +62,7 @@ func checkSettings(c *check.Check) []setting {
 // readCheck reads one check.
 func (r *reading) readCheck(t table) {
 	c := check.Check{Every: check.DefaultEvery, Rise: check.DefaultRise, Fall: check.DefaultFall}
-	s := r.newSection(checkKey+": ", checkSettings(&c), nil)
-	s.unknown = s.unknownInCheck
+	s := r.newSection(checkKey+": ", checkSettings(&c))
 	var kind entry // the key that says what is checked, and its value
 	for _, e := range t.entries {
 		if i := slices.Index(check.Kinds(), e.key); i >= 0 {
@@ -84,21 +83,6 @@ func (r *reading) readCheck(t table) {
 	}
 	r.cfg.Checks = append(r.cfg.Checks, c)
 	r.top.values[checkKey] = append(r.top.values[checkKey], t.at)
-}
-
-// unknownInCheck reports a key that checks do not have.
-func (s *section) unknownInCheck(e entry) {
-	keys := names(s.settings)
-	hint := "the keys of a check are " + strings.Join(keys, ", ")
-	switch near := nearest(normal(e.key), keys); {
-	case find(s.top.settings, e.key) != nil:
-		hint = "it is no key of a check: write it above the first [[" + checkKey + "]], " +
-			"since all that follows belongs to the check"
-	case near != "":
-		hint = "did you mean " + near + "?"
-	}
-	s.bad[e.key] = true
-	s.report(e.at, s.name+"unknown key "+quoted(e.key), hint)
 }
 
 // completeCheck fills in the defaults that depend on other keys. It refuses values that are wrong

@@ -15,14 +15,13 @@ import (
 // reading is the state of Parse.
 type reading struct {
 	*document
-	file       string
-	host       string // of the board, for the defaults
-	cfg        *Config
-	top        *section // the keys above the checks
-	checks     []table
-	problems   Errors
-	more       int  // problems beyond maxProblems
-	keysListed bool // a hint has listed the keys
+	file     string
+	host     string // of the board, for the defaults
+	cfg      *Config
+	top      *section // the keys above the checks
+	checks   []table
+	problems Errors
+	more     int // problems beyond maxProblems
 }
 
 // section is one table that is being read: the whole configuration, a check, or the parts of
@@ -31,15 +30,16 @@ type section struct {
 	*reading
 	name     string // in front of its keys in messages: "", "check: " or "check: http."
 	settings []setting
-	unknown  func(entry)       // reports a key that the section does not have
 	keys     map[string]span   // every key that the file sets, known or not
 	values   map[string][]span // for each key, the places of the values that were accepted
 	bad      map[string]bool   // keys with a problem, about which nothing more need be said
+
+	keysListed bool // a hint has listed the keys
 }
 
-func (r *reading) newSection(name string, settings []setting, unknown func(entry)) *section {
+func (r *reading) newSection(name string, settings []setting) *section {
 	return &section{
-		reading: r, name: name, settings: settings, unknown: unknown,
+		reading: r, name: name, settings: settings,
 		keys: map[string]span{}, values: map[string][]span{}, bad: map[string]bool{},
 	}
 }
@@ -56,7 +56,7 @@ func Parse(name string, data []byte) (*Config, error) { return parseOn(hostname(
 func parseOn(host, name string, data []byte) (*Config, error) {
 	r := &reading{file: name, host: host, cfg: defaults(host)}
 	r.cfg.file = name
-	r.top = r.newSection("", settings(r.cfg), r.unknownKey)
+	r.top = r.newSection("", settings(r.cfg))
 	// Windows editors begin a file with a byte order mark. It means nothing.
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if at := firstInvalidUTF8(string(data)); at >= 0 {
@@ -122,7 +122,7 @@ func (s *section) read(e entry) {
 		s.refuse(k.name, e.at, fmt.Sprintf("it is set twice, first on line %d", line), "delete one of the two")
 	case k == nil:
 		s.keys[e.key] = e.at
-		s.unknown(e)
+		s.unknownKey(e)
 	default:
 		s.keys[e.key] = e.at
 		s.assign(k, e.value)
@@ -173,12 +173,7 @@ func (s *section) assignList(k *setting, v value) {
 
 // assignParts stores the keys of an inline table. The first of a setting's parts is required.
 func (s *section) assignParts(k *setting, v value) {
-	names := names(k.parts)
-	sort.Strings(names)
-	parts := s.newSection(s.name+k.name+".", k.parts, nil)
-	parts.unknown = func(e entry) {
-		parts.refuse(e.key, e.at, "there is no such key", "it takes "+strings.Join(names, ", "))
-	}
+	parts := s.newSection(s.name+k.name+".", k.parts)
 	parts.readAll(v.entries)
 	first := k.parts[0].name
 	if _, set := parts.keys[first]; !set && len(parts.bad) == 0 {

@@ -39,31 +39,34 @@ func meantBy(all []setting, name string) string {
 	return nearest(normal(name), names(all))
 }
 
-// unknownKey reports a key that the configuration does not have.
-func (r *reading) unknownKey(e entry) {
-	message := "unknown key " + quoted(e.key)
+// unknownKey reports a key that the section does not have.
+func (s *section) unknownKey(e entry) {
 	first, _, dotted := strings.Cut(e.key, ".")
-	if k := find(r.top.settings, first); dotted && k != nil {
-		r.top.bad[k.name] = true
-		r.report(e.at, message, "this key has no parts: write "+k.name+" = "+k.example)
-		return
-	}
-	all := r.top.settings
-	meant := meantBy(all, e.key)
+	meant, whole, ofCheck := meantBy(s.settings, e.key), find(s.settings, first), find(checkSettings(new(check.Check)), e.key)
 	var hint string
-	switch check := find(checkSettings(new(check.Check)), e.key); {
-	case check != nil && (meant == "" || !find(all, meant).hasAlias(e.key)):
-		hint = "it is a key of a check: write [[" + checkKey + "]] on the line above it"
+	switch {
+	case dotted && whole != nil:
+		meant, hint = whole.name, "this key has no parts: write "+whole.name+" = "+whole.example
+	case s == s.top && ofCheck != nil && (meant == "" || !find(s.settings, meant).hasAlias(e.key)):
+		meant, hint = "", "it is a key of a check: write [["+checkKey+"]] on the line above it"
+	case s != s.top && find(s.top.settings, e.key) != nil:
+		hint = "it is no key of a check: write it above the first [[" + checkKey + "]], " +
+			"since all that follows belongs to the check"
+	case meansSecret(s.top.settings, e.key):
+		hint = keyHasItsOwnFile
 	case meant != "":
-		r.top.bad[meant] = true // whoever wrote vip = "…" need not also be told that address is missing
-		if hint = "did you mean " + meant + "?"; meansSecret(all, e.key) {
-			hint = keyHasItsOwnFile
-		}
-	case !r.keysListed: // once is enough
-		r.keysListed = true
-		hint = "the keys are " + strings.Join(names(all), ", ")
+		hint = "did you mean " + meant + "?"
+	case !s.keysListed: // once is enough
+		s.keysListed = true
+		hint = "the keys are " + strings.Join(names(s.settings), ", ")
 	}
-	r.report(e.at, message, hint)
+	s.bad[meant] = true // whoever wrote vip = "…" need not also be told that address is missing
+	s.bad[e.key] = true
+	if s == s.top {
+		s.report(e.at, "unknown key "+quoted(e.key), hint)
+	} else {
+		s.report(e.at, s.name+e.key+": there is no such key", hint)
+	}
 }
 
 // nearest returns the word that text is a misspelling of, or "": at most one
