@@ -141,7 +141,7 @@ func (s *section) assign(k *setting, v value) {
 	case v.form == aList:
 		s.assignList(k, v)
 	case k.takes&v.form == 0:
-		s.refuse(k.name, v.at, "this is "+inWords[v.form]+", but it must be "+required[k.takes], s.rewrite(k, v.text))
+		s.refuse(k.name, v.at, "this is "+v.form.inWords()+", but it must be "+required[k.takes], s.rewrite(k, v.text))
 	default:
 		s.set(k, k.set, v)
 	}
@@ -163,7 +163,7 @@ func (s *section) assignList(k *setting, v value) {
 	}
 	for _, element := range v.list {
 		if element.form == aList || k.takes&element.form == 0 {
-			s.refuse(k.name, element.at, "the list contains "+inWords[element.form]+", but each element must be "+required[k.takes&^aList],
+			s.refuse(k.name, element.at, "the list contains "+element.form.inWords()+", but each element must be "+required[k.takes&^aList],
 				"write for example "+k.name+" = ["+k.exampleElement()+"]")
 			continue
 		}
@@ -216,7 +216,7 @@ func (s *section) listChecks(k *setting, v value) {
 	}
 	for _, element := range tables {
 		if element.form != aTable || v.form != aList {
-			s.refuse(k.name, element.at, "this is "+inWords[element.form]+", but it must be "+required[k.takes],
+			s.refuse(k.name, element.at, "this is "+element.form.inWords()+", but it must be "+required[k.takes],
 				"write "+k.name+" = "+k.example+", or [["+k.name+"]] and the keys of the check below it")
 			return
 		}

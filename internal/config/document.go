@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -10,23 +11,24 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// form is a form of a TOML value, or a set of forms.
-type form uint8
+// form is a form of a TOML value, or a set of forms. Each is a bit, by the number of go-toml's kind.
+type form uint32
 
 const (
-	aText form = 1 << iota
-	aNumber
-	aBool
-	aList
-	aTable
-	aFraction
-	aDate
+	aText   form = 1 << unstable.String
+	aNumber form = 1 << unstable.Integer
+	aBool   form = 1 << unstable.Bool
+	aList   form = 1 << unstable.Array
+	aTable  form = 1 << unstable.InlineTable
 )
 
 // inWords says what a value is.
-var inWords = map[form]string{
-	aText: "text", aNumber: "a number", aBool: "true or false", aList: "a list", aTable: "a table",
-	aFraction: "a number with a fraction", aDate: "a date or time",
+func (f form) inWords() string {
+	names := map[form]string{
+		aText: "text", aNumber: "a number", aBool: "true or false", aList: "a list", aTable: "a table",
+		1 << unstable.Float: "a number with a fraction",
+	}
+	return cmp.Or(names[f], "a date or time")
 }
 
 // required says what a value must be.
@@ -146,27 +148,18 @@ func valueOf(n *unstable.Node, at span) value {
 		}
 		return span{int(child.Raw.Offset), int(child.Raw.Length)}
 	}
-	v := value{at: at, text: string(n.Data)}
+	v := value{form: 1 << n.Kind, at: at, text: string(n.Data)}
 	switch n.Kind {
-	case unstable.String:
-		v.form = aText
-	case unstable.Bool:
-		v.form = aBool
-	case unstable.Float:
-		v.form = aFraction
 	case unstable.Integer:
-		v.form = aNumber
 		// The hexadecimal, octal and binary notations of TOML, and its underscores, are those of Go.
 		if number, err := strconv.ParseInt(v.text, 0, 64); err == nil {
 			v.text = strconv.FormatInt(number, 10)
 		}
 	case unstable.Array:
-		v.form = aList
 		for it := n.Children(); it.Next(); {
 			v.list = append(v.list, valueOf(it.Node(), inside(it.Node(), at)))
 		}
 	case unstable.InlineTable:
-		v.form = aTable
 		for it := n.Children(); it.Next(); {
 			name, place := keyOf(it.Node())
 			child := it.Node().Value()
@@ -176,8 +169,6 @@ func valueOf(n *unstable.Node, at span) value {
 			_, key := keyOf(it.Node())
 			v.entries = append(v.entries, entry{name, key, valueOf(child, place)})
 		}
-	default:
-		v.form = aDate
 	}
 	return v
 }
