@@ -70,15 +70,23 @@ func absolute(path string) (string, error) {
 	return abs, err
 }
 
+// present loads a file unless it does not exist.
+func present[T any](what, path string, load func(string) (T, error)) (found T, exists bool, err error) {
+	found, err = load(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return found, false, nil
+	case err != nil:
+		return found, true, fmt.Errorf("the %s that exists is left as it is, but it cannot be used (--force replaces it):\n%w", what, err)
+	}
+	return found, true, nil
+}
+
 // provideKey makes sure that there is a good key, and reports whether it is new.
 func provideKey(path string, force bool) (isNew bool, err error) {
 	if !force {
-		_, err := config.LoadKeys(path)
-		switch {
-		case err == nil:
-			return false, nil
-		case !errors.Is(err, fs.ErrNotExist):
-			return false, fmt.Errorf("the key that exists is left as it is, but it cannot be used:\n%w", err)
+		if _, exists, err := present("key", path, config.LoadKeys); exists {
+			return false, err
 		}
 	}
 	key, err := config.NewKey(rand.Reader)

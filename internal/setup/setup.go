@@ -8,10 +8,8 @@ package setup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -173,12 +171,9 @@ func parseAddress(text string) (config.Address, error) {
 // isSetUp finds a configuration and a key that are what is asked for. Then there
 // is nothing to do but to say what is left to do.
 func (b Board) isSetUp(out io.Writer) (bool, error) {
-	cfg, err := config.Load(b.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("this board has a configuration already, but it cannot be used (--force replaces it):\n%w", err)
+	cfg, exists, err := present("configuration", b.Path, config.Load)
+	if !exists || err != nil {
+		return false, err
 	}
 	if differs := b.differences(cfg); differs != nil {
 		return false, fmt.Errorf("%s exists and is left as it is, but it has %s; change it there, or use --force to replace it and the key",

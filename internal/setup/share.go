@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -153,12 +152,9 @@ func (done *imported) compareConfig(force bool) error {
 	if force {
 		return nil
 	}
-	present, err := config.Load(done.configPath)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("the configuration that exists is left as it is, but it cannot be used (--force replaces it):\n%w", err)
+	present, exists, err := present("configuration", done.configPath, config.Load)
+	if !exists || err != nil {
+		return err
 	}
 	var differ []string
 	for _, name := range present.Changed(done.config) {
@@ -199,12 +195,10 @@ func (done *imported) compareKey(force bool) error {
 	if force {
 		return nil
 	}
-	present, err := config.LoadKeys(done.keyPath)
+	present, exists, err := present("key", done.keyPath, config.LoadKeys)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("the key that exists is left as it is, but it cannot be used (--force replaces it):\n%w", err)
+	case !exists || err != nil:
+		return err
 	case present == done.config.Keys:
 	case understand(present, done.config.Keys):
 		done.keysDiffer = true
