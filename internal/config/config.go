@@ -19,6 +19,8 @@
 //     silently be skipped.
 //   - It accepts Address for address.
 //   - It adds 197 kB to the program for arm64.
+//
+// BurntSushi/toml stops at the first mistake too, and keeps the places of keys to itself (its issue 462).
 package config
 
 import (
