@@ -26,17 +26,20 @@ func (b Board) Show(ctx context.Context) error {
 		return err
 	}
 	seen, asked := b.Daemon.Keys(ctx)
-	switch {
-	case !readable && asked != nil:
+	if !readable && asked != nil {
 		return err
-	case !readable:
-		b.showKeys(seen.SignsWith, seen.AlsoAccepts)
-	default:
-		b.showKeys(texts(file))
-		if asked == nil && !same(&seen, file) {
-			fmt.Fprintf(b.Out, "the daemon has others: it signs with %s%s; systemctl reload topdog has it read the file\n",
-				seen.SignsWith, also(seen.AlsoAccepts))
-		}
+	}
+	signs, accepted := texts(file)
+	if !readable {
+		signs, accepted = seen.SignsWith, seen.AlsoAccepts
+	}
+	fmt.Fprintf(b.Out, "%s signs\n", signs)
+	if accepted != "" {
+		fmt.Fprintf(b.Out, "%s accepted\n", accepted)
+	}
+	if readable && asked == nil && !same(&seen, file) {
+		fmt.Fprintf(b.Out, "the daemon has others: it signs with %s%s; systemctl reload topdog has it read the file\n",
+			seen.SignsWith, also(seen.AlsoAccepts))
 	}
 	if asked != nil {
 		fmt.Fprintf(b.Out, "what the other boards have is not known: %v\n", asked)
@@ -52,13 +55,6 @@ func also(fingerprint string) string {
 		return ""
 	}
 	return " and accepts " + fingerprint
-}
-
-func (b Board) showKeys(signs, also string) {
-	fmt.Fprintf(b.Out, "%s signs\n", signs)
-	if also != "" {
-		fmt.Fprintf(b.Out, "%s accepted\n", also)
-	}
 }
 
 // showBoards prints what the other boards have told, those that live first.

@@ -20,12 +20,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/setup"
-	"topdog/wire"
 )
 
 // Daemon is what is asked of the board's daemon; console.Client is the real one.
@@ -239,20 +239,13 @@ func same(has *console.Keys, want config.Keyring) bool {
 // listed names keys: "030d726e and cc94506b".
 func listed(keys config.Keyring) string {
 	signs, also := texts(keys)
-	if also == "" {
-		return signs
-	}
-	return signs + " and " + also
+	return strings.TrimSuffix(signs+" and "+also, " and ")
 }
 
 // texts returns the fingerprints of keys for people; "" for no key.
 func texts(keys config.Keyring) (signs, also string) {
-	text := func(f wire.Fingerprint) string {
-		if f == 0 {
-			return ""
-		}
-		return f.String()
+	if !keys.Also.IsZero() {
+		also = keys.Also.Fingerprint().String()
 	}
-	k := keys.Fingerprints()
-	return text(k.Signs), text(k.Also)
+	return keys.Signs.Fingerprint().String(), also
 }
