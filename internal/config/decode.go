@@ -163,8 +163,8 @@ func (s *section) assignList(k *setting, v value) {
 	}
 	for _, element := range v.list {
 		if element.form == aList || k.takes&element.form == 0 {
-			s.refuse(k.name, element.at, "the list contains "+element.form.inWords()+", but each element must be "+required[k.takes&^aList],
-				"write for example "+k.name+" = ["+k.exampleElement()+"]")
+			s.refuse(k.name, element.at,
+				"the list contains "+element.form.inWords()+", but each element must be "+required[k.takes&^aList], s.example(k))
 			continue
 		}
 		s.set(k, k.set, element)

@@ -186,12 +186,6 @@ func checked(check func(string) error) func(string) (string, error) {
 	return func(text string) (string, error) { return text, check(text) }
 }
 
-// exampleElement returns one element of the example of a list.
-func (k *setting) exampleElement() string {
-	first, _, _ := strings.Cut(strings.Trim(k.example, "[]"), ",")
-	return first
-}
-
 // Quote writes text as a TOML basic string (TOML 1.0, "String").
 func Quote(text string) string {
 	var b strings.Builder
