@@ -59,11 +59,11 @@ func (p *peer) String() string {
 	return fmt.Sprintf("%s (%v)", p.name, p.from)
 }
 
-// peers are those that were heard, by their addresses.
-type peers map[netip.Addr]*peer
+// byAddress has the peers that were heard.
+type byAddress map[netip.Addr]*peer
 
 // hear takes in a datagram. It bounds the peers: anybody can send with any address.
-func (all peers) hear(codec *wire.Codec, d netio.Datagram) {
+func (all byAddress) hear(codec *wire.Codec, d netio.Datagram) {
 	p := all[d.From.Addr()]
 	if p == nil {
 		if len(all) == wire.MaxBoards {
@@ -130,7 +130,7 @@ func (b *Board) listen(ctx context.Context, n daemon.Network) (found []*peer, ar
 	if err != nil {
 		return nil, arrivals, err
 	}
-	heard := peers{}
+	heard := byAddress{}
 	before := transport.Arrivals()
 	var mu sync.Mutex // each socket is read by a goroutine
 	var serving sync.WaitGroup

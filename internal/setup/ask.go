@@ -76,6 +76,7 @@ func (b *Board) suits(n network, out io.Writer, text string) error {
 	if err != nil {
 		return err
 	}
+	b.foundOn = found.Name
 	fmt.Fprintf(out, "%s is in the network of %s (%s)\n", address.IP, found.Name, found.Prefix.Masked())
 	if found.Ambiguous != "" {
 		fmt.Fprintf(out, "note: %s. For `topdog init` that is --interface NAME.\n", found.Ambiguous)
@@ -148,18 +149,7 @@ func (b *Board) isVoter(n network) error {
 	if !b.Strict {
 		return nil
 	}
-	iface := b.Interface
-	if iface == "" {
-		floating, err := parseAddress(b.Address)
-		if err != nil {
-			return err
-		}
-		found, err := n.interfaceOf(floating.IP)
-		if err != nil {
-			return err
-		}
-		iface = found.Name
-	}
+	iface := cmp.Or(b.Interface, b.foundOn)
 	var own []netip.Addr
 	for _, a := range n.own {
 		if a.iface == iface {

@@ -46,6 +46,7 @@ type Board struct {
 	From, Instance string
 	DryRun         bool
 	converted      *conversion
+	foundOn        string // the interface that the address was found to belong to, if none is named
 }
 
 // Init sets up the first board of a group, and says what it did and what is left to
