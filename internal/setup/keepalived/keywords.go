@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// manual is the table in docs/keepalived.md. A row has keywords, of which an asterisk stands for any letters; what becomes of
-// them; and what topdog has instead, or why it has nothing. A keyword has the same meaning in all blocks.
+// manual is the table with which docs/keepalived.md ends. Each row has three cells: keywords, what becomes of them, and what
+// topdog has instead, or why it has nothing. An asterisk in a keyword stands for any letters. A keyword has the same
+// meaning in all blocks.
 //
 //go:embed keywords.md
 var manual string
