@@ -246,31 +246,28 @@ func (l Listen) String() string {
 
 // ParseListen reads ":9254", "192.168.1.11:9254" or "[::]:9254".
 func ParseListen(text string) (Listen, error) {
-	colon := strings.LastIndexByte(text, ':')
-	if _, err := netip.ParseAddr(text); colon < 0 || err == nil || strings.HasSuffix(text, "]") {
+	host, portText, err := net.SplitHostPort(text)
+	if err != nil {
 		if port, err := parsePort(text); err == nil {
 			return Listen{}, refuse("write "+Quote(Listen{Port: port}.String()), "%s has no colon in front of the port", quoted(text))
 		}
 		return Listen{}, fmt.Errorf("%s has no port", quoted(text))
 	}
-	port, err := parsePort(text[colon+1:])
+	port, err := parsePort(portText)
+	if err != nil || host == "" {
+		return Listen{Port: port}, err
+	}
+	addr, err := netip.ParseAddr(host)
 	if err != nil {
-		return Listen{}, err
+		return Listen{}, fmt.Errorf("%s is not an address", quoted(host))
 	}
-	if colon == 0 {
-		return Listen{Port: port}, nil
-	}
-	ap, err := netip.ParseAddrPort(text)
-	if err != nil {
-		return Listen{}, fmt.Errorf("%s is not an address", quoted(text[:colon]))
-	}
-	l := Listen{ap.Addr().Unmap(), port}
+	l := Listen{addr.Unmap(), port}
 	switch addr := l.Addr; {
 	case addr.IsMulticast(), addr == limitedBroadcast:
 		return Listen{}, fmt.Errorf("%s is no address of a board", addr)
 	case addr.IsLinkLocalUnicast(), addr.Zone() != "":
 		return Listen{}, refuse("write "+Quote(Listen{Port: port}.String())+", which is all addresses",
-			"%s is an address of one interface", quoted(text[:colon]))
+			"%s is an address of one interface", quoted(host))
 	}
 	return l, nil
 }
