@@ -32,30 +32,40 @@ func checkSettings(c *check.Check) []setting {
 	grace := duration("grace", between(0, check.MaxGrace))
 	on := false
 	return []setting{
-		scalar(&c.Target, checked(checkUnit), setting{name: check.Unit.String(), example: `"nginx.service"`, means: "the name that `systemctl list-units` shows"}),
+		scalar(&c.Target, checked(checkUnit), setting{
+			name: check.Unit.String(), means: "the name that `systemctl list-units` shows", example: `"nginx.service"`}),
 		{name: check.Exec.String(), example: `"/usr/sbin/nginx"`, takes: aText | aTable, parts: []setting{
-			scalar(&c.Target, checked(checkExec), setting{name: "path", example: `"/usr/sbin/nginx"`, means: "the program with its whole path"}),
-			scalar(&c.User, checked(atMost(32)), setting{name: "user", example: `"pihole"`, means: "the name of a user"}),
+			scalar(&c.Target, checked(checkExec), setting{
+				name: "path", means: "the program with its whole path", example: `"/usr/sbin/nginx"`}),
+			scalar(&c.User, checked(atMost(32)), setting{name: "user", means: "the name of a user", example: `"pihole"`}),
 		}},
-		scalar(&c.Target, checked(checkTCP), setting{name: check.TCP.String(), example: `"127.0.0.1:443"`, means: "a host and a port"}),
+		scalar(&c.Target, checked(checkTCP), setting{
+			name: check.TCP.String(), means: "a host and a port", example: `"127.0.0.1:443"`}),
 		{name: check.HTTP.String(), example: `{ url = "https://127.0.0.1/", host = "www.example.org" }`,
 			takes: aText | aTable, parts: []setting{
 				scalar(&c.Target, checked(checkURL), setting{name: "url", example: `"https://127.0.0.1/health"`}),
-				scalar(&c.Host, checked(checkHTTPHost), setting{name: "host", example: `"www.example.org"`, means: "the name under which others know the server"}),
+				scalar(&c.Host, checked(checkHTTPHost), setting{
+					name: "host", means: "the name under which others know the server", example: `"www.example.org"`}),
 				scalar(&c.Status, addStatus(&c.Status), setting{
 					name: "status", example: "[200, 302]", takes: aNumber | aList, max: maxStatuses}),
-				scalar(&c.Contains, checked(atMost(256)), setting{name: "contains", example: `"Welcome"`, means: "a part of the answer"}),
+				scalar(&c.Contains, checked(atMost(256)), setting{
+					name: "contains", means: "a part of the answer", example: `"Welcome"`}),
 			}},
-		scalar(&c.Target, parseDNS, setting{name: check.DNS.String(), example: `"pi.hole @127.0.0.1"`, means: "a name and the server that is asked"}),
-		program(addWord, setting{name: check.Command.String(), example: `["/usr/local/bin/healthy"]`, means: "the program with its whole path", filled: true}),
+		scalar(&c.Target, parseDNS, setting{
+			name: check.DNS.String(), means: "a name and the server that is asked", example: `"pi.hole @127.0.0.1"`}),
+		program(addWord, setting{
+			name: check.Command.String(), means: "the program with its whole path",
+			example: `["/usr/local/bin/healthy"]`, filled: true}),
 		scalar(&on, onlyTrue, setting{name: check.Gateway.String(), example: "true", takes: aBool}),
-		scalar(&c.Title, checked(printableText(check.MaxTitle)), setting{name: "title", example: `"resolver"`, means: "at most 32 bytes of printable text"}),
-		scalar(&c.Every, every, setting{name: "every", example: `"1s"`, means: fromTo(check.MinEvery, check.MaxEvery)}),
-		scalar(&c.Timeout, timeout, setting{name: "timeout", example: `"500ms"`, means: fromTo(check.MinTimeout, check.MaxEvery)}),
+		scalar(&c.Title, checked(printableText(check.MaxTitle)), setting{
+			name: "title", means: "at most 32 bytes of printable text", example: `"resolver"`}),
+		scalar(&c.Every, every, setting{name: "every", means: fromTo(check.MinEvery, check.MaxEvery), example: `"1s"`}),
+		scalar(&c.Timeout, timeout, setting{
+			name: "timeout", means: fromTo(check.MinTimeout, check.MaxEvery), example: `"500ms"`}),
 		scalar(&c.Rise, parseCount, setting{name: "rise", example: strconv.Itoa(check.DefaultRise), takes: aNumber}),
 		scalar(&c.Fall, parseCount, setting{name: "fall", example: strconv.Itoa(check.DefaultFall), takes: aNumber}),
 		choice(&c.When, check.WhenNames(), check.WhenNamed, setting{name: "when", example: Quote(check.Leading.String())}),
-		scalar(&c.Grace, grace, setting{name: "grace", example: `"30s"`, means: fromTo(0, check.MaxGrace)}),
+		scalar(&c.Grace, grace, setting{name: "grace", means: fromTo(0, check.MaxGrace), example: `"30s"`}),
 	}
 }
 

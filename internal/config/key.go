@@ -149,10 +149,10 @@ func ParseKeys(name string, data []byte) (Keyring, error) {
 		case second > 0:
 			return fail(line, column, "a key file holds two keys at most, and they were on the lines %d and %d", first, second)
 		default:
-			k, err := decodeHexKey(content)
+			k, wrong, at := decodeHexKey(content)
 			switch {
-			case err != nil:
-				return fail(line, column+err.at, "%s", err.message)
+			case wrong != "":
+				return fail(line, column+at, "%s", wrong)
 			case first == 0:
 				ring.Signs, first = k, line
 			case k == ring.Signs:
@@ -171,28 +171,21 @@ func ParseKeys(name string, data []byte) (Keyring, error) {
 	return ring, nil
 }
 
-// badKey says what is wrong with a key without repeating any of it.
-type badKey struct {
-	message string
-	at      int // in bytes from the start of the text
-}
-
-func decodeHexKey(text string) (Key, *badKey) {
+// decodeHexKey reads a key. If the text is none, it says what is wrong and where (in bytes), without repeating any of it.
+func decodeHexKey(text string) (k Key, wrong string, at int) {
 	odd := func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) }
 	if i := strings.IndexFunc(text, odd); i >= 0 {
-		return Key{}, &badKey{"the key contains something that is not a hexadecimal digit (0-9, a-f)", i}
+		return Key{}, "the key contains something that is not a hexadecimal digit (0-9, a-f)", i
 	}
 	const digits = 2 * wire.KeySize
 	if len(text) != digits {
-		message := fmt.Sprintf("the key has %d hexadecimal digits instead of %d", len(text), digits)
-		return Key{}, &badKey{message, min(len(text), digits)}
+		return Key{}, fmt.Sprintf("the key has %d hexadecimal digits instead of %d", len(text), digits), min(len(text), digits)
 	}
-	var k Key
 	if _, err := hex.Decode(k.secret[:], []byte(text)); err != nil {
-		return Key{}, &badKey{"the key is not hexadecimal", 0}
+		return Key{}, "the key is not hexadecimal", 0
 	}
 	if k.IsZero() {
-		return Key{}, &badKey{"the key is all zeros, which is not a secret", 0}
+		return Key{}, "the key is all zeros, which is not a secret", 0
 	}
-	return k, nil
+	return k, "", 0
 }

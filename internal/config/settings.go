@@ -36,80 +36,90 @@ type setting struct {
 }
 
 // settings lists the keys of a configuration in the order of the reference.
-func settings(c *Config) []setting {
+func settings(c *Config) []setting { return append(electionSettings(c), boardSettings(c)...) }
+
+// electionSettings lists the keys that say who holds which address.
+func electionSettings(c *Config) []setting {
 	algorithms := append(literature.Algorithms(), wire.AlgorithmStrict.String())
 	detectors := append([]string{silence.DetectorDefault.String()}, silence.Detectors()...)
 	return []setting{
 		list(&c.Addresses, ParseAddress, func(a Address) string { return a.IP.String() }, setting{
-			name: "address", example: `"192.168.1.250"`,
-			means: "an unused address of the network", max: MaxAddresses, filled: true, shared: true,
+			name: "address", means: "an unused address of the network", example: `"192.168.1.250"`,
+			max: MaxAddresses, filled: true, shared: true,
 			aliases: "vip vips ip virtual_ip virtual_ipaddress floating_ip addresses"}),
 		scalar(&c.Interface, checked(checkInterface), setting{
-			name: "interface", example: `"eth0"`,
-			means: "the name that `ip link` shows (or no such line, for the one whose subnet contains the address)", aliases: "iface nic device dev"}),
+			name: "interface", example: `"eth0"`, aliases: "iface nic device dev",
+			means: "the name that `ip link` shows (or no such line, for the one whose subnet contains the address)"}),
 		scalar(&c.Group, checked(checkGroup), setting{
-			name: "group", example: `"topdog"`,
-			means: "1 to 32 letters, digits, signs or inner spaces (ASCII)", shared: true, aliases: "cluster virtual_router_id vrid"}),
+			name: "group", means: "1 to 32 letters, digits, signs or inner spaces (ASCII)", example: `"topdog"`,
+			shared: true, aliases: "cluster virtual_router_id vrid"}),
 		scalar(&c.ID, parseID, setting{
-			name: "id", example: `"auto"`,
-			means: `a number from 1 to 4294967295, the own address of the board, or "auto"`, takes: aText | aNumber, aliases: "router_id node_id"}),
+			name: "id", means: `a number from 1 to 4294967295, the own address of the board, or "auto"`, example: `"auto"`,
+			takes: aText | aNumber, aliases: "router_id node_id"}),
 		scalar(&c.Priority, parsePriority, setting{
-			name: "priority", example: "100",
-			means: "a number from 1 to 254, more for a board that should lead, or 0 for one that never should", takes: aNumber, live: true, aliases: "prio rank weight"}),
+			name: "priority", example: "100", takes: aNumber, live: true, aliases: "prio rank weight",
+			means: fmt.Sprintf("a number from 1 to %d, more for a board that should lead, or 0 for one that never should",
+				election.MaxPriority)}),
 		scalar(&c.Preempt, strconv.ParseBool, setting{
 			name: "preempt", example: "false", takes: aBool, live: true, aliases: "nopreempt"}),
 		scalar(&c.PreemptDelay, orAuto(duration("preempt_delay", election.CheckPreemptDelay)), setting{
-			name: "preempt_delay", example: `"auto"`,
-			means: fromTo(election.MinPreemptDelay, election.MaxPreemptDelay) + `, or "auto"`, live: true}),
+			name: "preempt_delay", means: fromTo(election.MinPreemptDelay, election.MaxPreemptDelay) + `, or "auto"`,
+			example: `"auto"`, live: true}),
 		scalar(&c.TakeInUse, strconv.ParseBool, setting{name: "take_in_use", example: "false", takes: aBool}),
 		scalar(&c.Interval, duration("heartbeat", election.CheckInterval), setting{
-			name: "heartbeat", example: `"100ms"`,
-			means: fromTo(election.MinInterval, election.MaxInterval), shared: true, aliases: "interval advert_int"}),
-		scalar(&c.Patience, orAuto(duration("patience", atLeastSomething)), setting{name: "patience", example: `"auto"`,
-			means: `a duration from a tenth of the heartbeat to "1m", or "auto"`, shared: true}),
-		choice(&c.Algorithm, algorithms, literature.AlgorithmNamed, setting{
-			name: "algorithm", shared: true}),
-		voters(c, setting{name: "voters", example: `["192.168.1.11", "192.168.1.12", "192.168.1.13"]`,
-			means: "the ids of the voters: their own addresses, or the numbers that they have as their ids", shared: true}),
+			name: "heartbeat", means: fromTo(election.MinInterval, election.MaxInterval), example: `"100ms"`,
+			shared: true, aliases: "interval advert_int"}),
+		scalar(&c.Patience, orAuto(duration("patience", atLeastSomething)), setting{
+			name: "patience", example: `"auto"`, shared: true,
+			means: fmt.Sprintf(`a duration from a tenth of the heartbeat to %q, or "auto"`, short(election.MaxPatience))}),
+		choice(&c.Algorithm, algorithms, literature.AlgorithmNamed, setting{name: "algorithm", shared: true}),
+		voters(c, setting{
+			name: "voters", example: `["192.168.1.11", "192.168.1.12", "192.168.1.13"]`, shared: true,
+			means: "the ids of the voters: their own addresses, or the numbers that they have as their ids"}),
 		choice(&c.Detector, detectors, silence.DetectorNamed, setting{
 			name: "detector", aliases: "failure_detector suspicion"}),
 		choice(&c.Fanout, election.Fanouts(), election.FanoutNamed, setting{name: "fanout", aliases: "unicast delivery"}),
 		choice(&c.ScoreSource, election.ScoreSources(), election.ScoreSourceNamed, setting{
 			name: "score_from", shared: true, aliases: "importance measure score"}),
 		program(func(word string) { c.ScoreCommand = append(c.ScoreCommand, word) }, setting{
-			name: "score_command", example: `["/usr/local/bin/my-score", "--verbose"]`,
-			means: "the program with its whole path", place: &c.ScoreCommand, live: true,
+			name: "score_command", means: "the program with its whole path",
+			example: `["/usr/local/bin/my-score", "--verbose"]`, place: &c.ScoreCommand, live: true,
 			aliases: "script command score_script measure_command track_script"}),
-		scalar(&c.StartGrace, duration("start_grace", between(0, health.MaxStartGrace)), setting{name: "start_grace", example: `"10s"`,
-			means: fromTo(0, health.MaxStartGrace), live: true}),
+	}
+}
+
+// boardSettings lists the other keys.
+func boardSettings(c *Config) []setting {
+	return []setting{
+		scalar(&c.StartGrace, duration("start_grace", between(0, health.MaxStartGrace)), setting{
+			name: "start_grace", means: fromTo(0, health.MaxStartGrace), example: `"10s"`, live: true}),
 		scalar(&c.Multicast, parseMulticast, setting{
-			name: "multicast", example: `"224.0.0.254:9254"`,
-			means: "an IPv4 multicast address and a UDP port", shared: true, aliases: "mcast mcast_group port"}),
+			name: "multicast", means: "an IPv4 multicast address and a UDP port", example: `"224.0.0.254:9254"`,
+			shared: true, aliases: "mcast mcast_group port"}),
 		list(&c.Peers, parsePeer, netip.Addr.String, setting{
-			name: "peers", example: `["192.168.1.11", "192.168.1.12"]`,
-			means: "the own addresses of other boards", max: MaxPeers, live: true,
-			aliases: "nodes boards members unicast_peer"}),
-		witnesses(c, setting{name: "witness", example: `"auto"`,
-			means: `"auto", "none", or the address of a host that is always on`, filled: true, live: true}),
+			name: "peers", means: "the own addresses of other boards", example: `["192.168.1.11", "192.168.1.12"]`,
+			max: MaxPeers, live: true, aliases: "nodes boards members unicast_peer"}),
+		witnesses(c, setting{
+			name: "witness", means: `"auto", "none", or the address of a host that is always on`, example: `"auto"`,
+			filled: true, live: true}),
 		scalar(&c.KeyFile, c.parseKeyFile, setting{
-			name: "key_file", example: `"/etc/topdog/key"`,
-			means: `the path of the key file, or "none" to run without authentication`, live: true,
+			name: "key_file", means: `the path of the key file, or "none" to run without authentication`,
+			example: `"/etc/topdog/key"`, live: true,
 			aliases: "key secret password passphrase auth_pass psk auth"}),
 		scalar(&c.LED, parseLED, setting{name: "led", example: `"ACT"`, live: true, aliases: "gpio pin light"}),
-		scalar(&c.Name, checked(printableText(wire.MaxName)), setting{name: "name", example: `"shelf-3"`,
-			means: "at most 32 bytes of printable text", aliases: "hostname host_name"}),
-		scalar(&c.Socket, checked(checkSocket), setting{name: "socket", example: `"/run/topdog/topdog.sock"`,
-			means: "an absolute path"}),
+		scalar(&c.Name, checked(printableText(wire.MaxName)), setting{
+			name: "name", means: "at most 32 bytes of printable text", example: `"shelf-3"`, aliases: "hostname host_name"}),
+		scalar(&c.Socket, checked(checkSocket), setting{
+			name: "socket", means: "an absolute path", example: `"/run/topdog/topdog.sock"`}),
 		choice(&c.LogLevel, logLevels, logLevelNamed, setting{
 			name: "log_level", example: `"info"`, live: true, aliases: "log loglevel verbosity"}),
 		choice(&c.Hold, netio.HoldMethodNames(), netio.HoldMethodNamed, setting{name: "hold"}),
 		scalar(&c.PageListen, ParseListen, setting{
-			name: "page_listen", example: `":9254"`,
-			means: `a TCP port of all addresses, or of one, such as "192.168.1.11:9254"`, page: true, aliases: "listen bind page page_port"}),
+			name: "page_listen", means: `a TCP port of all addresses, or of one, such as "192.168.1.11:9254"`,
+			example: `":9254"`, page: true, aliases: "listen bind page page_port"}),
 		list(&c.PageHosts, parsePageHost, strings.Clone, setting{
-			name: "page_hosts", example: `["topdog.lan", "pi.example.org"]`,
-			means: "names of this board, without http:// and without a path", max: MaxPageHosts, page: true,
-			aliases: "hosts page_host"}),
+			name: "page_hosts", means: "names of this board, without http:// and without a path",
+			example: `["topdog.lan", "pi.example.org"]`, max: MaxPageHosts, page: true, aliases: "hosts page_host"}),
 		{name: checkKey, example: `[{ unit = "nginx.service" }]`, takes: aList | aTable, place: &c.Checks, live: true,
 			aliases: "checks track_process health_check healthcheck"},
 	}

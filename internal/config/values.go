@@ -225,7 +225,7 @@ func (c *Config) parseKeyFile(text string) (string, error) {
 	if text == NoKey {
 		return NoKey, nil
 	}
-	if _, bad := decodeHexKey(text); bad == nil {
+	if _, wrong, _ := decodeHexKey(text); wrong == "" {
 		return "", refuse("put the key into a file that only root can read, and its path here; "+
 			"then make a new key: this one has been in a file that others may read", "this is a key, not the path of one")
 	}
