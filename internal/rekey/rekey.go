@@ -192,7 +192,8 @@ func (b Board) keep(ctx context.Context, keys config.Keyring, text string) error
 	return nil
 }
 
-// change writes the key file and has the daemon read it. If the daemon does not take the keys, the file is put back.
+// change writes the key file and has the daemon read it. If the daemon has other keys afterwards, the file is put back: it did
+// not take these, or somebody else has changed the file at the same moment.
 func (b Board) change(ctx context.Context, from, to config.Keyring, text string) error {
 	if now, err := config.LoadKeys(b.KeyFile); err != nil || now != from {
 		return errors.Join(err, fmt.Errorf("%s was changed meanwhile: look at topdog key show, and try again", b.KeyFile))

@@ -143,8 +143,8 @@ func (b Board) askVoters(in io.Reader, out io.Writer, own netip.Addr) ([]string,
 	return separated(text), err
 }
 
-// isVoter refuses voters that do not contain this board, whose id is its own address. It accepts them if that address is
-// not known, or if boards have numbers as their ids.
+// isVoter refuses a list of voters in which this board's own address is missing. It accepts the list if that address is not
+// known, or if the ids are numbers.
 func (b *Board) isVoter(n network) error {
 	if !b.Strict {
 		return nil

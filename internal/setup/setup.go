@@ -18,7 +18,7 @@ import (
 	"topdog/internal/config"
 )
 
-// UsageError is a mistake in what was asked for, which no other board and no other network would make right.
+// UsageError is a mistake in what was asked for. It would be one on any board, and in any network.
 type UsageError struct{ error }
 
 func (e UsageError) Unwrap() error { return e.error }

@@ -71,8 +71,8 @@ func (c *conversion) checks(chosen selection) (text string, err error) {
 			c.look(s, "left out: a check above looks at the same")
 		default:
 			all = append(all, made)
-			text += fmt.Sprintf("\n# %s %s, %s:%d\n", s.keyword(), printable(s.text(1)), printable(path.Base(s.place.file)), s.place.line)
-			text += made.toml()
+			text += fmt.Sprintf("\n# %s %s, %s:%d\n%s", s.keyword(), printable(s.text(1)),
+				printable(path.Base(s.place.file)), s.place.line, made.toml())
 		}
 	}
 	return text, nil
@@ -176,9 +176,11 @@ func seconds(s *statement) (time.Duration, error) {
 	return time.Duration(value * float64(time.Second)).Round(time.Millisecond), nil
 }
 
-// command returns the program and the arguments of a script, which are one word in keepalived's file. The other words get
-// the note. Versions of keepalived read quotes behind backslashes differently: up to 2.3.1, for which most files are written, they
-// hold words together, as here; since then they are a part of their words, and a shell would find them unclosed.
+// command returns the program and the arguments of a script, which are one word in keepalived's file. The note others is for
+// what follows that word.
+//
+// Versions of keepalived read quotes behind backslashes differently. Up to 2.3.1, for which most files are written, they hold
+// words together, as here. Since then they are a part of their words, and a shell would find them unclosed.
 func (c *conversion) command(s *statement, others string) (words []string, ok bool) {
 	nested := strings.Contains(s.raw, `\"`)
 	outer, ok := split(s.raw, nested)
