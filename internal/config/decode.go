@@ -16,7 +16,6 @@ import (
 type reading struct {
 	*document
 	file     string
-	host     string // of the board, for the defaults
 	cfg      *Config
 	top      *section // the keys above the checks
 	checks   []table
@@ -54,7 +53,7 @@ func Parse(name string, data []byte) (*Config, error) { return parseOn(hostname(
 
 // parseOn is Parse on a board with that host name.
 func parseOn(host, name string, data []byte) (*Config, error) {
-	r := &reading{file: name, host: host, cfg: defaults(host)}
+	r := &reading{file: name, cfg: defaults(host)}
 	r.cfg.file = name
 	r.top = r.newSection("", settings(r.cfg))
 	// Windows editors begin a file with a byte order mark. It means nothing.

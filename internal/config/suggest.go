@@ -151,7 +151,7 @@ func (s *section) rewrite(k *setting, text string) string {
 
 // fits reports whether text alone would be accepted as the value of a key.
 func (r *reading) fits(k *setting, text string) bool {
-	scratch := defaults(r.host)
+	scratch := Defaults()
 	scratch.file = r.file
 	same := find(settings(scratch), k.name)
 	switch {
