@@ -35,7 +35,7 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 	c.counts[reason]++
 	c.effects = append(c.effects, Effect{Kind: EffectChange, Change: change})
 	if c.votes.needed() {
-		c.hooks.electorate.RoleChanged(change.From, role)
+		c.endVotes(change.From, role)
 	}
 }
 
@@ -68,9 +68,7 @@ func (c *Core) endCandidacy() {
 
 // leaderChanged tells the algorithm that the leader, or somebody's rank, has changed.
 func (c *Core) leaderChanged() {
-	if c.hooks.leader != nil {
-		c.hooks.leader.LeaderChanged()
-	}
+	c.happens(EventLeader)
 }
 
 // An isolated board has no link. It waits for nothing, so the role has no state.
@@ -87,9 +85,7 @@ func (c *Core) cutOff() {
 	c.paths.noMulticast = false
 	c.hello, c.handover.repeat = clock.Deadline{}, clock.Deadline{}
 	c.own = [ownDeadlines]clock.Deadline{}
-	if c.hooks.reset != nil {
-		c.hooks.reset.Reset()
-	}
+	c.happens(EventCutOff)
 }
 
 // becomeBarred is for a board that must stay out. It is silent, since anything
@@ -100,22 +96,14 @@ func (c *Core) becomeBarred(reason Reason) {
 	c.barred.end = clock.Due(c.now + barredFor)
 }
 
-// inquiry says whom a board that joins asks who leads, and after what time.
-func (c *Core) inquiry() (audience []wire.ID, after time.Duration) {
-	if c.hooks.inquiry == nil {
-		return nil, 0
-	}
-	return c.hooks.inquiry.Inquiry(c.asking.count)
-}
-
 // becomeListener is for a board that must hear before it speaks: it has just
 // started, its link has just come up, or a conflict has just ended.
 func (c *Core) becomeListener(reason Reason, window time.Duration) {
 	c.become(Listener, wire.Nobody, reason)
 	c.coldStart.pending = true
 	c.asking.forget()
-	_, after := c.inquiry()
-	c.listening = listenerState{end: clock.Due(c.now + window), query: clock.Due(c.now + after)}
+	c.listening = listenerState{end: clock.Due(c.now + window), query: clock.Due(c.now)}
+	c.happens(EventListen)
 	c.hello = clock.Due(c.now)
 }
 

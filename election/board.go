@@ -124,7 +124,7 @@ func (b *Board) HeartbeatOverdue() bool { return b.core.leading.heartbeat.Reache
 
 // deadline returns where one of the algorithm's deadlines is kept; nil if the present role
 // has none of that name.
-func (b *Board) deadline(d Deadline) *clock.Deadline {
+func (b *Board) deadline(d EventKind) *clock.Deadline {
 	c := b.core
 	switch {
 	case d >= OwnDeadline:
@@ -142,7 +142,7 @@ func (b *Board) deadline(d Deadline) *clock.Deadline {
 
 // SetDeadline sets one of the algorithm's deadlines. To set one that the present role does
 // not have is a mistake of the algorithm: it must change the role before.
-func (b *Board) SetDeadline(d Deadline, at Instant) {
+func (b *Board) SetDeadline(d EventKind, at Instant) {
 	kept := b.deadline(d)
 	if kept == nil {
 		panic(fmt.Sprintf("election: a %v has no deadline %d", b.core.role, d))
@@ -151,20 +151,20 @@ func (b *Board) SetDeadline(d Deadline, at Instant) {
 }
 
 // ClearDeadline clears one of them.
-func (b *Board) ClearDeadline(d Deadline) {
+func (b *Board) ClearDeadline(d EventKind) {
 	if kept := b.deadline(d); kept != nil {
 		*kept = clock.Deadline{}
 	}
 }
 
 // DeadlineSet reports whether one of them is set.
-func (b *Board) DeadlineSet(d Deadline) bool {
+func (b *Board) DeadlineSet(d EventKind) bool {
 	kept := b.deadline(d)
 	return kept != nil && kept.Set
 }
 
 // DeadlineIn returns how long it is until one of them; nothing if it is not set, or due.
-func (b *Board) DeadlineIn(d Deadline) time.Duration {
+func (b *Board) DeadlineIn(d EventKind) time.Duration {
 	if kept := b.deadline(d); kept != nil && kept.Ahead(b.core.now) {
 		return kept.At - b.core.now
 	}
@@ -178,6 +178,9 @@ func (b *Board) Postpone(by time.Duration) { b.core.postpone(by) }
 func (b *Board) KeepListening(d time.Duration) {
 	b.core.keepListening(d)
 }
+
+// AskLater makes a listener ask only then who leads, unless it has found out.
+func (b *Board) AskLater(after time.Duration) { b.core.listening.query = clock.Due(b.core.now + after) }
 
 // The doors between roles.
 

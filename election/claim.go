@@ -45,7 +45,7 @@ func (c *Core) TakesInUse() bool { return c.coldStart.taken }
 func (c *Core) reconsiderClaim() {
 	if c.role == Candidate && c.candidacy.refused && c.mayClaim() {
 		c.candidacy.refused = false
-		c.algorithm.AddressFree()
+		c.happens(EventAddressFree)
 	}
 }
 
@@ -80,7 +80,7 @@ func (c *Core) beginAnew() {
 	if c.role == Candidate && c.candidacy.unheard && c.receives() {
 		cause := c.candidacy.cause
 		c.becomeFollower(c.leader, ReasonHearsAgain)
-		c.algorithm.Turn(cause)
+		c.turn(cause)
 		return
 	}
 	c.reconsiderClaim()

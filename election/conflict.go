@@ -16,7 +16,7 @@ func (c *Core) DuplicateID(now Instant, m *wire.Message) []Effect {
 	c.enter(now)
 	if c.role != Isolated {
 		if c.votes.needed() {
-			c.hooks.electorate.DuplicateID()
+			c.doubtOwnVote()
 		}
 		c.resolveConflict(Notice{Kind: NoticeDuplicateID, Board: m.Sender}, ReasonDuplicateID, m)
 	}

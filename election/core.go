@@ -32,8 +32,10 @@ func New(cfg Config, definition Definition, now Instant) (*Core, error) {
 	for i := range duties {
 		c.timetable[i] = duties[i].deadline(c)
 	}
+	if definition.votes {
+		c.votes = newVoting(&cfg, c.grace.Limit(), now)
+	}
 	c.algorithm = definition.New(&Board{c})
-	c.hooks = hooksOf(c.algorithm)
 	c.detector = c.detectorKind().New(cfg.Interval)
 	c.computeScore()
 	for _, id := range cfg.Members {
@@ -122,25 +124,25 @@ var duties = [dutyCount]struct {
 	{func(c *Core) *clock.Deadline { return &c.leading.hearing.again }, (*Core).askHearing},
 	{func(c *Core) *clock.Deadline { return &c.leading.yield }, (*Core).yieldLead},
 	{func(c *Core) *clock.Deadline { return &c.hello }, (*Core).sendHello},
-	{func(c *Core) *clock.Deadline { return &c.listening.end }, func(c *Core) { c.algorithm.Turn(ReasonNoLeader) }},
+	{func(c *Core) *clock.Deadline { return &c.listening.end }, func(c *Core) { c.turn(ReasonNoLeader) }},
 	{func(c *Core) *clock.Deadline { return &c.listening.query }, (*Core).sendQuery},
 	{func(c *Core) *clock.Deadline { return &c.following.turn }, (*Core).takeTurn},
 	{func(c *Core) *clock.Deadline { return &c.candidacy.address.ask }, (*Core).askAddress},
 	{func(c *Core) *clock.Deadline { return &c.candidacy.address.silent }, (*Core).addressUnanswered},
 	{func(c *Core) *clock.Deadline { return &c.candidacy.askLAN }, (*Core).missEvidence},
 	{func(c *Core) *clock.Deadline { return &c.candidacy.incumbent }, (*Core).incumbentLate},
-	{func(c *Core) *clock.Deadline { return &c.candidacy.answers }, func(c *Core) { c.algorithm.Expired(AnswersDue) }},
-	{func(c *Core) *clock.Deadline { return &c.leading.answers }, func(c *Core) { c.algorithm.Expired(AnswersDue) }},
-	{func(c *Core) *clock.Deadline { return &c.candidacy.coordinator }, func(c *Core) { c.algorithm.Expired(CoordinatorDue) }},
+	{func(c *Core) *clock.Deadline { return &c.candidacy.answers }, func(c *Core) { c.happens(AnswersDue) }},
+	{func(c *Core) *clock.Deadline { return &c.leading.answers }, func(c *Core) { c.happens(AnswersDue) }},
+	{func(c *Core) *clock.Deadline { return &c.candidacy.coordinator }, func(c *Core) { c.happens(CoordinatorDue) }},
 	{func(c *Core) *clock.Deadline { return &c.following.measure }, (*Core).measureRoundTrip},
 	{func(c *Core) *clock.Deadline { return &c.handover.repeat }, (*Core).repeatResign},
 	{func(c *Core) *clock.Deadline { return &c.following.preempt }, (*Core).preempt},
 	{func(c *Core) *clock.Deadline { return &c.leading.deposed.look }, (*Core).look},
 	{func(c *Core) *clock.Deadline { return &c.pause.end }, (*Core).pauseChanged},
 	{func(c *Core) *clock.Deadline { return &c.barred.end }, (*Core).endConflict},
-	{func(c *Core) *clock.Deadline { return &c.own[0] }, func(c *Core) { c.algorithm.Expired(OwnDeadline) }},
-	{func(c *Core) *clock.Deadline { return &c.own[1] }, func(c *Core) { c.algorithm.Expired(OwnDeadline + 1) }},
-	{func(c *Core) *clock.Deadline { return &c.own[2] }, func(c *Core) { c.algorithm.Expired(OwnDeadline + 2) }},
+	{func(c *Core) *clock.Deadline { return &c.own[0] }, func(c *Core) { c.happens(OwnDeadline) }},
+	{func(c *Core) *clock.Deadline { return &c.own[1] }, func(c *Core) { c.happens(OwnDeadline + 1) }},
+	{func(c *Core) *clock.Deadline { return &c.own[2] }, func(c *Core) { c.happens(OwnDeadline + 2) }},
 }
 
 // Link tells that the link came up or was lost.
@@ -163,7 +165,7 @@ func (c *Core) Link(now Instant, up bool) []Effect {
 func (c *Core) Suspect(now Instant) []Effect {
 	c.enter(now)
 	if c.role == Follower && c.leader != wire.Nobody {
-		c.algorithm.Turn(ReasonSilence)
+		c.turn(ReasonSilence)
 	}
 	return c.effects
 }
@@ -189,7 +191,7 @@ func (c *Core) suspended(late time.Duration) {
 		if late > max(c.cfg.Interval, c.grace.Lease()) {
 			// There has been one, very likely. Release the address first, then ask.
 			c.becomeFollower(wire.Nobody, ReasonSuspended)
-			c.algorithm.Turn(ReasonSuspended)
+			c.turn(ReasonSuspended)
 		}
 	case Follower:
 		if !c.lastLeader.forgiven {
@@ -235,19 +237,16 @@ func (c *Core) LeaseExpired(now Instant) []Effect {
 
 // sendQuery asks who leads.
 func (c *Core) sendQuery() {
-	audience, _ := c.inquiry()
 	c.asking.ask(c.now)
 	m := wire.Message{
 		Header: wire.Header{Type: wire.TypeQuery},
 		Query:  wire.Query{Purpose: wire.PurposeJoin, Round: uint8(c.asking.count)},
 	}
-	if audience == nil {
+	if !c.algorithm.Step(Event{Kind: EventAsk, Message: &m}) {
 		c.multicast(m) // to everybody, known or not
 		if c.asking.count > 1 {
 			c.sendFloating(m) // nobody has answered that
 		}
-	} else {
-		c.tell(audience, m)
 	}
 	c.listening.query = clock.Due(c.now + c.queryInterval())
 }

@@ -83,7 +83,7 @@
 //
 // A follower that misses a heartbeat does nothing at first. Its deadline comes suspectAfter
 // after the last heartbeat, and later by its turn delay (awaitTurn in follower.go). When the
-// deadline comes, the core calls the algorithm's Turn. heir becomes a candidate and asks for
+// deadline comes, the core tells the algorithm that it is its turn. heir becomes a candidate and asks for
 // the leader, several times within the grace (heir.go). One answer of the leader, or
 // of another follower that has heard it, makes it a follower again. If none comes, it claims.
 // The boards behind it in the succession see its ELECTION and back off.
@@ -95,8 +95,8 @@
 // of a message says something of its sender, whatever the message is about; hear.go says what
 // that means to each role. step.go passes on what it is about.
 //
-// An [Algorithm] decides which board claims when the leader is gone, and when it may. The New
-// of its [Definition] makes it. The algorithms of the papers read and act through a [Board]
+// An [Algorithm] decides which board claims when the leader is gone, and when it may. The core tells it
+// of each [Event] that concerns it. The algorithms of the papers read and act through a [Board]
 // alone. Any algorithm runs with any failure detector. docs/algorithms.md compares them.
 //
 // # Votes

@@ -73,7 +73,7 @@ func (c *Core) takeTurn() {
 	if c.leader == wire.Nobody {
 		reason = ReasonNoLeader
 	}
-	c.algorithm.Turn(reason)
+	c.turn(reason)
 }
 
 // leaderless makes a follower or candidate wait for a new leader, since its own is gone.
@@ -81,7 +81,7 @@ func (c *Core) takeTurn() {
 func (c *Core) leaderless(reason Reason) {
 	c.becomeFollower(wire.Nobody, reason)
 	if c.rank().Eligible() && c.algorithm.TurnDelay() == 0 {
-		c.algorithm.Turn(reason)
+		c.turn(reason)
 	}
 }
 

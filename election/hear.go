@@ -25,9 +25,7 @@ func (c *Core) listenerHearsLeader(m *wire.Message) {
 		c.timeAnswer() // of several queries, the first may have come before anybody led
 	}
 	c.becomeFollower(m.Sender, ReasonHeardLeader)
-	if c.hooks.leader != nil {
-		c.hooks.leader.Joined()
-	}
+	c.happens(EventJoined)
 }
 
 // followerHearsLeader finds out whether a leader that a follower hears is its own, its own
@@ -72,7 +70,7 @@ func (c *Core) candidateHearsLeader(m *wire.Message) {
 func (c *Core) hearOther(m *wire.Message, was past, exceeded bool) {
 	switch {
 	case c.role == Leader && (was.led || exceeded) && c.votes.needed():
-		c.hooks.electorate.FormerRivalHeard(m)
+		c.hearFormerRival(m)
 	case c.role == Leader && was.led:
 		// A rival has given up. Boards that followed it, and clients that sent to it, must hear
 		// of this board again.
@@ -107,7 +105,7 @@ func (c *Core) receiveHeartbeat(m *wire.Message, heartbeat wire.Heartbeat) {
 		c.heardSince() // it joins, say, and goes on with its election
 	}
 	if c.votes.needed() {
-		c.hooks.electorate.HeartbeatHeard(m, heartbeat.Interval, heartbeat.Grace)
+		c.support(m, heartbeat.Interval, heartbeat.Grace)
 	}
 }
 
@@ -154,7 +152,7 @@ func (c *Core) answerQuery(m *wire.Message) {
 	switch {
 	case m.Leading && c.role == Follower && m.Sender == c.leader:
 		c.answerLeader(m)
-	case c.hooks.query != nil && c.hooks.query.AnswerQuery(m):
+	case c.algorithm.Step(Event{Kind: EventQuery, Message: m}):
 	case c.role == Leader:
 		c.replyTo(m.Sender)
 	case c.cfg.Fanout == FanoutUnicast && m.Query.Round == 1:

@@ -13,7 +13,7 @@ import (
 // lead makes this board the leader: at once, or when it has the votes that it needs.
 func (c *Core) lead(reason Reason) {
 	if c.votes.needed() {
-		c.hooks.electorate.Elect(reason)
+		c.elect(reason)
 		return
 	}
 	c.becomeLeader(reason)
@@ -69,9 +69,7 @@ func (c *Core) proclaim() {
 	c.heartbeats.number++
 	c.announceGrace()
 	m := c.coordinator()
-	if c.hooks.candidates != nil {
-		m.Coordinator.Candidates = c.hooks.candidates.Candidates()
-	}
+	c.algorithm.Step(Event{Kind: EventProclaim, Message: &m})
 	c.tell(nil, m)
 	c.beginInterval()
 	if c.cfg.Fanout == FanoutUnicast {
@@ -88,8 +86,8 @@ func (c *Core) sendHeartbeat(reply bool) {
 		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Grace: grace, Number: c.heartbeats.number},
 	})
 	c.beginInterval()
-	if !reply && c.hooks.heartbeat != nil {
-		c.hooks.heartbeat.HeartbeatSent()
+	if !reply {
+		c.happens(EventHeartbeat)
 	}
 }
 

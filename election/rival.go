@@ -12,7 +12,7 @@ import (
 // keeps the address, see settleRivalry.
 func (c *Core) hearRival(m *wire.Message) {
 	if c.votes.needed() {
-		c.hooks.electorate.RivalHeard(m)
+		c.hearRivalTerm(m)
 		return
 	}
 	c.notify(Notice{Kind: NoticeRival, Board: m.Sender})

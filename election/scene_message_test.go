@@ -25,10 +25,9 @@ func (s *scene) message(words []string) *wire.Message {
 		}
 		switch m.Type {
 		case wire.TypeVote, wire.TypeGrant, wire.TypeSupport:
-			x := s.strict()
-			m.Vote = wire.Vote{Interval: testInterval, Voters: x.votes.hash}
-			m.Grant = wire.Grant{Candidate: s.cfg.ID, Incarnation: s.cfg.Incarnation, Number: x.votes.support.Number, Voters: x.votes.hash}
-			m.Support = wire.Support{Leader: s.cfg.ID, Incarnation: s.cfg.Incarnation, Term: s.term, Heartbeat: s.board.sent, Voters: x.votes.hash}
+			m.Vote = wire.Vote{Interval: testInterval, Voters: s.votes.hash}
+			m.Grant = wire.Grant{Candidate: s.cfg.ID, Incarnation: s.cfg.Incarnation, Number: s.votes.support.Number, Voters: s.votes.hash}
+			m.Support = wire.Support{Leader: s.cfg.ID, Incarnation: s.cfg.Incarnation, Term: s.term, Heartbeat: s.board.sent, Voters: s.votes.hash}
 		}
 		for _, word := range words[2:] {
 			s.change(m, word)

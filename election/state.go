@@ -15,7 +15,6 @@ type Core struct {
 	cfg        Config
 	definition Definition
 	algorithm  Algorithm
-	hooks      hooks // what the algorithm has besides
 	detector   silence.Detector
 
 	now       Instant // of the present call
@@ -37,6 +36,8 @@ type Core struct {
 	roster     roster.Roster
 	lastLeader lastLeader
 	asking     asking
+	deferred   deferred
+	answered   answered
 	coldStart  coldStart
 	heartbeats heartbeats
 	rivals     rivals
@@ -88,6 +89,7 @@ type candidateState struct {
 	since            Instant        // when it began to ask
 	unheard          bool           // nothing was received since then, so it could not claim
 	askLAN           clock.Deadline // it asks the LAN again because of that
+	waited           bool           // the answers to its last question came late, or not at all, and were given more time
 	refused          bool           // its algorithm would have claimed, but for what mayClaim looks at
 }
 
@@ -197,6 +199,21 @@ func (a *asking) ask(now Instant) {
 
 // forget makes nothing of the answers that are still to come.
 func (a *asking) forget() { a.count = 0 }
+
+// deferred is the suspicion in which this board has left it to another one to act, and
+// until when it does so if that one hears nothing.
+type deferred struct {
+	leader    wire.ID
+	lastHeard wire.Sequence
+	until     Instant
+}
+
+// answered is the last question that this follower has answered.
+type answered struct {
+	candidate wire.ID
+	round     uint8
+	at        Instant
+}
 
 // coldStart is what a board knows that has begun to listen and not found a leader yet. It
 // lasts until there is one, whatever the board becomes meanwhile.

@@ -14,7 +14,7 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 		return c.effects
 	}
 	if c.votes.needed() {
-		c.hooks.electorate.Observe(m)
+		c.observe(m)
 	}
 	exceeded := c.learnTerm(m)
 	c.hearDeposed(m)
@@ -87,7 +87,7 @@ func (c *Core) overtaken(m *wire.Message) {
 			c.receiveHeartbeat(m, m.Heartbeat)
 		}
 	case wire.TypeAnswer, wire.TypeStart, wire.TypeAck, wire.TypeReport, wire.TypeSupport, wire.TypeGrant:
-		c.algorithm.Step(m)
+		c.algorithm.Step(Event{Kind: EventMessage, Message: m})
 	}
 }
 
@@ -117,8 +117,8 @@ func (c *Core) learn(m *wire.Message) bool {
 		return false
 	}
 	p.LearnScore(m)
-	if ids := m.Coordinator.Candidates; m.Type == wire.TypeCoordinator && len(ids) > 0 && c.hooks.candidates != nil {
-		c.hooks.candidates.LearnCandidates(ids)
+	if m.Type == wire.TypeCoordinator && len(m.Coordinator.Candidates) > 0 {
+		c.algorithm.Step(Event{Kind: EventCandidates, Message: m})
 	}
 	return true
 }
@@ -144,9 +144,7 @@ func (c *Core) dispatch(m *wire.Message) {
 		c.receiveHeartbeat(m, m.Heartbeat)
 	case m.Type == wire.TypeCoordinator && m.Coordinator.Coordinator == m.Sender:
 		c.receiveHeartbeat(m, wire.Heartbeat{Interval: m.Coordinator.Interval, Grace: m.Coordinator.Grace, Number: m.Coordinator.Number})
-		if c.hooks.proclamation != nil {
-			c.hooks.proclamation.Proclaimed()
-		}
+		c.algorithm.Step(Event{Kind: EventMessage, Message: m})
 	case m.Type == wire.TypeRival:
 		// It is for a leader, see hearRival.
 	case m.Type == wire.TypeHello:
@@ -158,6 +156,6 @@ func (c *Core) dispatch(m *wire.Message) {
 	case m.Type == wire.TypeResign:
 		c.receiveResign(m)
 	default:
-		c.algorithm.Step(m)
+		c.algorithm.Step(Event{Kind: EventMessage, Message: m})
 	}
 }

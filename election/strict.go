@@ -9,7 +9,7 @@ import (
 	"topdog/wire"
 )
 
-// strict is heir with votes: at no instant do two boards hold the address, whatever fails,
+// The algorithm strict is heir with votes: at no instant do two boards hold the address, whatever fails,
 // as long as the clocks of the voters run at a rate that is off by 1 % at most. What it costs is
 // that the address needs a majority of the voters. Without one nobody has it.
 //
@@ -23,19 +23,6 @@ import (
 //
 // voting.go has what is known of the votes, votes.go how a voter votes, and this file the candidacy and
 // how a leader keeps its lease.
-type strict struct {
-	*heir
-	votes *voting
-}
-
-// Strict defines the algorithm strict.
-var Strict = Definition{New: newStrict, Detector: silence.DetectorAsk, votes: true}
-
-func newStrict(b *Board) Algorithm {
-	cfg := b.Config()
-	b.core.votes = newVoting(&cfg, b.core.grace.Limit(), b.Now())
-	return &strict{heir: &heir{c: b.core}, votes: &b.core.votes}
-}
 
 // The algorithm's own deadlines, by their place among those of the core.
 const (
@@ -44,202 +31,204 @@ const (
 	leaseEnds
 )
 
-// Expired does what is due.
-func (s *strict) Expired(d Deadline) {
-	switch {
-	case d == OwnDeadline+promiseEnds:
-		s.vote()
-	case d == OwnDeadline+repeatDue:
-		s.repeatHeartbeat()
-	case d == OwnDeadline+leaseEnds:
-		s.leaseEnded()
-	case s.votes.candidacy.open:
-		s.requestAgain()
+// stepVotes does what concerns votes. done is false for what heir does without votes as well.
+func (c *Core) stepVotes(e Event) (done bool) {
+	switch e.Kind {
+	case EventMessage:
+		return c.hearVotes(e.Message)
+	case EventAddressFree:
+		return c.votes.candidacy.open // the request for votes waits for nothing
+	case OwnDeadline + promiseEnds:
+		c.vote()
+	case OwnDeadline + repeatDue:
+		c.repeatHeartbeat()
+	case OwnDeadline + leaseEnds:
+		c.leaseEnded()
+	case AnswersDue:
+		if !c.votes.candidacy.open {
+			return false
+		}
+		c.requestVotesAgain()
 	default:
-		s.heir.Expired(d)
+		return false
 	}
+	return true
 }
 
-// AddressFree lets a candidate ask for votes that waited for that.
-func (s *strict) AddressFree() {
-	if !s.votes.candidacy.open {
-		s.heir.AddressFree()
-	}
-}
-
-// Step receives votes, and what heir understands.
-func (s *strict) Step(m *wire.Message) {
+// hearVotes receives what voters say.
+func (c *Core) hearVotes(m *wire.Message) (done bool) {
 	switch m.Type {
 	case wire.TypeSupport:
-		s.supported(m)
+		c.hearSupport(m)
 	case wire.TypeVote:
-		s.voteHeard(m)
+		c.hearVote(m)
 	case wire.TypeGrant:
-		s.granted(m)
+		c.hearGrant(m)
 	default:
-		s.heir.Step(m)
+		return false
 	}
+	return true
 }
 
-// Elect asks the voters for the lead. A leader that hands over says so several times, and
+// elect asks the voters for the lead. A leader that hands over says so several times, and
 // people and messages may ask again: a candidacy that is open goes on.
-func (s *strict) Elect(reason Reason) {
-	if s.votes.candidacy.open {
+func (c *Core) elect(reason Reason) {
+	if c.votes.candidacy.open {
 		return
 	}
 	// A RESIGN that is repeated from now on would release the votes that this board counts.
-	s.c.endHandover()
-	if s.c.role != Candidate {
+	c.endHandover()
+	if c.role != Candidate {
 		// The leader that has resigned is not suspected any more.
-		s.c.becomeFollower(wire.Nobody, ReasonResigned)
-		s.c.becomeCandidate(reason)
+		c.becomeFollower(wire.Nobody, ReasonResigned)
+		c.becomeCandidate(reason)
 	}
-	s.c.candidacy.cause = reason
-	s.votes.candidacy.open, s.votes.candidacy.since = true, s.c.now
+	c.candidacy.cause = reason
+	c.votes.candidacy.open, c.votes.candidacy.since = true, c.now
 	// A RESIGN that was repeated behind the request would end the promises on which it counts.
-	s.c.handover.repeat = clock.Deadline{}
-	s.votes.candidacy.repeat = s.votes.roundTrip(s.c.cfg.Interval)
-	s.request()
+	c.handover.repeat = clock.Deadline{}
+	c.votes.candidacy.repeat = c.votes.roundTrip(c.cfg.Interval)
+	c.requestVotes()
 }
 
-// request asks all voters for their votes, this board first of all.
-func (s *strict) request() {
-	interval, grace := s.c.announced()
-	item := s.votes.support.Add(lease.Sent{Request: true, At: s.c.now, Ends: s.c.now + lease.Leased(interval, grace)})
-	s.c.tell(s.others(), wire.Message{
+// requestVotes asks all voters for their votes, this board first of all.
+func (c *Core) requestVotes() {
+	interval, grace := c.announced()
+	item := c.votes.support.Add(lease.Sent{Request: true, At: c.now, Ends: c.now + lease.Leased(interval, grace)})
+	c.tell(c.otherVoters(), wire.Message{
 		Header: wire.Header{Type: wire.TypeVote},
 		Vote: wire.Vote{
-			Ballot: wire.BallotRequest, Number: item.Number, Interval: interval, Grace: grace, Voters: s.votes.hash,
+			Ballot: wire.BallotRequest, Number: item.Number, Interval: interval, Grace: grace, Voters: c.votes.hash,
 		},
 	})
-	s.c.candidacy.answers = clock.Due(s.c.now + s.votes.candidacy.repeat)
-	s.vote()
+	c.candidacy.answers = clock.Due(c.now + c.votes.candidacy.repeat)
+	c.vote()
 }
 
-// requestAgain repeats a request. A repetition doubles the time until the next one, up to a
+// requestVotesAgain repeats a request. A repetition doubles the time until the next one, up to a
 // quarter of the interval: a voter that is bound answers when it is free, and a leader that lives
 // repeats its heartbeats faster, so that it is heard first when the network recovers. When all that
 // was promised before is over, there is no majority, and an interval is soon enough. The leader is
 // asked for once more, too, since it or a board that hears it may answer.
-func (s *strict) requestAgain() {
-	most := s.c.cfg.Interval / 4
-	if s.c.now-s.votes.candidacy.since > s.votes.cap {
-		most = s.c.cfg.Interval
+func (c *Core) requestVotesAgain() {
+	most := c.cfg.Interval / 4
+	if c.now-c.votes.candidacy.since > c.votes.cap {
+		most = c.cfg.Interval
 	}
-	s.votes.candidacy.repeat = min(2*s.votes.candidacy.repeat, max(most, s.votes.roundTrip(s.c.cfg.Interval)))
-	s.c.sendElection(nil)
-	s.request()
+	c.votes.candidacy.repeat = min(2*c.votes.candidacy.repeat, max(most, c.votes.roundTrip(c.cfg.Interval)))
+	c.sendElection(nil)
+	c.requestVotes()
 }
 
-// others are the voters beside this board.
-func (s *strict) others() []wire.ID {
+// otherVoters are the voters beside this board.
+func (c *Core) otherVoters() []wire.ID {
 	ids := make([]wire.ID, 0, MaxVoters)
-	for i := range s.votes.support.Voters {
-		if id := s.votes.support.Voters[i].ID; id != s.c.cfg.ID {
+	for i := range c.votes.support.Voters {
+		if id := c.votes.support.Voters[i].ID; id != c.cfg.ID {
 			ids = append(ids, id)
 		}
 	}
 	return ids
 }
 
-// granted receives a vote.
-func (s *strict) granted(m *wire.Message) {
+// hearGrant receives a vote.
+func (c *Core) hearGrant(m *wire.Message) {
 	g := &m.Grant
-	v := s.votes.support.Voter(m.Sender)
-	if v == nil || g.Candidate != s.c.cfg.ID || g.Incarnation != s.c.cfg.Incarnation || !s.sameVoters(m.Sender, g.Voters) {
+	v := c.votes.support.Voter(m.Sender)
+	if v == nil || g.Candidate != c.cfg.ID || g.Incarnation != c.cfg.Incarnation || !c.sameVoters(m.Sender, g.Voters) {
 		return
 	}
-	if item := s.votes.support.Request(g.Number); item != nil {
+	if item := c.votes.support.Request(g.Number); item != nil {
 		v.Count(item)
-		s.elected()
-		s.leaseMoved()
+		c.elected()
+		c.leaseMoved()
 		return
 	}
-	if !s.votes.candidacy.open && s.c.role != Leader {
-		s.withdraw(m.Sender) // it did not hear that, and is bound for nothing
+	if !c.votes.candidacy.open && c.role != Leader {
+		c.withdraw(m.Sender) // it did not hear that, and is bound for nothing
 	}
 }
 
 // elected makes a candidate the leader that has the votes of a majority, for long enough to be of use.
-func (s *strict) elected() {
-	if !s.votes.candidacy.open || s.votes.support.End(s.c.now) <= s.c.now+silence.DefaultGrace(s.c.cfg.Interval)/4 {
+func (c *Core) elected() {
+	if !c.votes.candidacy.open || c.votes.support.End(c.now) <= c.now+silence.DefaultGrace(c.cfg.Interval)/4 {
 		return
 	}
-	s.c.becomeLeader(s.c.candidacy.cause)
-	s.leaseMoved()
+	c.becomeLeader(c.candidacy.cause)
+	c.leaseMoved()
 }
 
 // withdraw releases the votes for this board, of one voter or of all: what it has asked for
 // until now it will not use.
-func (s *strict) withdraw(from wire.ID) {
-	interval, grace := s.c.announced()
+func (c *Core) withdraw(from wire.ID) {
+	interval, grace := c.announced()
 	m := wire.Message{
 		Header: wire.Header{Type: wire.TypeVote},
 		Vote: wire.Vote{
-			Ballot: wire.BallotWithdraw, Number: s.votes.support.Number, Interval: interval, Grace: grace, Voters: s.votes.hash,
+			Ballot: wire.BallotWithdraw, Number: c.votes.support.Number, Interval: interval, Grace: grace, Voters: c.votes.hash,
 		},
 	}
 	if from == wire.Nobody {
-		s.c.tell(s.others(), m)
+		c.tell(c.otherVoters(), m)
 	} else {
-		s.c.send(from, m)
+		c.send(from, m)
 	}
 }
 
-// RoleChanged ends a candidacy or a reign. What was promised for it does not count any more,
+// endVotes ends a candidacy or a reign. What was promised for it does not count any more,
 // so this board is free to support another one: it has released the address before, if it led.
-func (s *strict) RoleChanged(from, to Role) {
+func (c *Core) endVotes(from, to Role) {
 	if from != Candidate && from != Leader || to == Leader {
-		s.votes.candidacy.open = s.votes.candidacy.open && to != Leader
+		c.votes.candidacy.open = c.votes.candidacy.open && to != Leader
 		return
 	}
-	lost := s.votes.candidacy.open
-	s.votes.candidacy.open = false
-	s.votes.fence = fence{}
-	s.votes.support.Forget()
-	s.c.own[repeatDue] = clock.Deadline{}
-	s.c.own[leaseEnds] = clock.Deadline{}
-	if s.votes.promise.Is(s.c.cfg.ID, s.c.cfg.Incarnation) {
-		s.votes.promise.Until = min(s.votes.promise.Until, s.c.now)
+	lost := c.votes.candidacy.open
+	c.votes.candidacy.open = false
+	c.votes.fence = fence{}
+	c.votes.support.Forget()
+	c.own[repeatDue] = clock.Deadline{}
+	c.own[leaseEnds] = clock.Deadline{}
+	if c.votes.promise.Is(c.cfg.ID, c.cfg.Incarnation) {
+		c.votes.promise.Until = min(c.votes.promise.Until, c.now)
 	}
 	if lost && to != Isolated && to != Barred {
-		s.withdraw(wire.Nobody)
+		c.withdraw(wire.Nobody)
 	}
-	s.vote()
+	c.vote()
 }
 
-// Observe looks at who is there, and at what ends promises, before the core acts on a message.
-func (s *strict) Observe(m *wire.Message) {
-	if v := s.votes.support.Voter(m.Sender); v != nil && v.Hear(s.c.now, m.Incarnation) {
-		s.c.notify(Notice{Kind: NoticeVoterTwice, Board: m.Sender})
+// observe looks at who is there, and at what ends promises, before the core acts on a message.
+func (c *Core) observe(m *wire.Message) {
+	if v := c.votes.support.Voter(m.Sender); v != nil && v.Hear(c.now, m.Incarnation) {
+		c.notify(Notice{Kind: NoticeVoterTwice, Board: m.Sender})
 	}
-	if m.Type == wire.TypeResign && s.votes.promise.Release(s.c.now, &m.Header) && m.Resign.Successor != s.c.cfg.ID {
-		s.vote()
+	if m.Type == wire.TypeResign && c.votes.promise.Release(c.now, &m.Header) && m.Resign.Successor != c.cfg.ID {
+		c.vote()
 	}
 }
 
-// DuplicateID is told that another board has this board's id.
-func (s *strict) DuplicateID() {
-	if self := s.votes.self(s.c.cfg.ID); self != nil {
-		self.Twice = clock.Due(s.c.now + lease.TwiceFor)
-		s.c.notify(Notice{Kind: NoticeVoterTwice, Board: s.c.cfg.ID})
-		s.leaseMoved()
+// doubtOwnVote is told that another board has this board's id.
+func (c *Core) doubtOwnVote() {
+	if self := c.votes.self(c.cfg.ID); self != nil {
+		self.Twice = clock.Due(c.now + lease.TwiceFor)
+		c.notify(Notice{Kind: NoticeVoterTwice, Board: c.cfg.ID})
+		c.leaseMoved()
 	}
 }
 
 // sameVoters reports whether another board has the same list of voters. If it does not, people
 // are told, on all boards: two lists may have majorities that have no voter in common.
-func (s *strict) sameVoters(board wire.ID, hash uint32) bool {
-	if hash == s.votes.hash {
+func (c *Core) sameVoters(board wire.ID, hash uint32) bool {
+	if hash == c.votes.hash {
 		return true
 	}
-	s.c.notify(Notice{Kind: NoticeOtherVoters, Board: board})
-	if s.c.now-s.votes.listTold >= barredFor {
-		s.votes.listTold = s.c.now
-		interval, grace := s.c.announced()
-		s.c.send(wire.Nobody, wire.Message{
+	c.notify(Notice{Kind: NoticeOtherVoters, Board: board})
+	if c.now-c.votes.listTold >= barredFor {
+		c.votes.listTold = c.now
+		interval, grace := c.announced()
+		c.send(wire.Nobody, wire.Message{
 			Header: wire.Header{Type: wire.TypeVote},
-			Vote:   wire.Vote{Ballot: wire.BallotList, Interval: interval, Grace: grace, Voters: s.votes.hash},
+			Vote:   wire.Vote{Ballot: wire.BallotList, Interval: interval, Grace: grace, Voters: c.votes.hash},
 		})
 	}
 	return false
@@ -253,127 +242,125 @@ const (
 	letGoLeast     = 500 * time.Millisecond
 )
 
-// Sending is told of a heartbeat or a COORDINATOR of this leader before it is sent. The owner
+// numberHeartbeat is told of a heartbeat or a COORDINATOR of this leader before it is sent. The owner
 // tells Sent which sequence the packet of that number got.
-func (s *strict) Sending(to wire.ID, m *wire.Message) (number uint32) {
+func (c *Core) numberHeartbeat(to wire.ID, m *wire.Message) (number uint32) {
 	interval, grace := m.Heartbeat.Interval, m.Heartbeat.Grace
 	if m.Type == wire.TypeCoordinator {
 		interval, grace = m.Coordinator.Interval, m.Coordinator.Grace
 	}
-	item := s.votes.support.Add(lease.Sent{Term: s.c.term, At: s.c.now, Ends: s.c.now + lease.Leased(interval, grace)})
+	item := c.votes.support.Add(lease.Sent{Term: c.term, At: c.now, Ends: c.now + lease.Leased(interval, grace)})
 	if to == wire.Nobody || m.Type == wire.TypeCoordinator {
-		s.votes.fence.beatAt = s.c.now
-		s.c.own[repeatDue] = clock.Due(s.c.now + s.votes.roundTrip(s.c.cfg.Interval))
-		s.supportSelf(item, lease.Promised(interval, grace))
-		s.leaseMoved()
+		c.votes.fence.beatAt = c.now
+		c.own[repeatDue] = clock.Due(c.now + c.votes.roundTrip(c.cfg.Interval))
+		c.supportSelf(item, lease.Promised(interval, grace))
+		c.leaseMoved()
 	}
 	return item.Number
 }
 
-// supported receives the acknowledgement of a heartbeat.
-func (s *strict) supported(m *wire.Message) {
-	a, v := &m.Support, s.votes.support.Voter(m.Sender)
-	if v == nil || s.c.role != Leader || a.Leader != s.c.cfg.ID || a.Incarnation != s.c.cfg.Incarnation ||
-		!s.sameVoters(m.Sender, a.Voters) {
+// hearSupport receives the acknowledgement of a heartbeat.
+func (c *Core) hearSupport(m *wire.Message) {
+	a, v := &m.Support, c.votes.support.Voter(m.Sender)
+	if v == nil || c.role != Leader || a.Leader != c.cfg.ID || a.Incarnation != c.cfg.Incarnation ||
+		!c.sameVoters(m.Sender, a.Voters) {
 		return
 	}
-	item := s.votes.support.Heartbeat(a.Heartbeat)
+	item := c.votes.support.Heartbeat(a.Heartbeat)
 	if item == nil || item.Term != a.Term {
 		return
 	}
-	s.votes.trip.Observe(float64(s.c.now - item.At))
+	c.votes.trip.Observe(float64(c.now - item.At))
 	v.Count(item)
-	s.leaseMoved()
+	c.leaseMoved()
 }
 
 // leaseMoved is called when the end of the lease may be another one.
-func (s *strict) leaseMoved() {
-	if s.c.role != Leader {
+func (c *Core) leaseMoved() {
+	if c.role != Leader {
 		return
 	}
-	end := s.votes.support.End(s.c.now)
+	end := c.votes.support.End(c.now)
 	switch {
-	case end > s.c.now:
-		s.c.own[leaseEnds] = clock.Due(end)
-		if s.votes.fence.closed {
-			s.votes.fence.closed = false
-			s.c.acquire()
+	case end > c.now:
+		c.own[leaseEnds] = clock.Due(end)
+		if c.votes.fence.closed {
+			c.votes.fence.closed = false
+			c.acquire()
 		}
-	case !s.votes.fence.closed:
-		s.c.own[leaseEnds] = clock.Due(s.c.now)
+	case !c.votes.fence.closed:
+		c.own[leaseEnds] = clock.Due(c.now)
 	}
-	if s.beatAcknowledged() {
-		s.c.own[repeatDue] = clock.Deadline{}
+	if c.beatAcknowledged() {
+		c.own[repeatDue] = clock.Deadline{}
 	}
 }
 
 // beatAcknowledged reports whether a majority has acknowledged the last heartbeat.
-func (s *strict) beatAcknowledged() bool {
-	return s.votes.support.Acked(s.c.now) >= s.votes.fence.beatAt
+func (c *Core) beatAcknowledged() bool {
+	return c.votes.support.Acked(c.now) >= c.votes.fence.beatAt
 }
 
 // leaseEnded closes the fence, or lets go when it has been closed for long.
-func (s *strict) leaseEnded() {
+func (c *Core) leaseEnded() {
 	switch {
-	case s.c.role != Leader:
-	case s.votes.supported(s.c.now):
-		s.leaseMoved()
-	case !s.votes.fence.closed:
-		s.votes.fence.closed = true
-		s.c.emit(EffectFenced)
-		s.c.notify(Notice{Kind: NoticeMajorityUnheard})
-		s.c.own[leaseEnds] = clock.Due(s.c.now + max(letGoIntervals*s.c.cfg.Interval, letGoLeast))
+	case c.role != Leader:
+	case c.votes.supported(c.now):
+		c.leaseMoved()
+	case !c.votes.fence.closed:
+		c.votes.fence.closed = true
+		c.emit(EffectFenced)
+		c.notify(Notice{Kind: NoticeMajorityUnheard})
+		c.own[leaseEnds] = clock.Due(c.now + max(letGoIntervals*c.cfg.Interval, letGoLeast))
 	default:
-		s.c.resign(wire.Nobody, ReasonMajorityUnheard)
+		c.resign(wire.Nobody, ReasonMajorityUnheard)
 	}
 }
 
 // repeatHeartbeat repeats a heartbeat to the voters that have not acknowledged it, as often as
 // answers come. It has the number of the one to all, so that nobody's estimate of the loss
 // suffers. Once the lease is over there is less hurry.
-func (s *strict) repeatHeartbeat() {
-	if s.c.role != Leader || s.beatAcknowledged() {
+func (c *Core) repeatHeartbeat() {
+	if c.role != Leader || c.beatAcknowledged() {
 		return
 	}
-	interval, grace := s.c.announced()
-	for _, id := range s.others() {
-		if s.votes.support.Voter(id).Acked < s.votes.fence.beatAt {
-			s.c.send(id, wire.Message{
+	interval, grace := c.announced()
+	for _, id := range c.otherVoters() {
+		if c.votes.support.Voter(id).Acked < c.votes.fence.beatAt {
+			c.send(id, wire.Message{
 				Header:    wire.Header{Type: wire.TypeHeartbeat},
-				Heartbeat: wire.Heartbeat{Interval: interval, Grace: grace, Number: s.c.heartbeats.number},
+				Heartbeat: wire.Heartbeat{Interval: interval, Grace: grace, Number: c.heartbeats.number},
 			})
 		}
 	}
-	next := s.votes.roundTrip(s.c.cfg.Interval)
-	if s.votes.fence.closed {
+	next := c.votes.roundTrip(c.cfg.Interval)
+	if c.votes.fence.closed {
 		next = max(next, silence.DefaultGrace(interval)/4)
 	}
-	s.c.own[repeatDue] = clock.Due(s.c.now + next)
+	c.own[repeatDue] = clock.Due(c.now + next)
 }
 
-// RivalHeard lets go if another leader has a higher term: a majority has elected it since, so
+// hearRivalTerm lets go if another leader has a higher term: a majority has elected it since, so
 // the lease of this one is over. Between equal terms, which only a group that was switched off
 // altogether can come to, the rank decides.
-func (s *strict) RivalHeard(m *wire.Message) {
-	c := s.c
+func (c *Core) hearRivalTerm(m *wire.Message) {
 	c.notify(Notice{Kind: NoticeRival, Board: m.Sender})
-	if m.Term < c.term || m.Term == c.term && s.c.above(s.c.rank(), s.c.rankOf(&m.Header)) {
+	if m.Term < c.term || m.Term == c.term && c.above(c.rank(), c.rankOf(&m.Header)) {
 		c.reply()
 		c.replyTo(m.Sender) // perhaps multicast does not reach it
 		return
 	}
 	c.term = m.Term
-	s.c.becomeFollower(m.Sender, ReasonHigherTerm)
-	s.c.send(wire.Nobody, wire.Message{
+	c.becomeFollower(m.Sender, ReasonHigherTerm)
+	c.send(wire.Nobody, wire.Message{
 		Header: wire.Header{Type: wire.TypeResign},
 		Resign: wire.Resign{Successor: m.Sender},
 	})
 }
 
-// FormerRivalHeard is for a leader that hears a board which has led, or which knows of a
+// hearFormerRival is for a leader that hears a board which has led, or which knows of a
 // higher term. It lets go for that: somebody has been elected since.
-func (s *strict) FormerRivalHeard(m *wire.Message) {
-	c := s.c
+func (c *Core) hearFormerRival(m *wire.Message) {
 	if m.Term <= c.term {
 		c.acquire() // clients may have sent to that board until now
 		c.reply()

@@ -25,8 +25,6 @@ func newVoter(t *testing.T, change ...func(*Config)) *board {
 	return b
 }
 
-func (b *board) strict() *strict { return b.algorithm.(*strict) }
-
 // sendAll tells the core the sequences of what it has sent, and returns the newest of them.
 func (b *board) sendAll(effects []Effect) (newest wire.Sequence) {
 	for _, e := range effects {

@@ -28,7 +28,7 @@ func (c *Core) send(to wire.ID, m wire.Message) {
 	m.Header = header
 	e := Effect{Kind: EffectSend, To: to, Message: m, Broadcast: to == wire.Nobody && (!steady(&m) || c.losesMulticast() || c.seeksCompany(&m))}
 	if c.votes.needed() && c.role == Leader && (m.Type == wire.TypeHeartbeat || m.Type == wire.TypeCoordinator) {
-		e.Beat = c.hooks.electorate.Sending(to, &m)
+		e.Beat = c.numberHeartbeat(to, &m)
 	}
 	c.effects = append(c.effects, e)
 }

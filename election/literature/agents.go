@@ -102,9 +102,42 @@ func (a *agents) delay() time.Duration { return a.Interval() / 4 }
 // ElectionDuration: the lists are stable after 2Δ, and LEADER and COORDINATOR take Δ each.
 func (a *agents) ElectionDuration() time.Duration { return 4 * a.delay() }
 
-// Turn is line 8: the leader is suspected, or there is none. Only the judge acts, as soon
+// Step does what the lines of the pseudo-code say.
+func (a *agents) Step(e election.Event) (done bool) {
+	switch e.Kind {
+	case election.EventTurn: // 8
+		a.turn(e.Reason)
+	case election.EventJoined:
+		a.joined()
+	case election.EventLeader:
+		a.leaderChanged()
+	case election.EventHeartbeat: // 4–6
+		a.sendList()
+	case roundDue: // 38, 39
+		a.startRound(a.current + 1)
+	case judgeDue: // task 0 of the judge
+		a.preside()
+	case stableDue: // 53
+		if a.isCandidate() {
+			a.decide()
+		} else {
+			a.assess()
+		}
+	case election.EventAddressFree: // 53 at a cold start
+		a.decide()
+	case election.EventCutOff: // it leaves all rounds, and forgets the lists
+		*a = *newAgents(a.Board).(*agents)
+	case election.EventMessage:
+		if a.running {
+			a.receive(e.Message)
+		}
+	}
+	return false
+}
+
+// turn is line 8: the leader is suspected, or there is none. Only the judge acts, as soon
 // as its detector suspects the leader.
-func (a *agents) Turn(reason election.Reason) {
+func (a *agents) turn(reason election.Reason) {
 	if a.isListener() {
 		a.BecomeFollower(wire.Nobody, reason)
 	}
@@ -121,30 +154,27 @@ func (a *agents) Turn(reason election.Reason) {
 	}
 }
 
-// Joined: a board that finds a group is in no round until it hears the judge. The judge's OK
+// joined: a board that finds a group is in no round until it hears the judge. The judge's OK
 // does not trust it yet, so it begins the next round (line 33). Ours: the paper's
 // processes all begin together, with round 0; here that would only be answered with START.
-func (a *agents) Joined() {
-	a.LeaderChanged()
+func (a *agents) joined() {
+	a.leaderChanged()
 	if !a.running {
 		a.running = true
 		a.enter(0, wire.Nobody)
 	}
 }
 
-// LeaderChanged is line 66 for a board that did not get LEADER: a new leader counts
+// leaderChanged is line 66 for a board that did not get LEADER: a new leader counts
 // its lists from 1. The old list stays until the first of them comes.
-func (a *agents) LeaderChanged() {
+func (a *agents) leaderChanged() {
 	if p, known := a.Peer(a.Leader()); known && (a.author != p.ID || a.authorIncarnation != p.Incarnation) {
 		a.author, a.authorIncarnation, a.timestamp = p.ID, p.Incarnation, 0
 	}
 }
 
-// Reset leaves all rounds, and forgets the lists.
-func (a *agents) Reset() { *a = *newAgents(a.Board).(*agents) }
-
-// HeartbeatSent is lines 4 to 6: the leader sends its list, a REPORT beside the heartbeat.
-func (a *agents) HeartbeatSent() {
+// sendList is lines 4 to 6: the leader sends its list, a REPORT beside the heartbeat.
+func (a *agents) sendList() {
 	if a.author != a.ID() {
 		a.author, a.authorIncarnation, a.timestamp = a.ID(), a.Config().Incarnation, 0
 	}
@@ -198,11 +228,8 @@ func (a *agents) adopt(r *wire.Report) {
 	a.list, a.timestamp = slices.Clone(r.Standings), r.Timestamp
 }
 
-// Step receives the messages of phases 2 and 3, and the lists of phase 1.
-func (a *agents) Step(m *wire.Message) {
-	if !a.running {
-		return
-	}
+// receive receives the messages of phases 2 and 3, and the lists of phase 1.
+func (a *agents) receive(m *wire.Message) {
 	switch m.Type {
 	case wire.TypeStart:
 		a.start(m.Sender, m.Round.Number)
@@ -218,25 +245,6 @@ func (a *agents) Step(m *wire.Message) {
 		a.named(m)
 	}
 }
-
-// Expired is lines 38 and 39, task 0 of the judge, and line 53.
-func (a *agents) Expired(d election.Deadline) {
-	switch d {
-	case roundDue:
-		a.startRound(a.current + 1) // lines 38 and 39
-	case judgeDue:
-		a.preside()
-	case stableDue:
-		if a.isCandidate() {
-			a.decide()
-		} else {
-			a.assess()
-		}
-	}
-}
-
-// AddressFree is line 53 at a cold start.
-func (a *agents) AddressFree() { a.decide() }
 
 // Trusted lists the boards that this one trusts.
 func (a *agents) Trusted() []wire.ID { return slices.Sorted(slices.Values(a.trust)) }

@@ -101,7 +101,7 @@ func (a *agents) report(m *wire.Message) {
 	r := &m.Report
 	switch {
 	case m.Leading && m.Sender == a.Leader():
-		a.LeaderChanged()
+		a.leaderChanged()
 		if r.Timestamp > a.timestamp {
 			a.adopt(r)
 		}

@@ -42,20 +42,41 @@ type bully struct {
 
 func newBully(b *election.Board) election.Algorithm { return &bully{plain: plain{b}} }
 
-// Turn is step 1.
-func (b *bully) Turn(reason election.Reason) {
-	if b.standForElection(reason) {
-		b.holdElection()
+// Step does what the steps of the paper say.
+func (b *bully) Step(e election.Event) (done bool) {
+	switch e.Kind {
+	case election.EventTurn: // 1
+		b.stand(e.Reason)
+	case election.EventJoined: // 3
+		b.stand(election.ReasonJoining)
+	case election.EventLeader:
+		if b.Supersedes(b.Leader()) { // 3, for a board that finds in another way that the leader has a lower rank
+			b.stand(election.ReasonOutranks)
+		}
+	case election.AnswersDue: // 1b, 2d
+		b.won()
+	case election.EventAddressFree:
+		if !b.waits() {
+			b.won()
+		}
+	case election.CoordinatorDue: // the end of the wait in 2c
+		if !b.followsLivingLeader() {
+			b.holdElection() // the board that answered died before it could proclaim itself
+		}
+	case election.EventMessage:
+		switch e.Message.Type {
+		case wire.TypeElection:
+			b.election(e.Message)
+		case wire.TypeAnswer:
+			b.answer(e.Message)
+		}
 	}
+	return false
 }
 
-// Joined is step 3.
-func (b *bully) Joined() { b.Turn(election.ReasonJoining) }
-
-// LeaderChanged is step 3 for a board that finds in another way that the leader has a lower rank.
-func (b *bully) LeaderChanged() {
-	if b.Supersedes(b.Leader()) {
-		b.Turn(election.ReasonOutranks)
+func (b *bully) stand(reason election.Reason) {
+	if b.standForElection(reason) {
+		b.holdElection()
 	}
 }
 
@@ -65,35 +86,6 @@ func (b *bully) holdElection() {
 	b.ClearDeadline(election.CoordinatorDue)
 	if !b.askHigher() {
 		b.won()
-	}
-}
-
-// Expired is steps 1b and 2d, and the end of the wait in step 2c.
-func (b *bully) Expired(d election.Deadline) {
-	switch {
-	case d == election.AnswersDue:
-		b.won()
-	case b.leaderLives():
-		b.BecomeFollower(b.Leader(), election.ReasonLeaderAlive) // its COORDINATOR was lost
-	default:
-		b.holdElection() // the board that answered died before it could proclaim itself
-	}
-}
-
-// AddressFree is steps 1b and 2d at a cold start.
-func (b *bully) AddressFree() {
-	if !b.waits() {
-		b.won()
-	}
-}
-
-// Step receives the messages of the steps 2a to 2c.
-func (b *bully) Step(m *wire.Message) {
-	switch m.Type {
-	case wire.TypeElection:
-		b.election(m)
-	case wire.TypeAnswer:
-		b.answer(m)
 	}
 }
 
@@ -107,7 +99,7 @@ func (b *bully) election(m *wire.Message) {
 	switch {
 	case b.AwaitsSuccessor():
 	case b.isFollower():
-		b.Turn(election.ReasonCalledUpon)
+		b.stand(election.ReasonCalledUpon)
 	case b.isLeader() && !b.DeadlineSet(election.AnswersDue) && b.Now()-b.calledUponAt >= b.AnswerTimeout():
 		b.calledUponAt = b.Now()
 		b.holdElection()

@@ -3,7 +3,6 @@ package literature
 import (
 	"slices"
 	"sort"
-	"time"
 
 	"topdog/election"
 	"topdog/wire"
@@ -159,8 +158,46 @@ func (a *candidates) ordinaries() []wire.ID {
 	})
 }
 
-// Turn is step 1.
-func (a *candidates) Turn(reason election.Reason) {
+// Step does what the steps of the paper say.
+func (a *candidates) Step(e election.Event) (done bool) {
+	switch e.Kind {
+	case election.EventTurn: // 1
+		a.turn(e.Reason)
+	case election.AnswersDue, election.EventAddressFree: // 3, and the second part of 1a
+		a.conclude()
+	case election.EventJoined: // 4c
+		a.supersede(election.ReasonJoining)
+	case election.EventLeader: // 4c, for a board that finds in another way that it outranks the leader
+		a.supersede(election.ReasonOutranks)
+	case election.EventListen:
+		if len(a.Peers(everybody)) > 0 && len(a.electors()) == 0 {
+			a.AskLater(a.Interval() + a.Grace())
+		}
+	case election.EventAsk: // 4a
+		return a.askElectors(e.Message)
+	case election.EventQuery: // 4b
+		return a.answerQuery(e.Message)
+	case election.EventProclaim: // 3: a new leader divides the boards again
+		a.set = a.upperHalf(a.ID())
+		e.Message.Coordinator.Candidates = a.set
+	case election.EventCandidates:
+		a.set = slices.Clone(e.Message.Coordinator.Candidates)
+	case election.EventCutOff:
+		a.cutOff()
+	case election.EventMessage:
+		switch e.Message.Type {
+		case wire.TypeElection:
+			a.election(e.Message)
+		case wire.TypeAnswer:
+			a.answer(e.Message)
+		case wire.TypeCoordinator:
+			a.named(e.Message)
+		}
+	}
+	return false
+}
+
+func (a *candidates) turn(reason election.Reason) {
 	if a.waitsInTurn(reason) || !a.eligible() {
 		return
 	}
@@ -187,11 +224,8 @@ func (a *candidates) hold(cold bool) {
 	}
 }
 
-// AddressFree is step 3 at a cold start.
-func (a *candidates) AddressFree() { a.Expired(election.AnswersDue) }
-
-// Expired is step 3, and the second part of step 1a.
-func (a *candidates) Expired(election.Deadline) {
+// conclude is step 3, and the second part of step 1a.
+func (a *candidates) conclude() {
 	switch {
 	case a.missedAnswers():
 		a.hold(false)
@@ -219,18 +253,6 @@ func (a *candidates) askOrdinaries() {
 	a.won()
 }
 
-// Step receives the messages of the steps 2 and 3, and the ANSWER of step 4b.
-func (a *candidates) Step(m *wire.Message) {
-	switch m.Type {
-	case wire.TypeElection:
-		a.election(m)
-	case wire.TypeAnswer:
-		a.answer(m)
-	case wire.TypeCoordinator:
-		a.named(m)
-	}
-}
-
 // election is step 2.
 func (a *candidates) election(m *wire.Message) {
 	if a.calledUpon(m) && a.concerned(m) {
@@ -256,33 +278,28 @@ func (a *candidates) answer(m *wire.Message) {
 	a.initiator.answer(m)
 }
 
-// Joined is step 4c.
-func (a *candidates) Joined() { a.supersede(election.ReasonJoining) }
-
-// LeaderChanged is step 4c for a board that finds in another way that it outranks the leader.
-func (a *candidates) LeaderChanged() { a.supersede(election.ReasonOutranks) }
-
 // supersede holds an election if this board outranks its leader.
 func (a *candidates) supersede(reason election.Reason) {
 	if a.Supersedes(a.Leader()) {
-		a.Turn(reason)
+		a.turn(reason)
 	}
 }
 
-// Inquiry is step 4a. The second question goes to everybody.
-func (a *candidates) Inquiry(asked int) (audience []wire.ID, after time.Duration) {
-	if asked > 0 || len(a.Peers(everybody)) == 0 {
-		return nil, 0
+// askElectors is step 4a. The second question goes to everybody.
+func (a *candidates) askElectors(m *wire.Message) (asked bool) {
+	if m.Query.Round != 1 || len(a.Peers(everybody)) == 0 {
+		return false
 	}
-	if electors := a.electors(); len(electors) > 0 {
-		return electors, 0
+	electors := a.electors()
+	if len(electors) > 0 {
+		a.Tell(electors, *m)
 	}
-	return nil, a.Interval() + a.Grace()
+	return len(electors) > 0
 }
 
-// AnswerQuery is step 4b. A board that asks again has the candidates, or does without them. A board that
+// answerQuery is step 4b. A board that asks again has the candidates, or does without them. A board that
 // holds an election always answers: a board that hears nobody claims.
-func (a *candidates) AnswerQuery(m *wire.Message) (answered bool) {
+func (a *candidates) answerQuery(m *wire.Message) (answered bool) {
 	set := a.current()
 	concerns := slices.Contains(set, a.ID()) &&
 		(!slices.Contains(set, m.Sender) || a.Above(a.Rank(), a.RankOf(&m.Header)))
@@ -300,13 +317,3 @@ func (a *candidates) AnswerQuery(m *wire.Message) (answered bool) {
 	}
 	return true
 }
-
-// Candidates returns the candidates for a COORDINATOR of this board: a new leader
-// divides the boards again.
-func (a *candidates) Candidates() []wire.ID {
-	a.set = a.upperHalf(a.ID())
-	return a.set
-}
-
-// LearnCandidates keeps the candidates that a COORDINATOR lists.
-func (a *candidates) LearnCandidates(ids []wire.ID) { a.set = slices.Clone(ids) }

@@ -100,9 +100,9 @@ func (e *initiator) stand(reason election.Reason) {
 
 func (e *initiator) stopAsking() { e.asking, e.first = false, wire.Nobody }
 
-// Reset forgets the election. By the time that the link is back the predecessor may be
+// cutOff forgets the election. By the time that the link is back the predecessor may be
 // there again.
-func (e *initiator) Reset() {
+func (e *initiator) cutOff() {
 	e.stopAsking()
 	e.outrankedUntil = 0
 	e.SetPredecessor(wire.Nobody)
@@ -195,7 +195,7 @@ func (e *initiator) named(m *wire.Message) {
 	winner := m.Coordinator.Coordinator
 	mine := winner == e.ID()
 	switch {
-	case m.Leading: // a leader names nobody but itself
+	case m.Leading || winner == m.Sender: // a leader names nobody but itself
 	case e.isLeader() && mine:
 		e.Reply() // the initiator has not heard it
 	case e.isLeader() && e.Outranks(winner):

@@ -14,9 +14,8 @@
 // them have in common, and lists all algorithms, heir of package election among them.
 //
 // An algorithm gets an election.Board, through which it reads what its board knows, and
-// acts. It never sees the core. The core calls the methods of election.Algorithm, and
-// those of the optional interfaces that an algorithm has. The comment of a method names
-// the steps of the paper that the method carries out.
+// acts. It never sees the core. The core tells it what happens (election.Event), and the
+// Step of each algorithm says which step of the paper that is.
 package literature
 
 import (
@@ -42,32 +41,6 @@ var definitions = map[wire.Algorithm]election.Definition{
 	wire.AlgorithmMinID:      {New: newMinID, Detector: silence.DetectorFixed, HighestLeads: true, Order: bySmallestID},
 	wire.AlgorithmAgents:     {New: newAgents, Detector: silence.DetectorNFDE},
 }
-
-// The optional interfaces that the algorithms have.
-var (
-	_ election.LeaderWatcher = (*bully)(nil)
-
-	_ election.LeaderWatcher       = (*modified)(nil)
-	_ election.ProclamationWatcher = (*modified)(nil)
-
-	_ election.LeaderWatcher = (*score)(nil)
-	_ election.QueryAnswerer = (*score)(nil)
-
-	_ election.LeaderWatcher   = (*candidates)(nil)
-	_ election.CandidateLister = (*candidates)(nil)
-	_ election.Inquirer        = (*candidates)(nil)
-	_ election.QueryAnswerer   = (*candidates)(nil)
-	_ election.Resetter        = (*candidates)(nil)
-
-	_ election.LeaderWatcher = (*minid)(nil)
-	_ election.Inquirer      = (*minid)(nil)
-	_ election.Resetter      = (*minid)(nil)
-
-	_ election.LeaderWatcher    = (*agents)(nil)
-	_ election.HeartbeatWatcher = (*agents)(nil)
-	_ election.Resetter         = (*agents)(nil)
-	_ election.Truster          = (*agents)(nil)
-)
 
 // NewCore returns the core of a board that runs the algorithm cfg.Algorithm: one of this
 // package, or heir. Its link is down. now is when its process started.
@@ -188,13 +161,21 @@ func (p plain) leaderLives() bool {
 	return p.Leader() != wire.Nobody && !p.Supersedes(p.Leader()) && p.Now() < p.SuspectAt()
 }
 
+// followsLivingLeader has a candidate follow the leader if it lives: its answer or its COORDINATOR was lost.
+func (p plain) followsLivingLeader() bool {
+	if !p.leaderLives() {
+		return false
+	}
+	p.BecomeFollower(p.Leader(), election.ReasonLeaderAlive)
+	return true
+}
+
 // won ends an election in which nobody has answered.
 func (p plain) won() {
 	switch {
 	case p.isLeader():
 		p.Proclaim()
-	case p.Cause() == election.ReasonJoining && p.leaderLives():
-		p.BecomeFollower(p.Leader(), election.ReasonLeaderAlive) // its answer was lost
+	case p.Cause() == election.ReasonJoining && p.followsLivingLeader():
 	case p.MayClaim():
 		p.Claim()
 	default:

@@ -1,8 +1,6 @@
 package literature
 
 import (
-	"time"
-
 	"topdog/election"
 	"topdog/wire"
 )
@@ -62,8 +60,43 @@ func (a *minid) second() bool {
 	return a.Succession() == 0 && known && p.HelloInterval > 0 && a.Now()-a.enteredAt > p.HelloInterval+a.Interval()
 }
 
-// Turn is step 1, and at a cold start the end of step 5 when nobody answers.
-func (a *minid) Turn(reason election.Reason) {
+// Step does what the steps of the paper say.
+func (a *minid) Step(e election.Event) (done bool) {
+	switch e.Kind {
+	case election.EventTurn:
+		a.turn(e.Reason)
+	case election.AnswersDue, election.EventAddressFree: // 2, 4
+		a.conclude()
+	case election.EventJoined: // 5, for a board that has heard who the coordinator is
+		a.enters()
+		a.supersede(election.ReasonJoining)
+	case election.EventLeader:
+		// 6. If the COORDINATOR comes from another board than it names, this happens when the named board is heard.
+		// Ours: when a leader becomes unfit, many boards outrank it at once, and only the first of them acts.
+		if leader, _ := a.Peer(a.Leader()); leader.Grade == wire.GradePassing || a.Succession() == 0 {
+			a.supersede(election.ReasonOutranks)
+		}
+	case election.EventListen:
+		if a.ID() == smallestID && a.eligible() {
+			a.AskLater(a.Interval() + a.Grace()) // it hears a heartbeat first
+		}
+	case election.EventCutOff:
+		a.cutOff()
+	case election.EventMessage:
+		switch e.Message.Type {
+		case wire.TypeElection:
+			a.election(e.Message)
+		case wire.TypeAnswer:
+			a.answer(e.Message)
+		case wire.TypeCoordinator:
+			a.named(e.Message)
+		}
+	}
+	return false
+}
+
+// turn is step 1, and at a cold start the end of step 5 when nobody answers.
+func (a *minid) turn(reason election.Reason) {
 	// A board that has listened in vain and comes first claims if the address is free.
 	cold := a.isListener()
 	switch {
@@ -77,11 +110,8 @@ func (a *minid) Turn(reason election.Reason) {
 	}
 }
 
-// AddressFree is step 2 at a cold start.
-func (a *minid) AddressFree() { a.Expired(election.AnswersDue) }
-
-// Expired is the steps 2 and 4.
-func (a *minid) Expired(election.Deadline) {
+// conclude is the steps 2 and 4.
+func (a *minid) conclude() {
 	switch {
 	case a.missedAnswers():
 		a.ask(1, nil)
@@ -92,18 +122,6 @@ func (a *minid) Expired(election.Deadline) {
 		a.ask(1, nil) // 1b
 	default:
 		a.won() // step 2
-	}
-}
-
-// Step receives the messages of the steps 3 and 4.
-func (a *minid) Step(m *wire.Message) {
-	switch m.Type {
-	case wire.TypeElection:
-		a.election(m)
-	case wire.TypeAnswer:
-		a.answer(m)
-	case wire.TypeCoordinator:
-		a.named(m)
 	}
 }
 
@@ -135,33 +153,10 @@ func (a *minid) believes(m *wire.Message) bool {
 	}
 }
 
-// Joined is step 5, for a board that has heard who the coordinator is.
-func (a *minid) Joined() {
-	a.enters()
-	a.supersede(election.ReasonJoining)
-}
-
-// LeaderChanged is step 6. If the COORDINATOR comes from another board than it names,
-// this happens when the named board is heard. Ours: when a leader becomes unfit, many boards
-// outrank it at once, and only the first of them acts.
-func (a *minid) LeaderChanged() {
-	if leader, _ := a.Peer(a.Leader()); leader.Grade == wire.GradePassing || a.Succession() == 0 {
-		a.supersede(election.ReasonOutranks)
-	}
-}
-
 // supersede takes the lead from a coordinator with a larger id.
 func (a *minid) supersede(reason election.Reason) {
 	if a.Supersedes(a.Leader()) && a.eligible() {
 		a.stand(reason)
 		a.won()
 	}
-}
-
-// Inquiry lets board 1 hear a heartbeat before it asks who leads.
-func (a *minid) Inquiry(int) (audience []wire.ID, after time.Duration) {
-	if a.ID() == smallestID && a.eligible() {
-		return nil, a.Interval() + a.Grace()
-	}
-	return nil, 0
 }

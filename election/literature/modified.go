@@ -59,8 +59,54 @@ const flagCleared = election.OwnDeadline
 // ElectionDuration is T before START, and T after it.
 func (b *modified) ElectionDuration() time.Duration { return 2 * b.AnswerTimeout() }
 
-// Turn begins an election. If the flag is set, the turn is postponed until the flag is cleared.
-func (b *modified) Turn(reason election.Reason) {
+// Step does what the steps of the paper say.
+func (b *modified) Step(e election.Event) (done bool) {
+	switch e.Kind {
+	case election.EventTurn: // A
+		b.stand(e.Reason)
+	case election.EventJoined: // 3
+		b.stand(election.ReasonJoining)
+	case election.EventLeader:
+		// 2f, if the leader is a new one: its COORDINATOR was lost, or is just being received.
+		if b.Leader() != b.haltedUnder {
+			b.ClearDeadline(flagCleared)
+		}
+		b.challenge()
+	case flagCleared:
+		b.challenge()
+	case election.AnswersDue, election.EventAddressFree: // C, E
+		b.conclude()
+	case election.CoordinatorDue: // the end of the wait after C
+		if !b.followsLivingLeader() {
+			b.initiate() // START was lost, or its receiver has died
+		}
+	case election.EventMessage:
+		b.receive(e.Message)
+	}
+	return false
+}
+
+// receive receives the messages of A to E.
+func (b *modified) receive(m *wire.Message) {
+	switch m.Type {
+	case wire.TypeHalt:
+		b.halt(m)
+	case wire.TypeElection:
+		b.election(m)
+	case wire.TypeAnswer:
+		b.answer(m)
+	case wire.TypeStart:
+		b.start(m)
+	case wire.TypeCoordinator: // 2f
+		if m.Coordinator.Coordinator == m.Sender && b.halted() {
+			b.ClearDeadline(flagCleared)
+			b.challenge()
+		}
+	}
+}
+
+// stand begins an election. If the flag is set, the turn is postponed until the flag is cleared.
+func (b *modified) stand(reason election.Reason) {
 	if b.halted() {
 		if b.isListener() {
 			b.BecomeFollower(wire.Nobody, reason)
@@ -73,23 +119,10 @@ func (b *modified) Turn(reason election.Reason) {
 	}
 }
 
-// Joined is step 3.
-func (b *modified) Joined() { b.Turn(election.ReasonJoining) }
-
-// LeaderChanged clears the flag if the leader is a new one: its COORDINATOR was lost, or is
-// just being received. Then it is step 3 for a board that finds in another way that the
-// leader has a lower rank.
-func (b *modified) LeaderChanged() {
-	if b.Leader() != b.haltedUnder {
-		b.ClearDeadline(flagCleared)
-	}
-	b.challenge()
-}
-
-// challenge holds an election against a leader of lower rank.
+// challenge is step 3 for a board that finds in another way that the leader has a lower rank.
 func (b *modified) challenge() {
 	if b.isFollower() && b.Supersedes(b.Leader()) {
-		b.Turn(election.ReasonOutranks)
+		b.stand(election.ReasonOutranks)
 	}
 }
 
@@ -124,37 +157,6 @@ func (b *modified) conclude() {
 	})
 	if b.isCandidate() {
 		b.awaitCoordinator()
-	}
-}
-
-// Expired is the end of the flag, or C and E, or the end of the wait after C.
-func (b *modified) Expired(d election.Deadline) {
-	switch {
-	case d == flagCleared:
-		b.challenge()
-	case d == election.AnswersDue:
-		b.conclude()
-	case b.leaderLives():
-		b.BecomeFollower(b.Leader(), election.ReasonLeaderAlive) // its COORDINATOR was lost
-	default:
-		b.initiate() // START was lost, or its receiver has died
-	}
-}
-
-// AddressFree is E at a cold start.
-func (b *modified) AddressFree() { b.conclude() }
-
-// Step receives the messages of A to D.
-func (b *modified) Step(m *wire.Message) {
-	switch m.Type {
-	case wire.TypeHalt:
-		b.halt(m)
-	case wire.TypeElection:
-		b.election(m)
-	case wire.TypeAnswer:
-		b.answer(m)
-	case wire.TypeStart:
-		b.start(m)
 	}
 }
 
@@ -215,13 +217,5 @@ func (b *modified) start(m *wire.Message) {
 		if !b.DeadlineSet(election.AnswersDue) {
 			b.holdElection()
 		}
-	}
-}
-
-// Proclaimed is step 2f.
-func (b *modified) Proclaimed() {
-	if b.halted() {
-		b.ClearDeadline(flagCleared)
-		b.challenge()
 	}
 }

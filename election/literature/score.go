@@ -61,26 +61,57 @@ func byScore(a, b election.Rank) bool {
 // ElectionDuration is the deadline.
 func (s *score) ElectionDuration() time.Duration { return scoreDeadline }
 
-// Turn is rule 1.
-func (s *score) Turn(reason election.Reason) {
+// Step does what the rules of the program say.
+func (s *score) Step(e election.Event) (done bool) {
+	switch e.Kind {
+	case election.EventTurn: // 1
+		s.stand(e.Reason)
+	case election.EventJoined:
+		if s.outgrown() {
+			s.stand(election.ReasonJoining)
+		}
+	case election.EventLeader:
+		// If scores are ages, only a board that joins compares them: all ages grow alike, but they travel as whole
+		// seconds, so of two ages that differ by less, sometimes one seems larger and sometimes the other.
+		if s.Config().ScoreSource != election.ScoreFromAge && s.outgrown() {
+			s.stand(election.ReasonOutranks)
+		}
+	case election.EventQuery:
+		// A HEARTBEAT does not tell the score, by which the board that joins knows whether to hold an election.
+		if s.isLeader() && e.Message.Query.Round > 0 {
+			s.SayHello(e.Message.Sender)
+		}
+	case election.AnswersDue: // 2
+		s.conclude()
+	case election.EventAddressFree:
+		if !s.waits() {
+			s.conclude()
+		}
+	case election.CoordinatorDue: // the end of the wait in 4
+		if !s.isCandidate() || !s.followsLivingLeader() {
+			s.holdElection()
+		}
+	case election.EventMessage:
+		switch e.Message.Type {
+		case wire.TypeElection:
+			s.elect(e.Message)
+		case wire.TypeAnswer:
+			s.ok()
+		}
+	}
+	return false
+}
+
+func (s *score) stand(reason election.Reason) {
 	if s.standForElection(reason) {
 		s.holdElection()
 	}
 }
 
-// Joined holds an election if the leader is known to have the lower score.
-func (s *score) Joined() {
-	if s.outgrown() {
-		s.Turn(election.ReasonJoining)
-	}
-}
-
-// LeaderChanged is for a board whose score becomes higher than the leader's. If scores are ages,
-// only a board that joins compares them: all ages grow alike, but they travel as whole seconds,
-// so of two ages that differ by less than a second, sometimes one seems larger and sometimes the other.
-func (s *score) LeaderChanged() {
-	if s.Config().ScoreSource != election.ScoreFromAge && s.outgrown() {
-		s.Turn(election.ReasonOutranks)
+// conclude is rule 2.
+func (s *score) conclude() {
+	if !s.isCandidate() || !s.followsLivingLeader() {
+		s.won()
 	}
 }
 
@@ -88,15 +119,6 @@ func (s *score) LeaderChanged() {
 func (s *score) outgrown() bool {
 	leader, known := s.Peer(s.Leader())
 	return known && leader.ScoreKnown && s.Supersedes(s.Leader())
-}
-
-// AnswerQuery has the leader tell its score to a board that joins, since a HEARTBEAT
-// does not. So that board knows whether to hold an election.
-func (s *score) AnswerQuery(m *wire.Message) (answered bool) {
-	if s.isLeader() && m.Query.Round > 0 {
-		s.SayHello(m.Sender)
-	}
-	return false
 }
 
 // holdElection is rule 1, for a candidate or for a leader that got an elect.
@@ -111,35 +133,6 @@ func (s *score) holding() bool {
 		return s.DeadlineSet(election.AnswersDue)
 	default:
 		return false
-	}
-}
-
-// Expired is rule 2, and the end of the wait in rule 4.
-func (s *score) Expired(d election.Deadline) {
-	switch {
-	case s.isCandidate() && s.leaderLives():
-		s.BecomeFollower(s.Leader(), election.ReasonLeaderAlive)
-	case d == election.AnswersDue:
-		s.won() // rule 2
-	default:
-		s.holdElection()
-	}
-}
-
-// AddressFree is rule 2 at a cold start.
-func (s *score) AddressFree() {
-	if !s.waits() {
-		s.Expired(election.AnswersDue)
-	}
-}
-
-// Step receives the messages of the rules 3 and 4.
-func (s *score) Step(m *wire.Message) {
-	switch m.Type {
-	case wire.TypeElection:
-		s.elect(m)
-	case wire.TypeAnswer:
-		s.ok()
 	}
 }
 
@@ -159,7 +152,7 @@ func (s *score) elect(m *wire.Message) {
 	switch {
 	case s.AwaitsSuccessor():
 	case s.isFollower():
-		s.Turn(election.ReasonCalledUpon)
+		s.stand(election.ReasonCalledUpon)
 	case s.isLeader() && !s.holding():
 		s.holdElection()
 	}
