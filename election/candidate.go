@@ -72,7 +72,7 @@ func (c *Core) askIncumbent() {
 		return
 	}
 	c.candidacy.handoverRequests++
-	c.requestHandover()
+	c.send(c.leader, query(wire.PurposeHandover, 0))
 	c.candidacy.answers = clock.Due(c.now + c.detector.Questions().Duration())
 	c.candidacy.incumbent = clock.Due(c.detector.Freshness())
 }

@@ -2,7 +2,6 @@ package election
 
 import (
 	"topdog/election/clock"
-	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -54,13 +53,10 @@ func (c *Core) reconsiderClaim() {
 func (c *Core) Evidence(now Instant) []Effect {
 	c.enter(now)
 	c.evidence.foreign = true
-	c.hearAnything()
+	c.evidence.at = c.now
 	c.beginAnew()
 	return c.effects
 }
-
-// hearAnything receives the fact that this board's port receives.
-func (c *Core) hearAnything() { c.evidence.at = c.now }
 
 // receives reports whether the silence that this candidate hears cannot be its own port's: it
 // has received something since it began to ask. A board that has never heard anything but
@@ -149,7 +145,7 @@ func (c *Core) heardSince() {
 // askedAt.
 func (c *Core) AddressAnswered(now, askedAt Instant) []Effect {
 	c.enter(now)
-	c.hearAnything()
+	c.evidence.at = c.now
 	if a := &c.candidacy.address; c.role == Candidate && a.asked && askedAt >= a.askedAt {
 		a.answered, a.silent = true, clock.Deadline{}
 		a.ask = clock.Due(c.now + c.askAgain())
@@ -180,14 +176,11 @@ func (c *Core) addressSilent() bool {
 	}
 }
 
-// addressUnanswered lets a candidate claim, since the address did not answer in time. If the
-// whole board may have stood still, an answer is perhaps waiting to be read.
+// addressUnanswered lets a candidate claim, since the address did not answer in time.
 func (c *Core) addressUnanswered() {
-	if a := &c.candidacy.address; c.wokeLate >= silence.RoundTripMin && !a.waited {
-		a.waited, a.silent = true, clock.Due(c.now+silence.RoundTripMin)
-		return
+	if !c.readsFirst(&c.candidacy.address.waited, &c.candidacy.address.silent) {
+		c.reconsiderClaim()
 	}
-	c.reconsiderClaim()
 }
 
 // mayClaimOrWait reports whether a candidate may claim. If it may not, its algorithm hears of

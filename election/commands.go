@@ -170,7 +170,7 @@ func (c *Core) Stop(now Instant) []Effect {
 	case Leader:
 		c.resign(wire.Nobody, ReasonStopping)
 	default:
-		c.multicast(wire.Message{Header: wire.Header{Type: wire.TypeResign}})
+		c.sendResign(wire.Nobody)
 		c.emit(EffectFinished)
 	}
 	return c.effects

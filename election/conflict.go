@@ -7,8 +7,7 @@ import (
 	"topdog/wire"
 )
 
-// endConflict lets a barred board take part again.
-func (c *Core) endConflict() { c.becomeListener(ReasonConflictOver, c.listenWindow()) }
+// A barred board takes part again when it has not heard of the conflict for barredFor.
 
 // DuplicateID receives a message of another live board that has this board's id.
 // The one that started later stays out.

@@ -48,22 +48,15 @@ func New(cfg Config, definition Definition, now Instant) (*Core, error) {
 
 // Deadline returns when Wake must be called next; ok is false if there is nothing to wait for.
 func (c *Core) Deadline() (at Instant, ok bool) {
-	next := c.earliest()
+	next := c.timetable.earliest(nil)
 	return next.At, next.Set
 }
 
-// earliest returns the first deadline to come. Between two calls it stays the same.
-func (c *Core) earliest() clock.Deadline {
-	if !c.nextKnown {
-		c.next, c.nextKnown = c.timetable.earliest(), true
-	}
-	return c.next
-}
-
 // enter begins every call: it receives the time, and notices if the board was
-// not running while something was due.
+// not running while something was due. A look does not tell: nobody waits for it, and it comes more often
+// than anything else, so it would have a leader doubt itself whose heartbeat is not late.
 func (c *Core) enter(now Instant) {
-	next := c.missed()
+	next := c.timetable.earliest(&c.leading.deposed.look)
 	c.begin(now)
 	late := c.overslept()
 	if next.Set && c.now-next.At > c.doubtAfter() {
@@ -74,29 +67,15 @@ func (c *Core) enter(now Instant) {
 	c.learnOverslept(late)
 }
 
-// missed returns the first deadline that tells how late this board is. Nobody waits for a look, and it comes
-// more often than anything else, so it would have a leader doubt itself whose heartbeat is not late.
-func (c *Core) missed() clock.Deadline {
-	look := &c.leading.deposed.look
-	if !look.Set || c.earliest() != *look {
-		return c.earliest()
-	}
-	planned := *look
-	*look = clock.Deadline{}
-	next := c.timetable.earliest()
-	*look = planned
-	return next
-}
-
 // begin receives the time of a call.
 func (c *Core) begin(now Instant) {
-	c.now, c.wokeLate, c.nextKnown = max(c.now, now), 0, false
+	c.now, c.wokeLate = max(c.now, now), 0
 	c.effects = c.effects[:0]
 }
 
 // Wake is to be called when the deadline has come.
 func (c *Core) Wake(now Instant) []Effect {
-	next := c.earliest()
+	next := c.timetable.earliest(nil)
 	c.enter(now)
 	if next.Reached(c.now) {
 		c.wokeLate = c.now - next.At
@@ -111,6 +90,17 @@ func (c *Core) Wake(now Instant) []Effect {
 	return c.effects
 }
 
+// readsFirst is for a deadline by which others would have been heard. If it came late, perhaps the whole board stood
+// still, and what they have said is waiting to be read: then it is given a little more time, and readsFirst reports that.
+// Once is enough, as waited says: a board that is always late must be able to go on.
+func (c *Core) readsFirst(waited *bool, d *clock.Deadline) bool {
+	if c.wokeLate < silence.RoundTripMin || *waited {
+		return false
+	}
+	*waited, *d = true, clock.Due(c.now+silence.RoundTripMin)
+	return true
+}
+
 // duties lists everything that is to be done at a deadline, in the order in which what is
 // due together is done. A deadline is kept in the state of the role to which it
 // belongs, or with another owner.
@@ -119,8 +109,8 @@ var duties = [dutyCount]struct {
 	do       func(*Core)
 }{
 	{func(c *Core) *clock.Deadline { return &c.leading.heartbeat }, (*Core).heartbeatDue},
-	{func(c *Core) *clock.Deadline { return &c.leading.lapse.over }, (*Core).endLapse},
-	{func(c *Core) *clock.Deadline { return &c.leading.reclaim }, (*Core).reclaimUnopposed},
+	{func(c *Core) *clock.Deadline { return &c.leading.lapse.over }, func(c *Core) { c.readsFirst(&c.leading.lapse.waited, &c.leading.lapse.over) }},
+	{func(c *Core) *clock.Deadline { return &c.leading.reclaim }, func(c *Core) { c.reclaim(c.leading.exceeded) }},
 	{func(c *Core) *clock.Deadline { return &c.leading.hearing.again }, (*Core).askHearing},
 	{func(c *Core) *clock.Deadline { return &c.leading.yield }, (*Core).yieldLead},
 	{func(c *Core) *clock.Deadline { return &c.hello }, (*Core).sendHello},
@@ -139,7 +129,7 @@ var duties = [dutyCount]struct {
 	{func(c *Core) *clock.Deadline { return &c.following.preempt }, (*Core).preempt},
 	{func(c *Core) *clock.Deadline { return &c.leading.deposed.look }, (*Core).look},
 	{func(c *Core) *clock.Deadline { return &c.pause.end }, (*Core).pauseChanged},
-	{func(c *Core) *clock.Deadline { return &c.barred.end }, (*Core).endConflict},
+	{func(c *Core) *clock.Deadline { return &c.barred.end }, func(c *Core) { c.becomeListener(ReasonConflictOver, c.listenWindow()) }},
 	{func(c *Core) *clock.Deadline { return &c.own[0] }, func(c *Core) { c.happens(OwnDeadline) }},
 	{func(c *Core) *clock.Deadline { return &c.own[1] }, func(c *Core) { c.happens(OwnDeadline + 1) }},
 	{func(c *Core) *clock.Deadline { return &c.own[2] }, func(c *Core) { c.happens(OwnDeadline + 2) }},
@@ -238,10 +228,7 @@ func (c *Core) LeaseExpired(now Instant) []Effect {
 // sendQuery asks who leads.
 func (c *Core) sendQuery() {
 	c.asking.ask(c.now)
-	m := wire.Message{
-		Header: wire.Header{Type: wire.TypeQuery},
-		Query:  wire.Query{Purpose: wire.PurposeJoin, Round: uint8(c.asking.count)},
-	}
+	m := query(wire.PurposeJoin, c.asking.count)
 	if !c.algorithm.Step(Event{Kind: EventAsk, Message: &m}) {
 		c.multicast(m) // to everybody, known or not
 		if c.asking.count > 1 {

@@ -110,7 +110,7 @@ func (c *Core) preempt() {
 		c.following.preempt = clock.Due(turn)
 		return
 	}
-	c.requestHandover()
+	c.send(c.leader, query(wire.PurposeHandover, 0))
 	c.following.preempt = clock.Due(c.now + preemptIntervals*c.cfg.Interval)
 }
 
@@ -127,10 +127,7 @@ func (c *Core) measureRoundTrip() {
 	}
 	c.asking.forget()
 	c.asking.ask(c.now)
-	c.send(c.leader, wire.Message{
-		Header: wire.Header{Type: wire.TypeQuery},
-		Query:  wire.Query{Purpose: wire.PurposeJoin},
-	})
+	c.send(c.leader, query(wire.PurposeJoin, 0))
 }
 
 // answersQuestion reports whether a HEARTBEAT that is a reply may answer a question of this

@@ -33,10 +33,7 @@ func (c *Core) repeatResign() {
 		c.nameNext()
 		until = c.now + c.successorTimeout()
 	}
-	c.multicast(wire.Message{
-		Header: wire.Header{Type: wire.TypeResign},
-		Resign: wire.Resign{Successor: c.handover.successor},
-	})
+	c.sendResign(c.handover.successor)
 	if c.now >= until || c.handover.successor == wire.Nobody {
 		if c.stopping {
 			c.emit(EffectFinished)

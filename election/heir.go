@@ -154,14 +154,9 @@ func (c *Core) askLeader() {
 
 // unanswered puts the next question.
 func (c *Core) unanswered() {
-	if c.wokeLate >= silence.RoundTripMin && !c.candidacy.waited && c.lastRound() {
-		// Perhaps the whole board stood still, and an answer is waiting to be read.
-		// Once is enough: a board that is always late must be able to take over.
-		c.candidacy.waited = true
-		c.candidacy.answers = clock.Due(c.now + silence.RoundTripMin)
-		return
+	if !c.lastRound() || !c.readsFirst(&c.candidacy.waited, &c.candidacy.answers) {
+		c.ask()
 	}
-	c.ask()
 }
 
 // hearElection receives the question of another board.
@@ -293,7 +288,7 @@ func (c *Core) sendEvidence(m *wire.Message) {
 	answer := c.knownOfLeader()
 	answer.Round = m.Election.Round
 	for range copies(m.Election.Round) {
-		c.send(m.Sender, wire.Message{Header: wire.Header{Type: wire.TypeAnswer}, Answer: answer})
+		c.sendAnswer(m.Sender, answer)
 	}
 }
 
@@ -321,10 +316,7 @@ func (c *Core) object(m *wire.Message) {
 	if !c.rank().Eligible() || c.succession() >= witnesses || !c.firstCopy(m) {
 		return
 	}
-	c.send(m.Sender, wire.Message{
-		Header: wire.Header{Type: wire.TypeAnswer},
-		Answer: wire.Answer{Round: m.Election.Round},
-	})
+	c.sendAnswer(m.Sender, wire.Answer{Round: m.Election.Round})
 }
 
 // hearAnswer receives what another board knows.

@@ -81,10 +81,7 @@ func (c *Core) proclaim() {
 func (c *Core) sendHeartbeat(reply bool) {
 	c.heartbeats.number++
 	grace := c.announceGrace()
-	c.multicast(wire.Message{
-		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: reply},
-		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Grace: grace, Number: c.heartbeats.number},
-	})
+	c.multicast(c.heartbeat(reply, grace))
 	c.beginInterval()
 	if !reply {
 		c.happens(EventHeartbeat)
@@ -116,12 +113,7 @@ func (c *Core) reply() {
 
 // replyTo tells one board that this one leads. The others do not get this heartbeat, so it
 // has the number of the one before.
-func (c *Core) replyTo(board wire.ID) {
-	c.send(board, wire.Message{
-		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: true},
-		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Grace: c.grace.OnWire(), Number: c.heartbeats.number},
-	})
-}
+func (c *Core) replyTo(board wire.ID) { c.send(board, c.heartbeat(true, c.grace.OnWire())) }
 
 // checkLapse is called when a heartbeat is sent. It looks whether the lease has ended before.
 // With votes the majority decides that.
@@ -158,21 +150,12 @@ func (c *Core) leaseLapsed(now, end Instant) {
 		return
 	}
 	*l = lapse{end: end, over: clock.Due(now + c.answerWithin())}
-	c.nextKnown = false
 	// The first heartbeat teaches nothing, see overslept. Nor does the one with which the lease got a longer
 	// grace, see announceGrace: the lease that has ended had a shorter one, which is not known any more.
 	former := end - c.lease() // when the heartbeat before was sent, unless the lease was lengthened
 	lengthened := c.grace.Lengthened(former)
 	if former > c.leading.since && !lengthened {
 		c.learnOverslept(now - end + lease.WithinLease(c.grace.Lease()))
-	}
-}
-
-// endLapse begins the lease again, since nobody was heard who leads. If this board stood still
-// meanwhile, something is perhaps waiting to be read.
-func (c *Core) endLapse() {
-	if l := &c.leading.lapse; c.wokeLate >= silence.RoundTripMin && !l.waited {
-		l.waited, l.over = true, clock.Due(c.now+silence.RoundTripMin)
 	}
 }
 
@@ -224,22 +207,15 @@ func (c *Core) askHearing() {
 	case c.evidence.at > h.since:
 		return
 	case h.asked == hearingQuestions:
-		c.goneDeaf()
+		// The others may still hear this board, so it names one successor. It could not hear the answer, and
+		// to name another one would make two holders.
+		c.handOver(wire.Nobody, ReasonDeaf, 1)
 		return
 	}
 	h.asked++
-	c.multicast(wire.Message{
-		Header: wire.Header{Type: wire.TypeQuery},
-		Query:  wire.Query{Purpose: wire.PurposeJoin, Round: uint8(h.asked)},
-	})
+	c.multicast(query(wire.PurposeJoin, h.asked))
 	c.askLAN()
 	h.again = clock.Due(c.now + max(c.cfg.Interval/hearingQuestions, c.answerWithin()))
-}
-
-// goneDeaf releases the address. The others may still hear this board, so it names one
-// successor; it could not hear the answer, and to name another one would make two holders.
-func (c *Core) goneDeaf() {
-	c.handOver(wire.Nobody, ReasonDeaf, 1)
 }
 
 const (

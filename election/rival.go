@@ -46,10 +46,7 @@ func (c *Core) yield(m *wire.Message, reason Reason) {
 	c.term = max(c.term, m.Term)
 	c.becomeFollower(m.Sender, reason)
 	c.rivals.yieldedTo, c.rivals.yieldedAt = m.Sender, c.now
-	c.multicast(wire.Message{
-		Header: wire.Header{Type: wire.TypeResign},
-		Resign: wire.Resign{Successor: m.Sender},
-	})
+	c.sendResign(m.Sender)
 }
 
 // unheard reports whether this leader must think that nobody hears it: a rival
@@ -149,9 +146,6 @@ func (c *Core) hearExceeded(m *wire.Message) {
 		c.leading.reclaim = clock.Due(c.now + max(c.defaultGrace(), c.detector.RoundTripBound()))
 	}
 }
-
-// reclaimUnopposed proclaims this leader anew, since nobody else says that it leads.
-func (c *Core) reclaimUnopposed() { c.reclaim(c.leading.exceeded) }
 
 // hearDeposed hears of the leader that this one has replaced, and looks for it no longer. If it is a
 // rival it was not heard for so long although it leads.

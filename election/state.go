@@ -56,8 +56,6 @@ type Core struct {
 	stopping   bool                         // the board leaves the group
 
 	timetable timetable
-	next      clock.Deadline // the earliest one after the last call, if that is known
-	nextKnown bool
 	effects   []Effect
 	counts    [reasonCount]uint64
 }
@@ -89,7 +87,7 @@ type candidateState struct {
 	since            Instant        // when it began to ask
 	unheard          bool           // nothing was received since then, so it could not claim
 	askLAN           clock.Deadline // it asks the LAN again because of that
-	waited           bool           // the answers to its last question came late, or not at all, and were given more time
+	waited           bool           // for answers, see readsFirst
 	refused          bool           // its algorithm would have claimed, but for what mayClaim looks at
 }
 
@@ -109,7 +107,7 @@ type addressState struct {
 	askedAt  Instant        // when it was asked last
 	answered bool           // it has answered that, or one question later
 	silent   clock.Deadline // an answer would have come by then
-	waited   bool           // that deadline came late, and the answer was given more time
+	waited   bool           // see readsFirst
 }
 
 // leaderState is that of a leader.
@@ -134,8 +132,8 @@ type leaderState struct {
 // that goes on after a pause must not answer beside its successor.
 type lapse struct {
 	end    Instant        // of the lease that has ended
-	over   clock.Deadline // nobody was heard who leads
-	waited bool           // that deadline came late, and whoever leads was given more time
+	over   clock.Deadline // nobody was heard who leads, so the lease begins again
+	waited bool           // see readsFirst
 }
 
 // A leader whose port receives nothing any more is heard by all, so nobody deposes it, and
@@ -323,10 +321,10 @@ type timetable [dutyCount]*clock.Deadline
 
 const dutyCount = 22 + ownDeadlines
 
-// earliest returns the first deadline to come.
-func (t *timetable) earliest() (first clock.Deadline) {
+// earliest returns the first deadline to come, beside one.
+func (t *timetable) earliest(beside *clock.Deadline) (first clock.Deadline) {
 	for _, d := range t {
-		if d.Set && (!first.Set || d.At < first.At) {
+		if d != beside && d.Set && (!first.Set || d.At < first.At) {
 			first = *d
 		}
 	}

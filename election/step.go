@@ -5,7 +5,7 @@ import "topdog/wire"
 // Step receives a message that was authenticated and found to be no replay.
 func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	c.enter(now)
-	c.hearAnything()
+	c.evidence.at = c.now // this board's port receives
 	if !c.admit(m) {
 		return c.effects
 	}

@@ -5,7 +5,6 @@ import (
 
 	"topdog/election/clock"
 	"topdog/election/lease"
-	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -93,14 +92,9 @@ func (c *Core) elect(reason Reason) {
 
 // requestVotes asks all voters for their votes, this board first of all.
 func (c *Core) requestVotes() {
-	interval, grace := c.announced()
-	item := c.votes.support.Add(lease.Sent{Request: true, At: c.now, Ends: c.now + lease.Leased(interval, grace)})
-	c.tell(c.otherVoters(), wire.Message{
-		Header: wire.Header{Type: wire.TypeVote},
-		Vote: wire.Vote{
-			Ballot: wire.BallotRequest, Number: item.Number, Interval: interval, Grace: grace, Voters: c.votes.hash,
-		},
-	})
+	ends := c.now + lease.Leased(c.announced())
+	item := c.votes.support.Add(lease.Sent{Request: true, At: c.now, Ends: ends})
+	c.tell(c.otherVoters(), c.ballot(wire.BallotRequest, item.Number))
 	c.candidacy.answers = clock.Due(c.now + c.votes.candidacy.repeat)
 	c.vote()
 }
@@ -151,7 +145,7 @@ func (c *Core) hearGrant(m *wire.Message) {
 
 // elected makes a candidate the leader that has the votes of a majority, for long enough to be of use.
 func (c *Core) elected() {
-	if !c.votes.candidacy.open || c.votes.support.End(c.now) <= c.now+silence.DefaultGrace(c.cfg.Interval)/4 {
+	if !c.votes.candidacy.open || c.votes.support.End(c.now) <= c.now+c.defaultGrace()/4 {
 		return
 	}
 	c.becomeLeader(c.candidacy.cause)
@@ -161,13 +155,7 @@ func (c *Core) elected() {
 // withdraw releases the votes for this board, of one voter or of all: what it has asked for
 // until now it will not use.
 func (c *Core) withdraw(from wire.ID) {
-	interval, grace := c.announced()
-	m := wire.Message{
-		Header: wire.Header{Type: wire.TypeVote},
-		Vote: wire.Vote{
-			Ballot: wire.BallotWithdraw, Number: c.votes.support.Number, Interval: interval, Grace: grace, Voters: c.votes.hash,
-		},
-	}
+	m := c.ballot(wire.BallotWithdraw, c.votes.support.Number)
 	if from == wire.Nobody {
 		c.tell(c.otherVoters(), m)
 	} else {
@@ -225,11 +213,7 @@ func (c *Core) sameVoters(board wire.ID, hash uint32) bool {
 	c.notify(Notice{Kind: NoticeOtherVoters, Board: board})
 	if c.now-c.votes.listTold >= barredFor {
 		c.votes.listTold = c.now
-		interval, grace := c.announced()
-		c.send(wire.Nobody, wire.Message{
-			Header: wire.Header{Type: wire.TypeVote},
-			Vote:   wire.Vote{Ballot: wire.BallotList, Interval: interval, Grace: grace, Voters: c.votes.hash},
-		})
+		c.multicast(c.ballot(wire.BallotList, 0))
 	}
 	return false
 }
@@ -324,18 +308,14 @@ func (c *Core) repeatHeartbeat() {
 	if c.role != Leader || c.beatAcknowledged() {
 		return
 	}
-	interval, grace := c.announced()
 	for _, id := range c.otherVoters() {
 		if c.votes.support.Voter(id).Acked < c.votes.fence.beatAt {
-			c.send(id, wire.Message{
-				Header:    wire.Header{Type: wire.TypeHeartbeat},
-				Heartbeat: wire.Heartbeat{Interval: interval, Grace: grace, Number: c.heartbeats.number},
-			})
+			c.send(id, c.heartbeat(false, c.grace.OnWire()))
 		}
 	}
 	next := c.votes.roundTrip(c.cfg.Interval)
 	if c.votes.fence.closed {
-		next = max(next, silence.DefaultGrace(interval)/4)
+		next = max(next, c.defaultGrace()/4)
 	}
 	c.own[repeatDue] = clock.Due(c.now + next)
 }
@@ -352,10 +332,7 @@ func (c *Core) hearRivalTerm(m *wire.Message) {
 	}
 	c.term = m.Term
 	c.becomeFollower(m.Sender, ReasonHigherTerm)
-	c.send(wire.Nobody, wire.Message{
-		Header: wire.Header{Type: wire.TypeResign},
-		Resign: wire.Resign{Successor: m.Sender},
-	})
+	c.sendResign(m.Sender)
 }
 
 // hearFormerRival is for a leader that hears a board which has led, or which knows of a

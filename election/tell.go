@@ -136,7 +136,9 @@ func (c *Core) sendHello() {
 		c.computeScore() // nobody's score changes while boards compare it
 	}
 	c.sayHello(wire.Nobody)
-	c.remindPause()
+	if c.paused() {
+		c.sendPause(wire.Nobody)
+	}
 	c.grace.Told()
 	c.hello = clock.Due(c.now + c.helloInterval())
 	c.conflict.told = c.now
@@ -145,6 +147,10 @@ func (c *Core) sendHello() {
 // sayHello makes this board known to one board, or to all. That it got no multicast it says even if
 // it hears nobody any more: whoever hears it must broadcast, or it would not hear them.
 func (c *Core) sayHello(to wire.ID) {
+	var wished time.Duration
+	if c.role == Follower {
+		wished = c.grace.Wished()
+	}
 	c.send(to, wire.Message{
 		Header: wire.Header{Type: wire.TypeHello},
 		Hello: wire.Hello{
@@ -153,18 +159,10 @@ func (c *Core) sayHello(to wire.ID) {
 			Interval:    c.helloInterval(),
 			NoMulticast: c.paths.noMulticast,
 			Name:        c.cfg.Name,
-			Grace:       c.wishedGrace(),
+			Grace:       wished,
 			Score:       c.score.told,
 		},
 	})
-}
-
-// wishedGrace is what this board's HELLO wishes for; 0 if nothing.
-func (c *Core) wishedGrace() time.Duration {
-	if c.role != Follower {
-		return 0
-	}
-	return c.grace.Wished()
 }
 
 // sendPause tells one board, or all, of the latest pause.
@@ -179,13 +177,6 @@ func (c *Core) sendPause(to wire.ID) {
 		m.Pause.Leader = wire.Nobody
 	}
 	c.send(to, m)
-}
-
-// remindPause tells of a pause behind every HELLO.
-func (c *Core) remindPause() {
-	if c.paused() {
-		c.sendPause(wire.Nobody)
-	}
 }
 
 // tellNewcomer tells a board that joins of the latest pause. The boards of the highest ids do.
@@ -223,12 +214,39 @@ func (c *Core) question() wire.Message {
 	}
 }
 
-// requestHandover asks the leader to hand over to this board.
-func (c *Core) requestHandover() {
-	c.send(c.leader, wire.Message{
+// query returns a QUERY: a board asks who leads, or for the lead. round counts the questions of a board that listens.
+func query(purpose wire.Purpose, round int) wire.Message {
+	return wire.Message{
 		Header: wire.Header{Type: wire.TypeQuery},
-		Query:  wire.Query{Purpose: wire.PurposeHandover},
-	})
+		Query:  wire.Query{Purpose: purpose, Round: uint8(round)},
+	}
+}
+
+// sendAnswer answers the ELECTION of another board.
+func (c *Core) sendAnswer(to wire.ID, answer wire.Answer) {
+	c.send(to, wire.Message{Header: wire.Header{Type: wire.TypeAnswer}, Answer: answer})
+}
+
+// sendResign tells everybody that this board does not lead, and who leads instead.
+func (c *Core) sendResign(successor wire.ID) {
+	c.multicast(wire.Message{Header: wire.Header{Type: wire.TypeResign}, Resign: wire.Resign{Successor: successor}})
+}
+
+// heartbeat returns the HEARTBEAT of this leader that has the present number.
+func (c *Core) heartbeat(reply bool, grace time.Duration) wire.Message {
+	return wire.Message{
+		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: reply},
+		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Grace: grace, Number: c.heartbeats.number},
+	}
+}
+
+// ballot returns a VOTE.
+func (c *Core) ballot(kind wire.Ballot, number uint32) wire.Message {
+	interval, grace := c.announced()
+	return wire.Message{
+		Header: wire.Header{Type: wire.TypeVote},
+		Vote:   wire.Vote{Ballot: kind, Number: number, Interval: interval, Grace: grace, Voters: c.votes.hash},
+	}
 }
 
 // announced is the interval and the grace that this board leads with.
