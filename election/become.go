@@ -25,9 +25,13 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 	}
 	another := leader != c.leader
 	c.role, c.leader = role, leader
-	c.resetRoles()
-	if role != Candidate {
-		c.endCandidacy()
+	// This ends what belonged to the role that the board had, all its deadlines among it. The door then
+	// fills in the state of the new role.
+	c.listening, c.following, c.candidacy = listenerState{}, followerState{}, candidateState{}
+	c.leading, c.barred, c.answers = leaderState{}, barredState{}, clock.Deadline{}
+	if role != Candidate && c.fitness.told != c.fitness.set {
+		c.tellGrade() // the one that a candidate has got meanwhile
+		c.hello = clock.Due(c.now)
 	}
 	if another {
 		c.allowAnother()
@@ -39,16 +43,6 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 	}
 }
 
-// resetRoles ends what belonged to the role that the board had, all its deadlines among it.
-// The door then fills in the state of the new role.
-func (c *Core) resetRoles() {
-	c.listening = listenerState{}
-	c.following = followerState{}
-	c.candidacy = candidateState{}
-	c.leading = leaderState{}
-	c.barred = barredState{}
-}
-
 // tellGrade has messages tell the grade from now on. When a board that passes fails again, it hands over at
 // once: what was in vain is long ago.
 func (c *Core) tellGrade() {
@@ -56,19 +50,6 @@ func (c *Core) tellGrade() {
 	if c.fitness.told == wire.GradePassing {
 		c.fitness.vain = 0
 	}
-}
-
-// endCandidacy tells the grade that a candidate has got meanwhile.
-func (c *Core) endCandidacy() {
-	if c.fitness.told != c.fitness.set {
-		c.tellGrade()
-		c.hello = clock.Due(c.now)
-	}
-}
-
-// leaderChanged tells the algorithm that the leader, or somebody's rank, has changed.
-func (c *Core) leaderChanged() {
-	c.happens(EventLeader)
 }
 
 // An isolated board has no link. It waits for nothing, so the role has no state.

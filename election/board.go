@@ -129,12 +129,10 @@ func (b *Board) deadline(d EventKind) *clock.Deadline {
 	switch {
 	case d >= OwnDeadline:
 		return &c.own[d-OwnDeadline]
-	case c.role == Candidate && d == AnswersDue:
-		return &c.candidacy.answers
-	case c.role == Candidate:
+	case d == AnswersDue && (c.role == Candidate || c.role == Leader):
+		return &c.answers
+	case d == CoordinatorDue && c.role == Candidate:
 		return &c.candidacy.coordinator
-	case c.role == Leader && d == AnswersDue:
-		return &c.leading.answers
 	default:
 		return nil
 	}

@@ -73,7 +73,7 @@ func (c *Core) askIncumbent() {
 	}
 	c.candidacy.handoverRequests++
 	c.send(c.leader, query(wire.PurposeHandover, 0))
-	c.candidacy.answers = clock.Due(c.now + c.detector.Questions().Duration())
+	c.answers = clock.Due(c.now + c.detector.Questions().Duration())
 	c.candidacy.incumbent = clock.Due(c.detector.Freshness())
 }
 
@@ -82,11 +82,11 @@ func (c *Core) askIncumbent() {
 // Meanwhile one that joins would hear of nobody who leads or elects, and would claim.
 func (c *Core) incumbentLate() {
 	switch {
-	case !c.candidacy.answers.Set:
+	case !c.answers.Set:
 	case c.incumbentLives():
 		c.candidacy.incumbent = clock.Due(c.detector.Freshness())
 	default:
-		c.candidacy.answers = clock.Due(c.now)
+		c.answers = clock.Due(c.now)
 	}
 }
 

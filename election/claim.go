@@ -64,7 +64,7 @@ func (c *Core) Evidence(now Instant) []Effect {
 // for what it seems. So does one that was told of the end of a leader that it has just heard.
 func (c *Core) receives() bool {
 	return c.leader != wire.Nobody && c.now < c.detector.Freshness() ||
-		c.evidence.at >= c.candidacy.since || !c.heardBesides(c.lastLeader.id)
+		c.evidence.at >= c.candidacy.since || !c.evidence.foreign && !c.roster.HeardBesides(c.lastLeader.id)
 }
 
 // PortSilent reports whether nothing arrives on the port of this candidate, so that it claims nothing.
@@ -149,19 +149,14 @@ func (c *Core) AddressAnswered(now, askedAt Instant) []Effect {
 	if a := &c.candidacy.address; c.role == Candidate && a.asked && askedAt >= a.askedAt {
 		a.answered, a.silent = true, clock.Deadline{}
 		a.ask = clock.Due(c.now + c.askAgain())
-		c.notifyAddress()
+		kind := NoticeAddressAnswers
+		if c.outlived() {
+			kind = NoticeAddressStays
+		}
+		c.notify(Notice{Kind: kind, Board: c.leader})
 	}
 	c.beginAnew()
 	return c.effects
-}
-
-// notifyAddress tells people of a silent leader whose address answers.
-func (c *Core) notifyAddress() {
-	kind := NoticeAddressAnswers
-	if c.outlived() {
-		kind = NoticeAddressStays
-	}
-	c.notify(Notice{Kind: kind, Board: c.leader})
 }
 
 // addressSilent reports whether nothing answers for the address of the suspected leader. If the

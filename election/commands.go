@@ -40,7 +40,9 @@ func (c *Core) Reprioritise(now Instant, priority uint8, preempt bool) []Effect 
 // clock is more than 1 % off neither leads nor votes.
 func (c *Core) ClockTrusted(now Instant, trusted bool) []Effect {
 	c.enter(now)
-	if !c.votes.trustClock(trusted) {
+	known := c.votes.clockDistrusted != trusted
+	c.votes.clockDistrusted = !trusted
+	if known || !c.votes.needed() {
 		return c.effects
 	}
 	switch {
@@ -60,7 +62,8 @@ func (c *Core) ClockTrusted(now Instant, trusted bool) []Effect {
 func (c *Core) Grade() wire.Grade { return c.fitness.told }
 
 // SetGrade tells how fit this board is to lead, which is GradePassing until it is called. A board
-// whose link is down may be told before it comes up. The others learn of it at once. While boards compare ranks nobody's changes, so a candidate tells its new grade when its candidacy is over.
+// whose link is down may be told before it comes up. The others learn of it at once. While boards compare ranks
+// nobody's changes, so a candidate tells its new grade when its candidacy is over.
 func (c *Core) SetGrade(now Instant, grade wire.Grade) []Effect {
 	c.enter(now)
 	c.fitness.set = min(grade, wire.MaxGrade)

@@ -58,8 +58,11 @@ func (c *Core) Deadline() (at Instant, ok bool) {
 func (c *Core) enter(now Instant) {
 	next := c.timetable.earliest(&c.leading.deposed.look)
 	c.begin(now)
-	late := c.overslept()
-	if next.Set && c.now-next.At > c.doubtAfter() {
+	late, doubtAfter := c.overslept(), c.defaultGrace()
+	if c.role == Leader {
+		doubtAfter = c.grace.Lease() // the others give it that
+	}
+	if next.Set && c.now-next.At > doubtAfter {
 		c.suspended(c.now - next.At)
 		// Once for each time: what has piled up meanwhile is received at this same moment.
 		c.timetable.notBefore(c.now)
@@ -109,27 +112,36 @@ var duties = [dutyCount]struct {
 	do       func(*Core)
 }{
 	{func(c *Core) *clock.Deadline { return &c.leading.heartbeat }, (*Core).heartbeatDue},
-	{func(c *Core) *clock.Deadline { return &c.leading.lapse.over }, func(c *Core) { c.readsFirst(&c.leading.lapse.waited, &c.leading.lapse.over) }},
+	{func(c *Core) *clock.Deadline { return &c.leading.lapse.over }, func(c *Core) {
+		c.readsFirst(&c.leading.lapse.waited, &c.leading.lapse.over)
+	}},
 	{func(c *Core) *clock.Deadline { return &c.leading.reclaim }, func(c *Core) { c.reclaim(c.leading.exceeded) }},
 	{func(c *Core) *clock.Deadline { return &c.leading.hearing.again }, (*Core).askHearing},
 	{func(c *Core) *clock.Deadline { return &c.leading.yield }, (*Core).yieldLead},
 	{func(c *Core) *clock.Deadline { return &c.hello }, (*Core).sendHello},
 	{func(c *Core) *clock.Deadline { return &c.listening.end }, func(c *Core) { c.turn(ReasonNoLeader) }},
 	{func(c *Core) *clock.Deadline { return &c.listening.query }, (*Core).sendQuery},
-	{func(c *Core) *clock.Deadline { return &c.following.turn }, (*Core).takeTurn},
+	{func(c *Core) *clock.Deadline { return &c.following.turn }, func(c *Core) {
+		if c.leader == wire.Nobody {
+			c.turn(ReasonNoLeader)
+		} else {
+			c.turn(ReasonSilence)
+		}
+	}},
 	{func(c *Core) *clock.Deadline { return &c.candidacy.address.ask }, (*Core).askAddress},
 	{func(c *Core) *clock.Deadline { return &c.candidacy.address.silent }, (*Core).addressUnanswered},
 	{func(c *Core) *clock.Deadline { return &c.candidacy.askLAN }, (*Core).missEvidence},
 	{func(c *Core) *clock.Deadline { return &c.candidacy.incumbent }, (*Core).incumbentLate},
-	{func(c *Core) *clock.Deadline { return &c.candidacy.answers }, func(c *Core) { c.happens(AnswersDue) }},
-	{func(c *Core) *clock.Deadline { return &c.leading.answers }, func(c *Core) { c.happens(AnswersDue) }},
+	{func(c *Core) *clock.Deadline { return &c.answers }, func(c *Core) { c.happens(AnswersDue) }},
 	{func(c *Core) *clock.Deadline { return &c.candidacy.coordinator }, func(c *Core) { c.happens(CoordinatorDue) }},
 	{func(c *Core) *clock.Deadline { return &c.following.measure }, (*Core).measureRoundTrip},
 	{func(c *Core) *clock.Deadline { return &c.handover.repeat }, (*Core).repeatResign},
 	{func(c *Core) *clock.Deadline { return &c.following.preempt }, (*Core).preempt},
 	{func(c *Core) *clock.Deadline { return &c.leading.deposed.look }, (*Core).look},
 	{func(c *Core) *clock.Deadline { return &c.pause.end }, (*Core).pauseChanged},
-	{func(c *Core) *clock.Deadline { return &c.barred.end }, func(c *Core) { c.becomeListener(ReasonConflictOver, c.listenWindow()) }},
+	{func(c *Core) *clock.Deadline { return &c.barred.end }, func(c *Core) {
+		c.becomeListener(ReasonConflictOver, c.listenWindow())
+	}},
 	{func(c *Core) *clock.Deadline { return &c.own[0] }, func(c *Core) { c.happens(OwnDeadline) }},
 	{func(c *Core) *clock.Deadline { return &c.own[1] }, func(c *Core) { c.happens(OwnDeadline + 1) }},
 	{func(c *Core) *clock.Deadline { return &c.own[2] }, func(c *Core) { c.happens(OwnDeadline + 2) }},
@@ -235,5 +247,9 @@ func (c *Core) sendQuery() {
 			c.sendFloating(m) // nobody has answered that
 		}
 	}
-	c.listening.query = clock.Due(c.now + c.queryInterval())
+	again := c.cfg.Interval / 2
+	if c.coldStart.retry > 0 {
+		again = max(again, probeRetryMin) // a foreign machine has the address: there is no hurry, and everybody listens
+	}
+	c.listening.query = clock.Due(c.now + again)
 }

@@ -67,15 +67,6 @@ func (c *Core) postpone(by time.Duration) {
 	}
 }
 
-// takeTurn has a follower act whose leader is late, or that has none.
-func (c *Core) takeTurn() {
-	reason := ReasonSilence
-	if c.leader == wire.Nobody {
-		reason = ReasonNoLeader
-	}
-	c.turn(reason)
-}
-
 // leaderless makes a follower or candidate wait for a new leader, since its own is gone.
 // The first in the succession acts at once.
 func (c *Core) leaderless(reason Reason) {
@@ -88,7 +79,7 @@ func (c *Core) leaderless(reason Reason) {
 // compareRanks is called when the rank of a follower or of its leader may have changed.
 func (c *Core) compareRanks() {
 	c.planPreemption()
-	c.leaderChanged()
+	c.happens(EventLeader)
 }
 
 // planPreemption sets the deadline for asking for the lead, or clears it.
@@ -98,7 +89,11 @@ func (c *Core) planPreemption() {
 	case !wants:
 		c.following.preempt = clock.Deadline{}
 	case !c.following.preempt.Set:
-		c.following.preemptFirst = c.now + c.preemptDelay()
+		delay := c.cfg.PreemptDelay
+		if delay == 0 {
+			delay = preemptIntervals * c.cfg.Interval
+		}
+		c.following.preemptFirst = c.now + delay
 		c.following.preempt = clock.Due(c.following.preemptFirst)
 	}
 }

@@ -84,7 +84,7 @@ func (c *Core) considerYield() {
 	if c.role != Leader || !unfit(c.fitness.told) || c.leading.yield.Set || c.paused() {
 		return
 	}
-	p := c.fitter()
+	p := c.roster.Fitter(c.now, c.fitness.told)
 	if p == nil {
 		return
 	}
@@ -100,7 +100,7 @@ func (c *Core) considerYield() {
 
 // yieldLead hands over to a fitter board, if this leader is unfit and there is one.
 func (c *Core) yieldLead() {
-	successor := c.fitter()
+	successor := c.roster.Fitter(c.now, c.fitness.told)
 	if !unfit(c.fitness.told) || successor == nil || c.paused() {
 		return
 	}

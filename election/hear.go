@@ -41,7 +41,7 @@ func (c *Core) followerHearsLeader(m *wire.Message) {
 	case leader == nil, m.Term > c.lastLeader.term,
 		m.Term == c.lastLeader.term && (late || c.above(c.rankOf(&m.Header), leader.Rank())):
 		c.becomeFollower(m.Sender, ReasonProclaimed)
-		c.leaderChanged()
+		c.happens(EventLeader)
 	}
 }
 
@@ -63,7 +63,7 @@ func (c *Core) candidateHearsLeader(m *wire.Message) {
 		return // a former leader; its successor will tell it
 	}
 	c.becomeFollower(m.Sender, ReasonProclaimed)
-	c.leaderChanged()
+	c.happens(EventLeader)
 }
 
 // hearOther receives any message of a board that does not lead.
@@ -95,7 +95,10 @@ func (c *Core) receiveHeartbeat(m *wire.Message, heartbeat wire.Heartbeat) {
 	c.notePath()
 	c.lastLeader.forgiven = false
 	c.lastLeader.lastNumber = heartbeat.Number
-	c.hearGrace(&heartbeat)
+	if c.grace.Hear(c.now, c.leader, &heartbeat) {
+		c.wishSoon()
+	}
+	c.allow()
 	c.detector.Heard(c.now, heartbeat)
 	c.lastLeader.lastHeard = max(c.lastLeader.lastHeard, m.Sequence)
 	switch c.role {
@@ -106,14 +109,6 @@ func (c *Core) receiveHeartbeat(m *wire.Message, heartbeat wire.Heartbeat) {
 	}
 	if c.votes.needed() {
 		c.support(m, heartbeat.Interval, heartbeat.Grace)
-	}
-}
-
-// notePathToLeader learns from any message that multicast reaches this leader again. It hears no
-// heartbeats.
-func (c *Core) notePathToLeader() {
-	if c.role == Leader && !c.paths.direct {
-		c.paths.multicastAt, c.paths.noMulticast = c.now, false
 	}
 }
 
@@ -132,13 +127,13 @@ func (c *Core) receiveHello(m *wire.Message) {
 
 // receiveQuery answers a board that joins, or hands over to one that outranks this leader.
 func (c *Core) receiveQuery(m *wire.Message) {
-	switch {
-	case m.Query.Purpose != wire.PurposeHandover:
+	if m.Query.Purpose != wire.PurposeHandover {
 		c.answerQuery(m)
-	case c.role == Leader:
-		if c.mayHaveLead(c.rankOf(&m.Header)) {
-			c.resign(m.Sender, ReasonPreempted)
-		}
+		return
+	}
+	r := c.rankOf(&m.Header)
+	if c.role == Leader && r.Eligible() && r.Grade == wire.GradePassing && c.above(r, c.rank()) && !c.paused() {
+		c.resign(m.Sender, ReasonPreempted)
 	}
 }
 
@@ -151,19 +146,13 @@ func (c *Core) answerQuery(m *wire.Message) {
 	}
 	switch {
 	case m.Leading && c.role == Follower && m.Sender == c.leader:
-		c.answerLeader(m)
+		if c.succession() < witnesses { // some answer that its port receives, and not all
+			c.sayHello(m.Sender)
+		}
 	case c.algorithm.Step(Event{Kind: EventQuery, Message: m}):
 	case c.role == Leader:
 		c.replyTo(m.Sender)
 	case c.cfg.Fanout == FanoutUnicast && m.Query.Round == 1:
-		c.sayHello(m.Sender)
-	}
-}
-
-// answerLeader tells a leader that has asked whether its port receives that it does. Some do,
-// and not all.
-func (c *Core) answerLeader(m *wire.Message) {
-	if c.succession() < witnesses {
 		c.sayHello(m.Sender)
 	}
 }

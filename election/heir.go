@@ -119,7 +119,7 @@ func (c *Core) ask() {
 	case c.candidacy.cause == ReasonSilence && c.leader != wire.Nobody && c.now < earliest:
 		// What the margin was when the turn was planned, and what the questions have
 		// left of the grace since, need not make up the whole of it.
-		c.candidacy.answers = clock.Due(earliest)
+		c.answers = clock.Due(earliest)
 		return
 	default:
 		c.claim()
@@ -137,7 +137,7 @@ func (c *Core) ask() {
 		c.sendElection(nil)
 	}
 	c.askLeader()
-	c.candidacy.answers = clock.Due(c.now + wait)
+	c.answers = clock.Due(c.now + wait)
 }
 
 // askLeader puts the question to the leader alone as well: first to the address that it
@@ -154,7 +154,7 @@ func (c *Core) askLeader() {
 
 // unanswered puts the next question.
 func (c *Core) unanswered() {
-	if !c.lastRound() || !c.readsFirst(&c.candidacy.waited, &c.candidacy.answers) {
+	if !c.lastRound() || !c.readsFirst(&c.candidacy.waited, &c.answers) {
 		c.ask()
 	}
 }

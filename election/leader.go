@@ -88,10 +88,14 @@ func (c *Core) sendHeartbeat(reply bool) {
 	}
 }
 
-// heartbeatDue sends a heartbeat on schedule.
+// heartbeatDue sends a heartbeat on schedule, and looks whether the followers are heard, so that nobody is woken
+// for that. With votes a leader misses the majority before that.
 func (c *Core) heartbeatDue() {
 	c.sendHeartbeat(false)
-	c.checkHearing()
+	if !c.votes.needed() && !c.leading.hearing.again.Set && !c.paused() && !c.hearsFollowers() {
+		c.leading.hearing = hearing{since: c.now}
+		c.askHearing()
+	}
 }
 
 // beginInterval begins the time until the next heartbeat, and with it the lease.
@@ -189,15 +193,6 @@ func (c *Core) hearsFollowers() bool {
 	due = max(due, c.evidence.at+roster.HelloFloor)
 	others := live > 1 || c.evidence.foreign && live > 0
 	return !others || c.now < due+max(c.cfg.Interval, helloLate)
-}
-
-// checkHearing is called with every scheduled heartbeat, so that nobody is woken for it. With
-// votes a leader misses the majority before that.
-func (c *Core) checkHearing() {
-	if !c.votes.needed() && !c.leading.hearing.again.Set && !c.paused() && !c.hearsFollowers() {
-		c.leading.hearing = hearing{since: c.now}
-		c.askHearing()
-	}
 }
 
 // askHearing asks the followers and the LAN, and believes the silence when that was often enough.

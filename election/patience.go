@@ -29,14 +29,6 @@ func (c *Core) announceGrace() time.Duration {
 	return announced
 }
 
-// hearGrace receives what the leader of this board announces.
-func (c *Core) hearGrace(h *wire.Heartbeat) {
-	if c.grace.Hear(c.now, c.leader, h) {
-		c.wishSoon()
-	}
-	c.allow()
-}
-
 // wishSoon has a HELLO tell the leader soon that a longer grace is needed.
 func (c *Core) wishSoon() { c.hello = c.hello.Before(c.now + resignSettles) }
 

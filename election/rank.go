@@ -67,14 +67,6 @@ func (c *Core) supersedes(leader wire.ID) bool {
 	return c.fitness.told == wire.GradePassing && c.outranks(leader)
 }
 
-// mayHaveLead reports whether a leader hands over to a board that asks for the lead.
-func (c *Core) mayHaveLead(r Rank) bool {
-	return r.Eligible() && r.Grade == wire.GradePassing && c.above(r, c.rank()) && !c.paused()
-}
-
-// fitter returns the first in rank of the boards that are fitter than this one, or nil.
-func (c *Core) fitter() *Peer { return c.roster.Fitter(c.now, c.fitness.told) }
-
 // successor returns the board that this one would hand over to; ok is false if there is none.
 func (c *Core) successor() (id wire.ID, ok bool) { return c.roster.Heir(c.now, c.cfg.ID) }
 
@@ -94,18 +86,8 @@ func (c *Core) predecessor() wire.ID {
 	return c.lastLeader.predecessor
 }
 
-// heardBesides reports whether this board has ever heard anything but that one, in this life
-// of its process.
-func (c *Core) heardBesides(one wire.ID) bool {
-	return c.evidence.foreign || c.roster.HeardBesides(one)
-}
-
 // reign is for how long this board has led.
 func (c *Core) reign() time.Duration { return c.now - c.leading.since }
-
-// reach counts the boards that were heard following this leader within the last time of that
-// length.
-func (c *Core) reach(within time.Duration) int { return c.roster.Reach(c.now, within) }
 
 // nextTerm stops at the largest term instead of wrapping: between equal terms the
 // rank decides, so nothing is lost, while a wrapped term would undo every claim.

@@ -103,13 +103,13 @@ func (c *Core) settleRivalry(m *wire.Message) {
 		c.yield(m, ReasonRivalFitter)
 	case m.Grade > c.fitness.told:
 		c.depriveRival(m)
-	case c.reach(c.reign()) == 0, m.Type == wire.TypeCoordinator && !m.Reply:
+	case c.roster.Reach(c.now, c.reign()) == 0, m.Type == wire.TypeCoordinator && !m.Reply:
 		// Nobody has followed this board, or nobody can have since the other one began.
 		c.yield(m, ReasonRivalServed)
 	case !told, m.Rival.Age > c.reign() && !m.Reply:
 		// It has not said what its reach is, or could not say it of this reign, the younger one.
 		c.askRival(m.Sender)
-	case c.reach(min(c.reign(), m.Rival.Age)) > int(m.Rival.Reach):
+	case c.roster.Reach(c.now, min(c.reign(), m.Rival.Age)) > int(m.Rival.Reach):
 		c.depriveRival(m)
 	default:
 		c.yield(m, ReasonRivalServed)

@@ -189,7 +189,10 @@ func (s *scene) show(what string) string {
 	case "learned":
 		return s.grace.Learned().String()
 	case "wishes":
-		return s.wishedGrace().String()
+		if s.role != Follower {
+			return "0s"
+		}
+		return s.grace.Wished().String()
 	case "lesson":
 		p := s.Status(s.clock).Patience
 		return fmt.Sprintf("%v, lesson %v of %v", p.Grace, p.Lesson.Kind, p.Lesson.Board)

@@ -31,6 +31,7 @@ type Core struct {
 	candidacy candidateState
 	leading   leaderState
 	barred    barredState
+	answers   clock.Deadline // the question of a candidate, or of a leader that was called upon, has gone unanswered
 
 	// What outlives the roles. Each of these has its functions in a file of its own.
 	roster     roster.Roster
@@ -80,7 +81,6 @@ type candidateState struct {
 	cause            Reason // why it became one
 	handoverRequests int    // how often it has asked a leader of lower rank to hand over
 	probe            probe
-	answers          clock.Deadline // its question has gone unanswered
 	incumbent        clock.Deadline // the leader that it has asked to hand over is late
 	coordinator      clock.Deadline // it was outranked, and has waited for a COORDINATOR
 	address          addressState
@@ -114,9 +114,8 @@ type addressState struct {
 type leaderState struct {
 	heartbeat   clock.Deadline
 	lapse       lapse
-	sentAt      Instant        // the time of the call that sent the last heartbeat; a COORDINATOR is one
-	answers     clock.Deadline // an election that it holds because it was called upon has gone unanswered
-	reclaimedAt Instant        // when it proclaimed itself anew
+	sentAt      Instant // the time of the call that sent the last heartbeat; a COORDINATOR is one
+	reclaimedAt Instant // when it proclaimed itself anew
 	hearing     hearing
 	deposed     deposed        // the leader that it has replaced
 	since       Instant        // when it began to lead
@@ -319,7 +318,7 @@ type pause struct {
 // timetable has the deadlines of all duties of one core.
 type timetable [dutyCount]*clock.Deadline
 
-const dutyCount = 22 + ownDeadlines
+const dutyCount = 21 + ownDeadlines
 
 // earliest returns the first deadline to come, beside one.
 func (t *timetable) earliest(beside *clock.Deadline) (first clock.Deadline) {

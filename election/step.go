@@ -23,7 +23,9 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	} else {
 		c.hearOther(m, was, exceeded)
 	}
-	c.notePathToLeader()
+	if c.role == Leader && !c.paths.direct {
+		c.paths.multicastAt, c.paths.noMulticast = c.now, false // multicast reaches this leader, which hears no heartbeats
+	}
 	c.dispatch(m)
 	if c.role == Follower && m.Sender == c.leader && m.Grade != was.grade {
 		c.compareRanks()

@@ -95,7 +95,7 @@ func (c *Core) requestVotes() {
 	ends := c.now + lease.Leased(c.announced())
 	item := c.votes.support.Add(lease.Sent{Request: true, At: c.now, Ends: ends})
 	c.tell(c.otherVoters(), c.ballot(wire.BallotRequest, item.Number))
-	c.candidacy.answers = clock.Due(c.now + c.votes.candidacy.repeat)
+	c.answers = clock.Due(c.now + c.votes.candidacy.repeat)
 	c.vote()
 }
 

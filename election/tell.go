@@ -26,7 +26,10 @@ func (c *Core) send(to wire.ID, m wire.Message) {
 	header := c.Signature()
 	header.Type, header.Reply = m.Type, m.Reply
 	m.Header = header
-	e := Effect{Kind: EffectSend, To: to, Message: m, Broadcast: to == wire.Nobody && (!steady(&m) || c.losesMulticast() || c.seeksCompany(&m))}
+	// A leader that hears nobody broadcasts its HELLO: perhaps there is another one, to which multicast does not get.
+	alone := m.Type == wire.TypeHello && c.role == Leader && c.roster.Live(c.now) == 0
+	e := Effect{Kind: EffectSend, To: to, Message: m}
+	e.Broadcast = to == wire.Nobody && (alone || !steady(&m) || c.losesMulticast())
 	if c.votes.needed() && c.role == Leader && (m.Type == wire.TypeHeartbeat || m.Type == wire.TypeCoordinator) {
 		e.Beat = c.numberHeartbeat(to, &m)
 	}
@@ -58,12 +61,6 @@ func steady(m *wire.Message) bool {
 	default:
 		return false
 	}
-}
-
-// seeksCompany reports whether a message is the HELLO of a leader that hears nobody. Perhaps there
-// is another one, to which multicast does not get.
-func (c *Core) seeksCompany(m *wire.Message) bool {
-	return m.Type == wire.TypeHello && c.role == Leader && c.roster.Live(c.now) == 0
 }
 
 // losesMulticast reports whether this board, or one that it hears, gets no multicast. While no peer
@@ -270,7 +267,7 @@ func (c *Core) rival(other wire.ID, within time.Duration) wire.Message {
 	return wire.Message{
 		Header: wire.Header{Type: wire.TypeRival},
 		Rival: wire.Rival{
-			Rival: other, Reach: uint8(min(c.reach(within), math.MaxUint8)), Age: c.reign().Truncate(time.Millisecond),
+			Rival: other, Reach: uint8(min(c.roster.Reach(c.now, within), math.MaxUint8)), Age: c.reign().Truncate(time.Millisecond),
 		},
 	}
 }

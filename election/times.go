@@ -20,15 +20,6 @@ func (c *Core) detectorKind() silence.DetectorKind { return c.cfg.Detector.Or(c.
 
 func (c *Core) defaultGrace() time.Duration { return c.grace.Default() }
 
-// doubtAfter is how late this board may be for what is due. A leader has the grace that the
-// others give it; the others have none but the default.
-func (c *Core) doubtAfter() time.Duration {
-	if c.role == Leader {
-		return c.grace.Lease()
-	}
-	return c.defaultGrace()
-}
-
 // suspectAfter is for how long a leader must be silent to be suspected.
 func (c *Core) suspectAfter() time.Duration { return c.cfg.Interval + c.detector.Quality().Margin }
 
@@ -46,15 +37,6 @@ func (c *Core) listenWindow() time.Duration {
 		return window
 	}
 	return max(window, c.suspectAfter()+c.algorithm.ElectionDuration()+c.cfg.Interval/2)
-}
-
-// queryInterval is the time until a listener asks once more. As long as a foreign
-// machine has the address there is no hurry, and everybody listens.
-func (c *Core) queryInterval() time.Duration {
-	if c.coldStart.retry > 0 {
-		return max(c.cfg.Interval/2, probeRetryMin)
-	}
-	return c.cfg.Interval / 2
 }
 
 // helloInterval is how often this board says HELLO.
@@ -80,14 +62,6 @@ func (c *Core) measureInterval() time.Duration {
 // for the lead, unless another delay is configured. A board that comes and goes must not move the
 // address each time. It asks again after as many.
 const preemptIntervals = 20
-
-// preemptDelay is for how long this board follows before it asks for the lead.
-func (c *Core) preemptDelay() time.Duration {
-	if c.cfg.PreemptDelay == 0 {
-		return preemptIntervals * c.cfg.Interval
-	}
-	return c.cfg.PreemptDelay
-}
 
 // answerWithin is how long the answer to an ARP request may take. The kernel answers it, so
 // it takes no longer than the answer of a daemon.

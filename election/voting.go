@@ -70,13 +70,6 @@ func (v *voting) sent(number uint32, sequence wire.Sequence) {
 	}
 }
 
-// trustClock notes whether this board's clock runs at its rate. It reports whether that matters and is news.
-func (v *voting) trustClock(trusted bool) (changed bool) {
-	changed = v.needed() && v.clockDistrusted == trusted
-	v.clockDistrusted = !trusted
-	return changed
-}
-
 // roundTrip is how long the answer of a voter may take.
 func (v *voting) roundTrip(interval time.Duration) time.Duration {
 	if !v.trip.Known {
