@@ -39,7 +39,7 @@ func (b *Board) Leader() wire.ID { return b.core.leader }
 func (b *Board) Rank() Rank { return b.core.rank() }
 
 // Above reports whether the rank x comes before y in the order of the group.
-func (b *Board) Above(x, y Rank) bool { return b.core.above(x, y) }
+func (b *Board) Above(x, y Rank) bool { return b.core.Above(x, y) }
 
 // RankOf returns the rank of a message's sender.
 func (b *Board) RankOf(h *wire.Header) Rank { return b.core.rankOf(h) }

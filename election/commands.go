@@ -142,7 +142,7 @@ func (c *Core) Resign(now Instant) ([]Effect, error) {
 	if c.role != Leader {
 		return c.effects, fmt.Errorf("this board does not lead (it is a %v; the leader is %v)", c.role, c.leader)
 	}
-	heir, ok := c.successor()
+	heir, ok := c.Successor(c.now)
 	if !ok {
 		return c.effects, errNoSuccessor
 	}

@@ -49,7 +49,7 @@ type Config struct {
 	Members []wire.ID
 }
 
-func (c *Config) validate() error {
+func (c *Config) validate(votes bool) error {
 	if err := CheckInterval(c.Interval); err != nil {
 		return fmt.Errorf("election: the heartbeat interval %v %w", c.Interval, err)
 	}
@@ -63,7 +63,14 @@ func (c *Config) validate() error {
 			return fmt.Errorf("election: the delay before it preempts, %v, %w", c.PreemptDelay, err)
 		}
 	}
+	if votes {
+		if err := CheckVoters(c.Voters); err != nil {
+			return fmt.Errorf("election: the list of voters %w", err)
+		}
+	}
 	switch {
+	case !votes && len(c.Voters) > 0:
+		return fmt.Errorf("election: there are voters, and the algorithm %v has no votes", c.Algorithm)
 	case c.ID == wire.Nobody:
 		return errors.New("election: a board needs an id other than 0")
 	case c.Priority > MaxPriority:
@@ -77,19 +84,6 @@ func (c *Config) validate() error {
 	case !wire.NameFits(c.Name):
 		// A HELLO with it could not be sent, so nobody would know this board.
 		return fmt.Errorf("election: the name %+q is not printable UTF-8", c.Name)
-	}
-	return nil
-}
-
-func (c *Config) checkVoters(definition Definition) error {
-	if !definition.votes {
-		if len(c.Voters) > 0 {
-			return fmt.Errorf("election: there are voters, and the algorithm %v has no votes", c.Algorithm)
-		}
-		return nil
-	}
-	if err := CheckVoters(c.Voters); err != nil {
-		return fmt.Errorf("election: the list of voters %w", err)
 	}
 	return nil
 }

@@ -12,10 +12,7 @@ import (
 // New returns the core of a board whose link is down. now is when its process started.
 // The definition is that of the algorithm which cfg.Algorithm numbers on the wire.
 func New(cfg Config, definition Definition, now Instant) (*Core, error) {
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
-	if err := cfg.checkVoters(definition); err != nil {
+	if err := cfg.validate(definition.votes); err != nil {
 		return nil, err
 	}
 	c := &Core{
@@ -186,8 +183,12 @@ func (c *Core) LostPackets(now Instant) []Effect {
 // had happened.
 func (c *Core) suspended(late time.Duration) {
 	c.detector.StoodStill(c.now, late)
-	switch c.role {
-	case Leader:
+	// Once is enough until the leader is heard again: a board that is always late,
+	// because it has too much to do, must still be able to take over.
+	again := c.lastLeader.forgiven
+	c.lastLeader.forgiven = true
+	switch {
+	case c.role == Leader:
 		// A takeover may be under way: yield to whoever made one.
 		c.leading.doubtUntil = c.now + 2*c.cfg.Interval
 		if late > max(c.cfg.Interval, c.grace.Lease()) {
@@ -195,23 +196,15 @@ func (c *Core) suspended(late time.Duration) {
 			c.becomeFollower(wire.Nobody, ReasonSuspended)
 			c.turn(ReasonSuspended)
 		}
-	case Follower:
-		if !c.lastLeader.forgiven {
-			c.detector.Forgive(c.now)
-			c.awaitTurn()
-		}
-	case Candidate:
-		if !c.lastLeader.forgiven {
-			c.asking.round = 0
-		}
-	case Listener:
-		if !c.lastLeader.forgiven {
-			c.listening.end = clock.Due(c.now + c.listenWindow())
-		}
+	case again:
+	case c.role == Follower:
+		c.detector.Forgive(c.now)
+		c.awaitTurn()
+	case c.role == Candidate:
+		c.asking.round = 0
+	case c.role == Listener:
+		c.listening.end = clock.Due(c.now + c.listenWindow())
 	}
-	// Once is enough until the leader is heard again: a board that is always late,
-	// because it has too much to do, must still be able to take over.
-	c.lastLeader.forgiven = true
 }
 
 // LeaseExpired tells that the lease of this leader has run out, and that its pre-signed

@@ -12,7 +12,7 @@ func (c *Core) resign(successor wire.ID, reason Reason) { c.handOver(successor, 
 // handOver resigns, and names so many successors at most, one after the other.
 func (c *Core) handOver(successor wire.ID, reason Reason, most int) {
 	if successor == wire.Nobody {
-		successor, _ = c.successor()
+		successor, _ = c.Successor(c.now)
 	}
 	c.handover.named, c.handover.since = successorsMax-most, c.now
 	c.nameSuccessor(successor)
@@ -58,7 +58,7 @@ func (c *Core) nameSuccessor(id wire.ID) {
 func (c *Core) nameNext() {
 	named := c.handover.successor
 	c.roster.DeclareDead(named)
-	next, ok := c.successor()
+	next, ok := c.Successor(c.now)
 	if p := c.roster.Peer(next); !ok || c.fitness.vain > 0 && p.Grade >= c.fitness.told {
 		next = named
 	}

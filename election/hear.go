@@ -39,7 +39,7 @@ func (c *Core) followerHearsLeader(m *wire.Message) {
 			c.becomeFollower(m.Sender, ReasonRestarted)
 		}
 	case leader == nil, m.Term > c.lastLeader.term,
-		m.Term == c.lastLeader.term && (late || c.above(c.rankOf(&m.Header), leader.Rank())):
+		m.Term == c.lastLeader.term && (late || c.Above(c.rankOf(&m.Header), leader.Rank())):
 		c.becomeFollower(m.Sender, ReasonProclaimed)
 		c.happens(EventLeader)
 	}
@@ -132,7 +132,7 @@ func (c *Core) receiveQuery(m *wire.Message) {
 		return
 	}
 	r := c.rankOf(&m.Header)
-	if c.role == Leader && r.Eligible() && r.Grade == wire.GradePassing && c.above(r, c.rank()) && !c.paused() {
+	if c.role == Leader && r.Eligible() && r.Grade == wire.GradePassing && c.Above(r, c.rank()) && !c.paused() {
 		c.resign(m.Sender, ReasonPreempted)
 	}
 }

@@ -161,7 +161,7 @@ func (c *Core) unanswered() {
 
 // hearElection receives the question of another board.
 func (c *Core) hearElection(m *wire.Message) {
-	above := c.above(c.rankOf(&m.Header), c.rank())
+	above := c.Above(c.rankOf(&m.Header), c.rank())
 	switch c.role {
 	case Leader:
 		// If a heartbeat is overdue this process was late, and what came meanwhile
@@ -327,7 +327,7 @@ func (c *Core) hearAnswer(m *wire.Message) {
 	a := &m.Answer
 	switch {
 	case a.Leader == wire.Nobody:
-		if c.above(c.rankOf(&m.Header), c.rank()) {
+		if c.Above(c.rankOf(&m.Header), c.rank()) {
 			c.stepBack()
 		}
 	case a.Leader == c.cfg.ID:

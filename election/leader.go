@@ -170,7 +170,7 @@ func (c *Core) PresignedResign() (m wire.Message, ok bool) {
 	if c.role != Leader {
 		return m, false
 	}
-	heir, ok := c.successor()
+	heir, ok := c.Successor(c.now)
 	m.Header = c.Signature()
 	m.Type, m.Leading, m.Priority = wire.TypeResign, false, 0
 	m.Resign.Successor = heir

@@ -71,7 +71,7 @@ func (c *Core) overslept() (late time.Duration) {
 	if c.role != Leader || !c.leading.heartbeat.Reached(c.now) || c.leading.sentAt == c.leading.since {
 		return 0
 	}
-	if _, ok := c.successor(); !ok {
+	if _, ok := c.Successor(c.now); !ok {
 		return 0
 	}
 	return c.now - c.leading.heartbeat.At

@@ -6,11 +6,8 @@ import (
 	"topdog/wire"
 )
 
-// above reports whether the rank a comes before b, see [roster.Roster.Before].
-func (c *Core) above(a, b Rank) bool { return c.roster.Before(a, b) }
-
-// Above reports whether the rank a comes before b in the order of this group.
-func (c *Core) Above(a, b Rank) bool { return c.above(a, b) }
+// Above reports whether the rank a comes before b in the order of this group, see [roster.Roster.Before].
+func (c *Core) Above(a, b Rank) bool { return c.roster.Before(a, b) }
 
 // rankOf returns the rank of a message's sender. A score that the message does
 // not tell is the one that the sender told last.
@@ -25,7 +22,7 @@ func (c *Core) rankOf(h *wire.Header) Rank {
 // outranks reports whether this board comes before another one that it knows.
 func (c *Core) outranks(id wire.ID) bool {
 	p := c.roster.Peer(id)
-	return p != nil && c.above(c.rank(), p.Rank())
+	return p != nil && c.Above(c.rank(), p.Rank())
 }
 
 // rank is the board's own as it counts in an election. During a pause only one board may lead.
@@ -66,9 +63,6 @@ func unfit(grade wire.Grade) bool { return grade >= wire.GradeDrained }
 func (c *Core) supersedes(leader wire.ID) bool {
 	return c.fitness.told == wire.GradePassing && c.outranks(leader)
 }
-
-// successor returns the board that this one would hand over to; ok is false if there is none.
-func (c *Core) successor() (id wire.ID, ok bool) { return c.roster.Heir(c.now, c.cfg.ID) }
 
 // succession is how many boards act before this one when the leader is gone: none, if they may not lead.
 func (c *Core) succession() int {

@@ -20,7 +20,7 @@ func (c *Core) hearRival(m *wire.Message) {
 	suspended := c.now < c.leading.doubtUntil && m.Term > c.term
 	unheard := c.unheard(m)
 	switch {
-	case c.definition.HighestLeads && c.above(rival, c.rank()):
+	case c.definition.HighestLeads && c.Above(rival, c.rank()):
 		c.yield(m, ReasonRival)
 	case suspended:
 		c.yield(m, ReasonSuspended)
@@ -74,7 +74,7 @@ func (c *Core) reclaim(above wire.Term) {
 // crossing reports whether a RESIGN in favour of this board has crossed one that
 // this board has sent in favour of a sender of higher rank.
 func (c *Core) crossing(m *wire.Message) bool {
-	return m.Sender == c.rivals.yieldedTo && c.now-c.rivals.yieldedAt < c.cfg.Interval && c.above(c.rankOf(&m.Header), c.rank())
+	return m.Sender == c.rivals.yieldedTo && c.now-c.rivals.yieldedAt < c.cfg.Interval && c.Above(c.rankOf(&m.Header), c.rank())
 }
 
 // When a partition has healed, the address goes to the fitter leader, and of two that are as fit
@@ -86,7 +86,7 @@ func (c *Core) crossing(m *wire.Message) bool {
 // lower rank where the terms are equal. It knows its own reach, and is told the other one's.
 func (c *Core) settleRivalry(m *wire.Message) {
 	c.leading.reclaim = clock.Deadline{} // the board of the higher term is found
-	lower := m.Term > c.term || m.Term == c.term && c.above(c.rankOf(&m.Header), c.rank())
+	lower := m.Term > c.term || m.Term == c.term && c.Above(c.rankOf(&m.Header), c.rank())
 	told := m.Type == wire.TypeRival && m.Rival.Rival == c.cfg.ID
 	switch {
 	case told && m.Rival.Decision == wire.DecisionYield:

@@ -325,7 +325,7 @@ func (c *Core) repeatHeartbeat() {
 // altogether can come to, the rank decides.
 func (c *Core) hearRivalTerm(m *wire.Message) {
 	c.notify(Notice{Kind: NoticeRival, Board: m.Sender})
-	if m.Term < c.term || m.Term == c.term && c.above(c.rank(), c.rankOf(&m.Header)) {
+	if m.Term < c.term || m.Term == c.term && c.Above(c.rank(), c.rankOf(&m.Header)) {
 		c.reply()
 		c.replyTo(m.Sender) // perhaps multicast does not reach it
 		return

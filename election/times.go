@@ -181,7 +181,7 @@ func (c *Core) LeaseEnd() (end Instant, ends bool) {
 	if c.leading.lapse.over.Set {
 		return c.leading.lapse.end, true
 	}
-	if _, ok := c.successor(); !ok {
+	if _, ok := c.Successor(c.now); !ok {
 		return 0, false
 	}
 	return c.leading.sentAt + c.lease(), true

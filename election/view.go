@@ -28,15 +28,6 @@ func (c *Core) Peer(id wire.ID) (p Peer, ok bool) {
 	return Peer{}, false
 }
 
-// Trust returns the boards that this one trusts, by the agreement of the algorithm
-// agents, ordered by id. With other algorithms it is nil.
-func (c *Core) Trust() []wire.ID {
-	if a, ok := c.algorithm.(interface{ Trusted() []wire.ID }); ok {
-		return a.Trusted()
-	}
-	return nil
-}
-
 // Status is what a core can tell people.
 type Status struct {
 	Rank    Rank
@@ -66,9 +57,12 @@ type Status struct {
 func (c *Core) Status(now Instant) Status {
 	s := Status{
 		Rank: c.toldRank(), Role: c.role, Leader: c.leader, Term: c.term, Heir: c.heirApparent(now),
-		Peers: c.roster.Peers(), Quality: c.detector.Quality(), Patience: c.describePatience(), Trust: c.Trust(),
+		Peers: c.roster.Peers(), Quality: c.detector.Quality(), Patience: c.describePatience(),
 		NoMulticast: c.getsNoMulticast(now), PortSilent: c.PortSilent(),
 		Counts: make(map[Reason]uint64), Voters: c.votes.support.Status(c.now), MajorityUnheard: c.votes.fence.closed,
+	}
+	if a, ok := c.algorithm.(interface{ Trusted() []wire.ID }); ok {
+		s.Trust = a.Trusted()
 	}
 	for r, n := range c.counts {
 		if n > 0 {
@@ -84,7 +78,7 @@ func (c *Core) heirApparent(now Instant) wire.ID {
 	if c.role == Leader || !c.rank().Eligible() {
 		return heir
 	}
-	if p := c.roster.Peer(heir); !ok || c.above(c.rank(), p.Rank()) {
+	if p := c.roster.Peer(heir); !ok || c.Above(c.rank(), p.Rank()) {
 		return c.cfg.ID
 	}
 	return heir

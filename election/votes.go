@@ -67,7 +67,7 @@ func (c *Core) hearRequest(m *wire.Message, v *lease.Voter) {
 		c.replyTo(m.Sender) // it does not know that this one lives
 	case Candidate:
 		// Once in favour of each: one that does not hear would ask for ever.
-		if !v.Deferred && c.above(c.rankOf(&m.Header), c.rank()) {
+		if !v.Deferred && c.Above(c.rankOf(&m.Header), c.rank()) {
 			v.Deferred = true
 			c.stepBack()
 		}
@@ -149,7 +149,7 @@ func (c *Core) waitsForVote(beside *lease.Voter) (first *lease.Voter) {
 		switch {
 		case v == beside || !v.Request.Fresh.Ahead(c.now):
 		case first == nil || v.Vain < first.Vain,
-			v.Vain == first.Vain && c.above(c.rankOf(&v.Request.Header), c.rankOf(&first.Request.Header)):
+			v.Vain == first.Vain && c.Above(c.rankOf(&v.Request.Header), c.rankOf(&first.Request.Header)):
 			first = v
 		}
 	}

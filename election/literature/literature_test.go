@@ -155,7 +155,7 @@ func TestAgentsJudge(t *testing.T) {
 		}
 		b.hears(4, wire.TypeHeartbeat, leading)
 		b.hears(4, wire.TypeAck, round(4))
-		assert.Equal(t, want, b.Trust(), "after %d times δ", i)
+		assert.Equal(t, want, b.Status(b.clock).Trust, "after %d times δ", i)
 		b.sleep(a.okInterval())
 	}
 }

@@ -130,7 +130,7 @@ func (s *scene) Is() string {
 	case *agents:
 		is += fmt.Sprintf(" in round %d, the judge is %v", a.current, a.judge)
 		if a.judge == s.cfg.ID {
-			is += fmt.Sprintf(" and trusts %v", s.Trust())
+			is += fmt.Sprintf(" and trusts %v", s.Status(s.clock).Trust)
 		}
 	case *modified:
 		if a.halted() {

@@ -198,28 +198,38 @@ func (r *Roster) Leaves(id wire.ID) {
 	}
 }
 
-// Heir returns the first of the live peers that may lead, other than excluded.
-func (r *Roster) Heir(now clock.Instant, excluded wire.ID) (heir wire.ID, ok bool) {
-	var best Rank
+// first returns the first in rank of the peers that satisfy a condition, or nil.
+func (r *Roster) first(holds func(*Peer) bool) (first *Peer) {
 	for i := range r.peers {
-		p := &r.peers[i]
-		if p.eligible(now, excluded) && (!ok || r.Before(p.Rank(), best)) {
-			best, heir, ok = p.Rank(), p.ID, true
+		if p := &r.peers[i]; holds(p) && (first == nil || r.Before(p.Rank(), first.Rank())) {
+			first = p
 		}
 	}
-	return heir, ok
+	return first
 }
 
-// CountAbove counts the live peers, other than excluded, that outrank rank and may
-// lead. It is a board's place in the line of succession: 0 is the heir.
-func (r *Roster) CountAbove(now clock.Instant, rank Rank, excluded wire.ID) (n int) {
+// count counts the peers that satisfy a condition.
+func (r *Roster) count(holds func(*Peer) bool) (n int) {
 	for i := range r.peers {
-		p := &r.peers[i]
-		if p.eligible(now, excluded) && r.Before(p.Rank(), rank) {
+		if holds(&r.peers[i]) {
 			n++
 		}
 	}
 	return n
+}
+
+// Heir returns the first of the live peers that may lead, other than excluded.
+func (r *Roster) Heir(now clock.Instant, excluded wire.ID) (heir wire.ID, ok bool) {
+	if p := r.first(func(p *Peer) bool { return p.eligible(now, excluded) }); p != nil {
+		return p.ID, true
+	}
+	return wire.Nobody, false
+}
+
+// CountAbove counts the live peers, other than excluded, that outrank rank and may
+// lead. It is a board's place in the line of succession: 0 is the heir.
+func (r *Roster) CountAbove(now clock.Instant, rank Rank, excluded wire.ID) int {
+	return r.count(func(p *Peer) bool { return p.eligible(now, excluded) && r.Before(p.Rank(), rank) })
 }
 
 // Which returns the ids of the peers that satisfy a condition, in their order,
@@ -239,40 +249,27 @@ func (r *Roster) All() []wire.ID { return r.Which(func(*Peer) bool { return true
 
 // LosesMulticast reports whether a live peer says that it gets no multicast.
 func (r *Roster) LosesMulticast(now clock.Instant) bool {
-	return slices.ContainsFunc(r.peers, func(p Peer) bool { return p.NoMulticast && p.Live(now) })
+	return r.count(func(p *Peer) bool { return p.NoMulticast && p.Live(now) }) > 0
 }
 
 // HeardBesides reports whether a peer other than one was ever heard.
 func (r *Roster) HeardBesides(one wire.ID) bool {
-	return slices.ContainsFunc(r.peers, func(p Peer) bool { return p.ID != one && !p.Expected })
+	return r.count(func(p *Peer) bool { return p.ID != one && !p.Expected }) > 0
 }
 
 // Followed reports whether a live peer other than except says that it follows leader.
 func (r *Roster) Followed(now clock.Instant, leader, except wire.ID) bool {
-	return slices.ContainsFunc(r.peers, func(p Peer) bool {
-		return p.ID != except && p.Following == leader && p.Live(now)
-	})
+	return r.count(func(p *Peer) bool { return p.ID != except && p.Following == leader && p.Live(now) }) > 0
 }
 
 // Reach counts the peers that have said within that time that they follow this board.
-func (r *Roster) Reach(now clock.Instant, within time.Duration) (n int) {
-	for i := range r.peers {
-		if p := &r.peers[i]; p.followed && now-p.followedAt <= within {
-			n++
-		}
-	}
-	return n
+func (r *Roster) Reach(now clock.Instant, within time.Duration) int {
+	return r.count(func(p *Peer) bool { return p.followed && now-p.followedAt <= within })
 }
 
 // Fitter returns the first in rank of the live peers whose grade is better than that, or nil.
-func (r *Roster) Fitter(now clock.Instant, grade wire.Grade) (first *Peer) {
-	for i := range r.peers {
-		p := &r.peers[i]
-		if p.Grade < grade && p.eligible(now, wire.Nobody) && (first == nil || r.Before(p.Rank(), first.Rank())) {
-			first = p
-		}
-	}
-	return first
+func (r *Roster) Fitter(now clock.Instant, grade wire.Grade) *Peer {
+	return r.first(func(p *Peer) bool { return p.Grade < grade && p.eligible(now, wire.Nobody) })
 }
 
 // NextHello returns when the latest of the HELLOs is due that the live peers say next, and how many live.
@@ -287,13 +284,8 @@ func (r *Roster) NextHello(now clock.Instant) (due clock.Instant, live int) {
 }
 
 // LiveWithHigherID counts the live peers, other than excluded, whose id is higher than that one.
-func (r *Roster) LiveWithHigherID(now clock.Instant, id, excluded wire.ID) (n int) {
-	for i := range r.peers {
-		if p := &r.peers[i]; p.ID > id && p.ID != excluded && p.Live(now) {
-			n++
-		}
-	}
-	return n
+func (r *Roster) LiveWithHigherID(now clock.Instant, id, excluded wire.ID) int {
+	return r.count(func(p *Peer) bool { return p.ID > id && p.ID != excluded && p.Live(now) })
 }
 
 // ForgetKey forgets the sequence numbers of all messages that were verified with a key of that mark.
@@ -304,13 +296,8 @@ func (r *Roster) ForgetKey(mark uint8) {
 }
 
 // Live counts the live peers.
-func (r *Roster) Live(now clock.Instant) (n int) {
-	for i := range r.peers {
-		if r.peers[i].Live(now) {
-			n++
-		}
-	}
-	return n
+func (r *Roster) Live(now clock.Instant) int {
+	return r.count(func(p *Peer) bool { return p.Live(now) })
 }
 
 // Peers returns copies of those that have been heard, ordered by id.

@@ -129,6 +129,13 @@ func (o *observed) RoundTripBound() time.Duration {
 	return min(max(o.trip.Bound(), RoundTripMin), max(o.interval/2, RoundTripMin))
 }
 
+// Questions is one, and an interval is the limit T for its answer: a time that
+// the group considers long enough for a heartbeat is so for a question. The papers know no other.
+func (o *observed) Questions() Questions {
+	limit := max(o.interval, RoundTripMin)
+	return Questions{Count: 1, Spacing: limit, Within: limit}
+}
+
 // Woke is of no use to a detector that learns nothing of lateness.
 func (o *observed) Woke(time.Duration) {}
 

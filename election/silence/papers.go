@@ -41,13 +41,6 @@ func (d *fixedDetector) Heard(now clock.Instant, heartbeat wire.Heartbeat) {
 
 func (d *fixedDetector) Freshness() clock.Instant { return d.last + d.suspectAfter() }
 
-// Questions is one, and an interval is the limit T for its answer: a time that
-// the group considers long enough for a heartbeat is so for a question.
-func (d *fixedDetector) Questions() Questions {
-	limit := max(d.interval, RoundTripMin)
-	return Questions{Count: 1, Spacing: limit, Within: limit}
-}
-
 func (d *fixedDetector) Quality() Quality {
 	return d.quality(d.suspectAfter()-d.interval, d.Questions())
 }
@@ -157,12 +150,6 @@ func (d *nfdeDetector) Forgive(now clock.Instant) {
 // Freshness is τ(l+1), and never so early that the question could be over before the grace is. The
 // paper has no such bound; it matters only for a grace that was learned.
 func (d *nfdeDetector) Freshness() clock.Instant { return max(d.expected+d.alpha(), d.last+d.Grace()) }
-
-// Questions are those of the fixed detector: the papers know no other.
-func (d *nfdeDetector) Questions() Questions {
-	limit := max(d.interval, RoundTripMin)
-	return Questions{Count: 1, Spacing: limit, Within: limit}
-}
 
 func (d *nfdeDetector) Quality() Quality {
 	return d.quality(max(d.alpha(), d.Grace()-d.interval), d.Questions())
