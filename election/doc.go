@@ -43,50 +43,31 @@
 //
 // # Rules
 //
-//   - Only a leader acquires the address (acquire in leader.go), and becomeLeader is the
-//     only door to the lead. A board goes through it when nobody has objected to its
-//     candidacy (claim in candidate.go), when the former leader has named it in its
-//     RESIGN (hear.go), or when the judge of the algorithm agents has named it.
-//   - The term grows with every claim, and a follower follows the leader of the latest term.
-//   - When two leaders hear each other, the address stays with the one that more boards have
-//     followed since the younger of the two began to lead. The leader of the lower term decides,
-//     a tie goes to the higher term, and the other leader obeys. Where the highest rank always
-//     leads, the lower rank releases the address at once, and the higher one proclaims itself
-//     anew, in a term above both (rival.go).
-//   - At a cold start there is no hurry, so the address is probed before the first claim.
-//   - Nobody claims the address of a silent leader while it still answers: when the leader's
-//     lease has ended, the address is asked by ARP (claim.go).
-//   - On total silence nobody claims. A candidate that has ever heard anything but the lost leader
-//     needs evidence, newer than its first question, that its port receives: a message of
-//     any board, the answer of a witness, or a frame of a foreign machine (claim.go). Without
-//     evidence it says so in its questions, goes on asking, and begins anew with the first thing
-//     that it hears. The others wait for it once.
-//   - A leader that misses the HELLOs of all its followers asks them and the LAN. If nothing at
-//     all arrives, it is deaf: it releases the address, names one successor, and claims again only
-//     with evidence. One of two boards that have never heard anything else cannot judge that
-//     (hearing in leader.go).
-//   - What is not sent all the time also goes to everybody by broadcast, and the first question
-//     goes to the floating address too, so that a switch that loses multicast deposes nobody. A
-//     board that hears its leader, but not by multicast, says so in its HELLO; then heartbeats
-//     and HELLOs go by broadcast as well (tell.go).
-//   - A board that was not running while something was due has missed messages. A follower
-//     then gives its leader a fresh interval, and a leader yields to any later term
-//     (suspended in core.go).
-//   - A board says in every message how fit it is to lead. The grade comes before the priority, the
-//     id and the score, so a fitter board comes first in all algorithms. An unfit leader hands over
-//     to a fitter board, if there is one. Only a board that passes takes the lead from another one
-//     (rank.go, handover.go).
-//   - A leader that hands over releases the address first, and then names a successor
-//     (handover.go).
-//   - With the algorithm strict, a board that may go through becomeLeader asks the voters first
-//     (lead in leader.go), and a leader of a lower term lets go. See below.
+//   - Only becomeLeader leads to the lead, and only a leader acquires the address (acquire in leader.go). The term
+//     grows with every claim, and a follower follows the leader of the latest term.
+//   - A candidate claims when nobody has objected (candidate.go) and nothing is in the way (claim.go): at a cold start
+//     the address was probed; later it does not answer any more after the lease of the silent leader; and this board
+//     has received something since its first question, unless it has never heard anything but that leader.
+//     On total silence nobody claims: the others wait once for a candidate that hears nothing.
+//   - A board that the leader names in its RESIGN claims at once. The leader releases the address first (handover.go).
+//   - Of two leaders that hear each other, the one stays that more boards have followed since the younger of the two
+//     began to lead. The leader of the lower term decides, and the other one obeys. Where the highest rank always leads,
+//     the lower one releases the address at once, and the higher one proclaims itself in a term above both (rival.go).
+//   - A leader that misses the HELLOs of all its followers asks them and the LAN. If nothing at all arrives, it is deaf
+//     and hands over (askHearing in leader.go).
+//   - What is not sent all the time also goes by broadcast, and the first question goes to the floating address too, so
+//     that a switch that loses multicast deposes nobody. A board that hears its leader, but not by multicast, says so.
+//     Then heartbeats and HELLOs are broadcast as well (tell.go).
+//   - A board that was not running while something was due has missed messages. A follower then gives its leader a fresh
+//     interval, and a leader yields to any later term (suspended in core.go).
+//   - A board says in every message how fit it is to lead. That comes before priority, id and score in all algorithms. An
+//     unfit leader hands over to a fitter board, and only a board that passes takes the lead from another (rank.go).
 //
-// A follower that misses a heartbeat does nothing at first. Its deadline comes suspectAfter
-// after the last heartbeat, and later by its turn delay (awaitTurn in follower.go). When the
-// deadline comes, the core tells the algorithm that it is its turn. heir becomes a candidate and asks for
-// the leader, several times within the grace (heir.go). One answer of the leader, or
-// of another follower that has heard it, makes it a follower again. If none comes, it claims.
-// The boards behind it in the succession see its ELECTION and back off.
+// A follower that misses a heartbeat does nothing at first. Its deadline comes suspectAfter after the last heartbeat, and
+// later by its turn delay (awaitTurn in follower.go). Then the core tells the algorithm that it is this board's turn. heir
+// becomes a candidate and asks for the leader, several times within the grace (heir.go). One answer of the leader, or
+// of another follower that has heard it, makes it a follower again. If none comes, it claims. The boards behind it in the
+// succession see its ELECTION and back off.
 //
 // # What is shared and what an algorithm brings
 //

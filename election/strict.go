@@ -8,17 +8,10 @@ import (
 	"topdog/wire"
 )
 
-// The algorithm strict is heir with votes: at no instant do two boards hold the address, whatever fails,
-// as long as the clocks of the voters run at a rate that is off by 1 % at most. What it costs is
-// that the address needs a majority of the voters. Without one nobody has it.
-//
-// The voters are a list of ids that all boards have in their configuration. Each voter
-// acknowledges every heartbeat (SUPPORT), and by that promises to support nobody else for the
-// interval and the grace of that heartbeat. What heir would do when nobody objects, to become
-// the leader, is here to ask the voters (VOTE); a GRANT is a promise of the same kind. So a
-// leader has the promises of a majority, two majorities have a voter in common, and a voter
-// has one promise at a time. The leader's lease is counted from before it sent what a
-// majority has promised on, the promise from its receipt, and the lease is shorter.
+// The algorithm strict is heir with votes; the package's comment says what that guarantees. What it costs is that the
+// address needs a majority of the voters, a list of ids that all boards have in their configuration. Where heir would
+// become the leader since nobody objects, the voters are asked first (VOTE, GRANT). Each heartbeat is acknowledged by
+// those that it has reached (SUPPORT).
 //
 // voting.go has what is known of the votes, votes.go how a voter votes, and this file the candidacy and
 // how a leader keeps its lease.
