@@ -97,3 +97,186 @@ func (c *Core) waitsInVain(m *wire.Message) bool {
 	called := c.candidacy.cause == ReasonCalledUpon && c.candidacy.coordinator.Set
 	return called && m.Type == wire.TypeHeartbeat && !m.Reply && !c.supersedes(m.Sender)
 }
+
+// startProbe asks for a probe of the address, to make sure that no foreign machine has it.
+// It does so only before the first claim at a cold start, when there is no hurry.
+func (c *Core) startProbe() {
+	if c.coldStart.pending && c.candidacy.probe == probeNone {
+		c.candidacy.probe = probePending
+		c.emit(EffectProbe)
+	}
+}
+
+// mayClaim reports whether nothing but the algorithm stands between a candidate and the lead.
+func (c *Core) mayClaim() bool {
+	return (!c.coldStart.pending || c.candidacy.probe == probeFree) && c.receives() && c.addressSilent()
+}
+
+// Probed tells how the probe ended that EffectProbe asked for: inUse means that a
+// foreign machine has the address.
+func (c *Core) Probed(now Instant, inUse bool) []Effect {
+	c.enter(now)
+	if c.role != Candidate || c.candidacy.probe != probePending {
+		return c.effects // somebody else leads by now
+	}
+	c.coldStart.taken = inUse && c.cfg.TakeInUse && c.coldStart.retry > 0 && c.now-c.coldStart.since >= TakeInUseAfter
+	if inUse && !c.coldStart.taken {
+		c.becomeListener(ReasonAddressInUse, c.awaitAddress())
+		return c.effects
+	}
+	c.candidacy.probe, c.coldStart.retry = probeFree, 0
+	c.reconsiderClaim()
+	return c.effects
+}
+
+// TakesInUse reports whether this board claims, or has claimed, although a foreign machine has the address.
+func (c *Core) TakesInUse() bool { return c.coldStart.taken }
+
+// reconsiderClaim lets the algorithm of a candidate claim that would have done so before, and
+// was not allowed to.
+func (c *Core) reconsiderClaim() {
+	if c.role == Candidate && c.candidacy.refused && c.mayClaim() {
+		c.candidacy.refused = false
+		c.happens(EventAddressFree)
+	}
+}
+
+// Evidence tells that something was received on this board's port that no board sent, and
+// that it is newer than the last EffectAskLAN: a witness has answered, say.
+func (c *Core) Evidence(now Instant) []Effect {
+	c.enter(now)
+	c.evidence.foreign = true
+	c.evidence.at = c.now
+	c.beginAnew()
+	return c.effects
+}
+
+// receives reports whether the silence that this candidate hears cannot be its own port's: it
+// has received something since it began to ask. A board that has never heard anything but
+// the lost leader, as one of two on a switch, has nobody to hear it from, and takes the silence
+// for what it seems. So does one that was told of the end of a leader that it has just heard.
+func (c *Core) receives() bool {
+	return c.leader != wire.Nobody && c.now < c.detector.Freshness() ||
+		c.evidence.at >= c.candidacy.since || !c.evidence.foreign && !c.roster.HeardBesides(c.lastLeader.id)
+}
+
+// PortSilent reports whether nothing arrives on the port of this candidate, so that it claims nothing.
+func (c *Core) PortSilent() bool { return c.candidacy.unheard && !c.receives() }
+
+// beginAnew begins the candidacy anew of a board that could not claim because it heard nothing, and
+// now does: what it has asked in vain says nothing, and others may have waited for the same.
+func (c *Core) beginAnew() {
+	if c.role == Candidate && c.candidacy.unheard && c.receives() {
+		cause := c.candidacy.cause
+		c.becomeFollower(c.leader, ReasonHearsAgain)
+		c.turn(cause)
+		return
+	}
+	c.reconsiderClaim()
+}
+
+// refuseClaim notes that a candidate would have claimed. If it hears nothing, it asks the LAN again
+// and again, however long that lasts: nobody is served on a port that receives nothing.
+func (c *Core) refuseClaim() {
+	c.candidacy.refused = true
+	if c.receives() || c.candidacy.askLAN.Set {
+		return
+	}
+	if answered := c.candidacy.since + c.answerWithin(); c.now < answered {
+		c.candidacy.askLAN = clock.Due(answered)
+		return
+	}
+	c.missEvidence()
+}
+
+// missEvidence is for a candidate whose first question to the LAN has gone unanswered.
+func (c *Core) missEvidence() {
+	if c.receives() {
+		return
+	}
+	if c.candidacy.unheard {
+		c.askLAN()
+	}
+	c.candidacy.unheard = true
+	c.candidacy.askLAN = clock.Due(c.now + c.cfg.Interval)
+}
+
+// beginAsking asks the LAN as soon as there is a candidate, and has the address of the suspected
+// leader asked when its lease has ended. Without a leader there is none to ask: it has
+// resigned, or a probe is made.
+func (c *Core) beginAsking() {
+	switch at := c.leaseEnd(); {
+	case c.leader == wire.Nobody:
+		c.askLAN()
+	case c.now >= at:
+		c.askAddress()
+	default:
+		c.askLAN()
+		c.candidacy.address.ask = clock.Due(at)
+	}
+}
+
+// askAddress asks whether the address of the suspected leader still answers.
+func (c *Core) askAddress() {
+	if at := c.leaseEnd(); c.now < at {
+		c.candidacy.address = addressState{ask: clock.Due(at)} // somebody has heard the leader since
+		return
+	}
+	c.askLAN()
+	c.candidacy.address = addressState{asked: true, askedAt: c.now, silent: clock.Due(c.now + c.answerWithin())}
+}
+
+// heardSince is called when a candidate has learned that somebody has heard the suspected leader
+// after this board has. What the address has answered before says nothing then.
+func (c *Core) heardSince() {
+	if at := c.leaseEnd(); c.candidacy.address.askedAt < at {
+		c.candidacy.address = addressState{ask: clock.Due(max(c.now, at))}
+	}
+}
+
+// AddressAnswered tells that the floating address has answered an ARP request that was sent at
+// askedAt.
+func (c *Core) AddressAnswered(now, askedAt Instant) []Effect {
+	c.enter(now)
+	c.evidence.at = c.now
+	if a := &c.candidacy.address; c.role == Candidate && a.asked && askedAt >= a.askedAt {
+		a.answered, a.silent = true, clock.Deadline{}
+		a.ask = clock.Due(c.now + c.askAgain())
+		kind := NoticeAddressAnswers
+		if c.outlived() {
+			kind = NoticeAddressStays
+		}
+		c.notify(Notice{Kind: kind, Board: c.leader})
+	}
+	c.beginAnew()
+	return c.effects
+}
+
+// addressSilent reports whether nothing answers for the address of the suspected leader. If the
+// leader is not suspected by this board's own judgement, the algorithm knows more than that.
+func (c *Core) addressSilent() bool {
+	a := &c.candidacy.address
+	switch {
+	case c.leader == wire.Nobody || c.now < c.detector.Freshness():
+		return true
+	default:
+		return a.asked && !a.answered && !a.silent.Ahead(c.now)
+	}
+}
+
+// addressUnanswered lets a candidate claim, since the address did not answer in time.
+func (c *Core) addressUnanswered() {
+	if !c.readsFirst(&c.candidacy.address.waited, &c.candidacy.address.silent) {
+		c.reconsiderClaim()
+	}
+}
+
+// mayClaimOrWait reports whether a candidate may claim. If it may not, its algorithm hears of
+// it when it may (AddressFree).
+func (c *Core) mayClaimOrWait() bool {
+	may := c.mayClaim()
+	if !may {
+		c.refuseClaim()
+	}
+	return may
+}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"topdog/election/clock"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -105,4 +106,159 @@ func (c *Core) younger(m *wire.Message) bool {
 		return c.cfg.Incarnation < m.Incarnation
 	}
 	return mine < its
+}
+
+// hearRival decides between two leaders that hear each other, after a partition has healed. If
+// the highest rank always leads, the other one releases the address at once and resigns, and the
+// higher one then proclaims itself in a term above both (see hearOther). Otherwise who served
+// keeps the address, see settleRivalry.
+func (c *Core) hearRival(m *wire.Message) {
+	if c.votes.needed() {
+		c.hearRivalTerm(m)
+		return
+	}
+	c.notify(Notice{Kind: NoticeRival, Board: m.Sender})
+	rival := c.rankOf(&m.Header)
+	suspended := c.now < c.leading.doubtUntil && m.Term > c.term
+	unheard := c.unheard(m)
+	switch {
+	case c.definition.HighestLeads && c.Above(rival, c.rank()):
+		c.yield(m, ReasonRival)
+	case suspended:
+		c.yield(m, ReasonSuspended)
+	case unheard:
+		c.yield(m, ReasonUnheard)
+	case !c.definition.HighestLeads:
+		c.settleRivalry(m)
+	default:
+		c.term = max(c.term, m.Term)
+		if m.Type != wire.TypeRival { // one that looks for this board may do so 25 times a second; an answer to it alone is enough
+			c.reply()
+		}
+		if c.definition.ComparesScores {
+			c.sayHello(m.Sender) // a HEARTBEAT does not tell the score, which the rival must know
+		} else {
+			c.replyTo(m.Sender) // perhaps multicast does not reach it
+		}
+	}
+}
+
+// yield releases the address for a rival, and resigns in its favour.
+func (c *Core) yield(m *wire.Message, reason Reason) {
+	c.term = max(c.term, m.Term)
+	c.becomeFollower(m.Sender, reason)
+	c.rivals.yieldedTo, c.rivals.yieldedAt = m.Sender, c.now
+	c.sendResign(m.Sender)
+}
+
+// unheard reports whether this leader must think that nobody hears it: a rival
+// of lower rank goes on leading although it was answered time and again, and
+// no live board says that it follows this one. A rival that could hear would
+// have released the address within a round trip. If others do follow this leader, it is
+// the rival that hears nobody, and to yield would give it the address.
+func (c *Core) unheard(m *wire.Message) bool {
+	if c.now-c.rivals.heardAt > 2*c.cfg.Interval {
+		c.rivals.heardSince = c.now
+	}
+	c.rivals.heardAt = c.now
+	return c.now-c.rivals.heardSince > c.listenWindow() && !c.roster.Followed(c.now, c.cfg.ID, m.Sender)
+}
+
+// reclaim proclaims this leader anew, above a term that a former rival has used,
+// and announces the address anew to clients that have sent to the rival.
+func (c *Core) reclaim(above wire.Term) {
+	c.term = nextTerm(max(c.term, above))
+	c.leading.reclaimedAt = c.now
+	c.acquire()
+	c.proclaim()
+}
+
+// crossing reports whether a RESIGN in favour of this board has crossed one that
+// this board has sent in favour of a sender of higher rank.
+func (c *Core) crossing(m *wire.Message) bool {
+	return m.Sender == c.rivals.yieldedTo && c.now-c.rivals.yieldedAt < c.cfg.Interval && c.Above(c.rankOf(&m.Header), c.rank())
+}
+
+// When a partition has healed, the address goes to the fitter leader, and of two that are as fit
+// to the one that more boards have followed since the younger one of the two began to lead. Rosters remember followers for seconds, and
+// followers change sides as soon as they hear a higher term, so nothing else tells who
+// served. One of two leaders decides, and the other one obeys.
+
+// settleRivalry receives a message of another leader. The one of the lower term decides, or the
+// lower rank where the terms are equal. It knows its own reach, and is told the other one's.
+func (c *Core) settleRivalry(m *wire.Message) {
+	c.leading.reclaim = clock.Deadline{} // the board of the higher term is found
+	lower := m.Term > c.term || m.Term == c.term && c.Above(c.rankOf(&m.Header), c.rank())
+	told := m.Type == wire.TypeRival && m.Rival.Rival == c.cfg.ID
+	switch {
+	case told && m.Rival.Decision == wire.DecisionYield:
+		c.yield(m, ReasonRivalServed)
+	case !lower:
+		c.reply()
+		rival := c.rival(m.Sender, c.reign())
+		if told {
+			rival = c.rival(m.Sender, min(c.reign(), m.Rival.Age))
+			rival.Reply = true
+		}
+		c.send(m.Sender, rival)
+	case m.Grade < c.fitness.told:
+		c.yield(m, ReasonRivalFitter)
+	case m.Grade > c.fitness.told:
+		c.depriveRival(m)
+	case c.roster.Reach(c.now, c.reign()) == 0, m.Type == wire.TypeCoordinator && !m.Reply:
+		// Nobody has followed this board, or nobody can have since the other one began.
+		c.yield(m, ReasonRivalServed)
+	case !told, m.Rival.Age > c.reign() && !m.Reply:
+		// It has not said what its reach is, or could not say it of this reign, the younger one.
+		c.askRival(m.Sender)
+	case c.roster.Reach(c.now, min(c.reign(), m.Rival.Age)) > int(m.Rival.Reach):
+		c.depriveRival(m)
+	default:
+		c.yield(m, ReasonRivalServed)
+	}
+}
+
+// depriveRival decides that another leader gives up the lead, and this one keeps it.
+func (c *Core) depriveRival(m *wire.Message) {
+	rival := c.rival(m.Sender, c.reign())
+	rival.Rival.Decision = wire.DecisionYield
+	c.send(m.Sender, rival)
+	c.reclaim(m.Term)
+}
+
+// askRival asks another leader for its reach, but no more often than it can answer.
+func (c *Core) askRival(rival wire.ID) {
+	if c.now-c.rivals.askedAt >= silence.RoundTripMin {
+		c.rivals.askedAt = c.now
+		c.send(rival, c.rival(rival, c.reign()))
+	}
+}
+
+// hearExceeded is for a leader that hears a board which knows of a higher term: somebody was
+// elected meanwhile, and perhaps leads. A heartbeat at once makes that board answer if it
+// does. If nobody does, this leader proclaims itself anew.
+func (c *Core) hearExceeded(m *wire.Message) {
+	if c.definition.HighestLeads {
+		c.reclaim(m.Term)
+		return
+	}
+	c.reply()
+	c.leading.exceeded = max(c.leading.exceeded, m.Term)
+	if !c.leading.reclaim.Set {
+		c.leading.reclaim = clock.Due(c.now + max(c.defaultGrace(), c.detector.RoundTripBound()))
+	}
+}
+
+// hearDeposed hears of the leader that this one has replaced, and looks for it no longer. If it is a
+// rival it was not heard for so long although it leads.
+func (c *Core) hearDeposed(m *wire.Message) {
+	d := c.leading.deposed
+	if m.Sender != d.id {
+		return
+	}
+	c.leading.deposed = deposed{}
+	if m.Leading && m.Incarnation == d.incarnation {
+		silent := c.now - d.due
+		c.needGrace(silent, silence.Lesson{Kind: silence.LessonReplaced, Board: m.Sender, Late: silent})
+	}
 }

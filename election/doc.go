@@ -20,11 +20,11 @@
 //	lease    until when a board may lead: leases, promises, majorities
 //
 // The files of this package read from the bottom up. state.go has all that a core remembers;
-// rank.go and times.go are asked about it; tell.go has what a board says. become.go changes
-// the role. Then come the roles, each above those to which it leads: follower.go, handover.go,
-// leader.go, rival.go, candidate.go with claim.go. hear.go and step.go receive messages, and
-// core.go and commands.go have the calls of the owner. heir.go and strict.go are the two
-// algorithms of topdog. Those of the papers are in package literature.
+// rank.go and times.go are asked about it; tell.go has what a board says. role.go has the roles, the
+// reasons for changing them, and the one function that does. Then come the roles, each above those to
+// which it leads: follower.go, handover.go, leader.go, conflict.go, candidate.go. hear.go receives
+// messages, and core.go and commands.go have the calls of the owner. heir.go and strict.go, with votes.go, are the two
+// algorithms of topdog. Those of the papers are in package literature; algorithm.go has what they are told and may do.
 //
 // # Roles
 //
@@ -37,7 +37,7 @@
 //	           the group runs another algorithm
 //
 // Each role has a door: the one function through which a board comes to have it (becomeFollower,
-// say). Every door has one reason, and all doors go through become in become.go. That function
+// say). Every door has one reason, and all doors go through become in role.go. That function
 // refuses changes that make no sense, ends all that belonged to the role before, and releases
 // the address when a leader becomes something else.
 //
@@ -45,14 +45,14 @@
 //
 //   - Only becomeLeader leads to the lead, and only a leader acquires the address (acquire in leader.go). The term
 //     grows with every claim, and a follower follows the leader of the latest term.
-//   - A candidate claims when nobody has objected (candidate.go) and nothing is in the way (claim.go): at a cold start
+//   - A candidate claims when nobody has objected and nothing is in the way (candidate.go): at a cold start
 //     the address was probed; later it does not answer any more after the lease of the silent leader; and this board
 //     has received something since its first question, unless it has never heard anything but that leader.
 //     On total silence nobody claims: the others wait once for a candidate that hears nothing.
 //   - A board that the leader names in its RESIGN claims at once. The leader releases the address first (handover.go).
 //   - Of two leaders that hear each other, the one stays that more boards have followed since the younger of the two
 //     began to lead. The leader of the lower term decides, and the other one obeys. Where the highest rank always leads,
-//     the lower one releases the address at once, and the higher one proclaims itself in a term above both (rival.go).
+//     the lower one releases the address at once, and the higher one proclaims itself in a term above both (conflict.go).
 //   - A leader that misses the HELLOs of all its followers asks them and the LAN. If nothing at all arrives, it is deaf
 //     and hands over (askHearing in leader.go).
 //   - What is not sent all the time also goes by broadcast, and the first question goes to the floating address too, so
@@ -74,7 +74,7 @@
 // The core keeps the roster, the ranks, the terms, the failure detector, the leader's
 // heartbeats, the HELLOs and the handover, and it settles which of two leaders stays. The header
 // of a message says something of its sender, whatever the message is about; hear.go says what
-// that means to each role. step.go passes on what it is about.
+// that means to each role, and passes on what it is about.
 //
 // An [Algorithm] decides which board claims when the leader is gone, and when it may. The core tells it
 // of each [Event] that concerns it. The algorithms of the papers read and act through a [Board]

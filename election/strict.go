@@ -13,8 +13,8 @@ import (
 // become the leader since nobody objects, the voters are asked first (VOTE, GRANT). Each heartbeat is acknowledged by
 // those that it has reached (SUPPORT).
 //
-// voting.go has what is known of the votes, votes.go how a voter votes, and this file the candidacy and
-// how a leader keeps its lease.
+// votes.go has what is known of the votes and how a voter votes, and this file the candidacy and how a leader keeps
+// its lease.
 
 // The algorithm's own deadlines, by their place among those of the core.
 const (

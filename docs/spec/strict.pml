@@ -1,7 +1,7 @@
 /*
  * The algorithm strict: the voters' promises, the leader's lease, and the fence.
- * See README.md. The names are those of package election: voting.go, votes.go,
- * strict.go, and of package lease.
+ * See README.md. The names are those of package election: votes.go and strict.go,
+ * and of package lease.
  *
  * Time is counted in ticks. Every instant is stored as the time that is left until
  * then, so a run has no end and the number of states is finite all the same.

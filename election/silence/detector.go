@@ -4,6 +4,8 @@
 package silence
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"topdog/election/clock"
@@ -93,3 +95,59 @@ func DefaultGrace(interval time.Duration) time.Duration { return max(Tick, inter
 
 // Tick is that of a kernel with CONFIG_HZ=250.
 const Tick = 4 * time.Millisecond
+
+// DetectorKind names a failure detector.
+type DetectorKind uint8
+
+// The failure detectors. DetectorDefault is the one that suits the algorithm.
+const (
+	DetectorDefault DetectorKind = iota
+	DetectorAsk
+	DetectorFixed
+	DetectorNFDE
+	detectorCount
+)
+
+var detectorNames = [detectorCount]string{
+	DetectorDefault: "auto", DetectorAsk: "ask", DetectorFixed: "fixed", DetectorNFDE: "nfd-e",
+}
+
+func (k DetectorKind) String() string {
+	if k.Valid() {
+		return detectorNames[k]
+	}
+	return fmt.Sprintf("detector %d", uint8(k))
+}
+
+// Valid reports whether there is such a detector.
+func (k DetectorKind) Valid() bool { return k < detectorCount }
+
+// Detectors returns the names of the failure detectors.
+func Detectors() []string { return detectorNames[DetectorAsk:] }
+
+// DetectorNamed returns the failure detector of that name.
+func DetectorNamed(s string) (DetectorKind, bool) {
+	i := slices.Index(detectorNames[:], s)
+	return DetectorKind(max(i, 0)), i >= 0
+}
+
+// Or returns the failure detector that an algorithm gets: the one that suits it, unless
+// another one was chosen.
+func (k DetectorKind) Or(suits DetectorKind) DetectorKind {
+	if k == DetectorDefault {
+		return suits
+	}
+	return k
+}
+
+// New returns such a detector, for a leader with that interval.
+func (k DetectorKind) New(interval time.Duration) Detector {
+	switch k {
+	case DetectorFixed:
+		return newFixedDetector(interval)
+	case DetectorNFDE:
+		return newNFDEDetector(interval)
+	default:
+		return newAskDetector(interval)
+	}
+}
