@@ -175,18 +175,23 @@ func (c *Core) beginAnew() {
 	c.reconsiderClaim()
 }
 
-// refuseClaim notes that a candidate would have claimed. If it hears nothing, it asks the LAN again
-// and again, however long that lasts: nobody is served on a port that receives nothing.
-func (c *Core) refuseClaim() {
+// mayClaimOrWait reports whether a candidate may claim. If it may not, its algorithm hears of it when it may. If
+// it hears nothing, it asks the LAN again and again, however long that lasts: nobody is served on a port that receives
+// nothing.
+func (c *Core) mayClaimOrWait() bool {
+	if c.mayClaim() {
+		return true
+	}
 	c.candidacy.refused = true
-	if c.receives() || c.candidacy.askLAN.Set {
-		return
-	}
-	if answered := c.candidacy.since + c.answerWithin(); c.now < answered {
+	answered := c.candidacy.since + c.answerWithin()
+	switch {
+	case c.receives() || c.candidacy.askLAN.Set:
+	case c.now < answered:
 		c.candidacy.askLAN = clock.Due(answered)
-		return
+	default:
+		c.missEvidence()
 	}
-	c.missEvidence()
+	return false
 }
 
 // missEvidence is for a candidate whose first question to the LAN has gone unanswered.
@@ -269,14 +274,4 @@ func (c *Core) addressUnanswered() {
 	if !c.readsFirst(&c.candidacy.address.waited, &c.candidacy.address.silent) {
 		c.reconsiderClaim()
 	}
-}
-
-// mayClaimOrWait reports whether a candidate may claim. If it may not, its algorithm hears of
-// it when it may (AddressFree).
-func (c *Core) mayClaimOrWait() bool {
-	may := c.mayClaim()
-	if !may {
-		c.refuseClaim()
-	}
-	return may
 }

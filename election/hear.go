@@ -9,9 +9,15 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	if !c.admit(m) {
 		return c.effects
 	}
-	was := c.before(m)
-	if !c.learn(m) {
+	was, _ := c.Peer(m.Sender) // what was known of it until now
+	p := c.roster.Heard(c.now, &m.Header)
+	if p == nil {
+		c.notify(Notice{Kind: NoticeRosterFull, Board: m.Sender})
 		return c.effects
+	}
+	p.LearnScore(m)
+	if m.Type == wire.TypeCoordinator && len(m.Coordinator.Candidates) > 0 {
+		c.algorithm.Step(Event{Kind: EventCandidates, Message: m})
 	}
 	if c.votes.needed() {
 		c.observe(m)
@@ -21,13 +27,13 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	if m.Leading {
 		c.hearLeader(m)
 	} else {
-		c.hearOther(m, was, exceeded)
+		c.hearOther(m, &was, exceeded)
 	}
 	if c.role == Leader && !c.paths.direct {
 		c.paths.multicastAt, c.paths.noMulticast = c.now, false // multicast reaches this leader, which hears no heartbeats
 	}
 	c.dispatch(m)
-	if c.role == Follower && m.Sender == c.leader && m.Grade != was.grade {
+	if c.role == Follower && m.Sender == c.leader && m.Grade != was.Grade {
 		c.compareRanks()
 	}
 	c.considerYield()
@@ -91,38 +97,6 @@ func (c *Core) overtaken(m *wire.Message) {
 	case wire.TypeAnswer, wire.TypeStart, wire.TypeAck, wire.TypeReport, wire.TypeSupport, wire.TypeGrant:
 		c.algorithm.Step(Event{Kind: EventMessage, Message: m})
 	}
-}
-
-// past is what a message changes in what is known of its sender.
-type past struct {
-	led       bool // it led, in this incarnation
-	restarted bool // it is in another incarnation
-	grade     wire.Grade
-}
-
-// before looks at what the roster said of the sender until now.
-func (c *Core) before(m *wire.Message) past {
-	p := c.roster.Peer(m.Sender)
-	if p == nil {
-		return past{}
-	}
-	restarted := p.Incarnation != m.Incarnation
-	return past{led: p.Leading && !restarted, restarted: restarted, grade: p.Grade}
-}
-
-// learn enters what a message tells of its sender. It returns false when there is no room
-// for one more board.
-func (c *Core) learn(m *wire.Message) bool {
-	p := c.roster.Heard(c.now, &m.Header)
-	if p == nil {
-		c.notify(Notice{Kind: NoticeRosterFull, Board: m.Sender})
-		return false
-	}
-	p.LearnScore(m)
-	if m.Type == wire.TypeCoordinator && len(m.Coordinator.Candidates) > 0 {
-		c.algorithm.Step(Event{Kind: EventCandidates, Message: m})
-	}
-	return true
 }
 
 // learnTerm keeps the highest term heard, unless this board leads. exceeded says that it
@@ -227,17 +201,19 @@ func (c *Core) candidateHearsLeader(m *wire.Message) {
 }
 
 // hearOther receives any message of a board that does not lead.
-func (c *Core) hearOther(m *wire.Message, was past, exceeded bool) {
+func (c *Core) hearOther(m *wire.Message, was *Peer, exceeded bool) {
+	led := was.Leading && was.Incarnation == m.Incarnation
+	restarted := was.ID != wire.Nobody && was.Incarnation != m.Incarnation
 	switch {
-	case c.role == Leader && (was.led || exceeded) && c.votes.needed():
+	case c.role == Leader && (led || exceeded) && c.votes.needed():
 		c.hearFormerRival(m)
-	case c.role == Leader && was.led:
+	case c.role == Leader && led:
 		// A rival has given up. Boards that followed it, and clients that sent to it, must hear
 		// of this board again.
 		c.reclaim(m.Term)
 	case c.role == Leader && exceeded:
 		c.hearExceeded(m)
-	case m.Sender == c.leader && was.restarted:
+	case m.Sender == c.leader && restarted:
 		c.leaderless(ReasonRestarted)
 	case m.Sender == c.leader && m.Type != wire.TypeResign:
 		c.leaderless(ReasonResigned) // its RESIGN was lost

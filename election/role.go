@@ -27,12 +27,7 @@ var roleNames = [roleCount]string{
 	Candidate: "candidate", Leader: "leader", Barred: "barred",
 }
 
-func (r Role) String() string {
-	if r < roleCount {
-		return roleNames[r]
-	}
-	return fmt.Sprintf("role %d", uint8(r))
-}
+func (r Role) String() string { return name(roleNames[:], uint8(r), "role") }
 
 // edges lists the changes of role that make sense. Any other one is a mistake in
 // this package, and stops the program where it was made instead of letting two

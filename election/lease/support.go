@@ -166,14 +166,12 @@ const TwiceFor = 5 * time.Second
 // Hear notes in which incarnation a voter was heard, and reports whether it is there twice:
 // one that has restarted is not heard in its former incarnation any more.
 func (v *Voter) Hear(now clock.Instant, incarnation wire.Incarnation) (twice bool) {
-	switch {
-	case v.incarnation == incarnation:
-	case v.former == incarnation:
-		v.incarnation, v.former = incarnation, v.incarnation
-		v.Twice = clock.Due(now + TwiceFor)
-		return true
-	default:
-		v.incarnation, v.former = incarnation, v.incarnation
+	if v.incarnation == incarnation {
+		return false
 	}
-	return false
+	if twice = v.former == incarnation; twice {
+		v.Twice = clock.Due(now + TwiceFor)
+	}
+	v.incarnation, v.former = incarnation, v.incarnation
+	return twice
 }

@@ -191,29 +191,20 @@ func (a *agents) sendList() {
 func (a *agents) ranks() []wire.Standing {
 	list := make([]wire.Standing, 0, len(a.trust))
 	for _, id := range a.trust {
-		if priority, known := a.priority(id); known {
-			list = append(list, wire.Standing{ID: id, Priority: priority})
+		if _, known := a.Peer(id); known || id == a.ID() {
+			list = append(list, wire.Standing{ID: id, Priority: a.rank(id).Priority})
 		}
 	}
 	return list
 }
 
-// priority returns the priority in a board's last message. A board with 0 must not lead.
-func (a *agents) priority(id wire.ID) (priority uint8, known bool) {
+// rank returns the rank in a board's last message. A board with the priority 0 must not lead.
+func (a *agents) rank(id wire.ID) election.Rank {
 	if id == a.ID() {
-		return a.Rank().Priority, true
-	}
-	p, known := a.Peer(id)
-	return p.Priority, known
-}
-
-// grade returns the grade in a board's last message.
-func (a *agents) grade(id wire.ID) wire.Grade {
-	if id == a.ID() {
-		return a.Rank().Grade
+		return a.Rank()
 	}
 	p, _ := a.Peer(id)
-	return p.Grade
+	return election.Rank{Grade: p.Grade, Priority: p.Priority, ID: id}
 }
 
 func (a *agents) listMessage() wire.Message {

@@ -72,8 +72,7 @@ func (a *agents) awaitReports() {
 
 // mayLead reports whether a board may lead: the priority in its last message lets it, and no pause forbids it.
 func (a *agents) mayLead(id wire.ID) bool {
-	priority, _ := a.priority(id)
-	return priority > 0 && !a.PausedOut(id)
+	return a.rank(id).Eligible() && !a.PausedOut(id)
 }
 
 // trusted are the other boards in the trusted set.
@@ -169,8 +168,7 @@ type standing struct {
 }
 
 func (a *agents) standing(id wire.ID) standing {
-	priority, _ := a.priority(id)
-	s := standing{rank: election.Rank{Grade: a.grade(id), Priority: priority, ID: id}, last: id == a.Predecessor()}
+	s := standing{rank: a.rank(id), last: id == a.Predecessor()}
 	i := slices.IndexFunc(a.list, func(s wire.Standing) bool { return s.ID == id })
 	if i >= 0 && a.list[i].Priority > 0 {
 		s.rank.Priority, s.listed = a.list[i].Priority, true
