@@ -267,12 +267,12 @@ type Patience struct {
 }
 
 func (c *Core) describePatience() Patience {
-	p := Patience{Grace: c.detector.Grace(), Default: c.defaultGrace(), Limit: c.grace.Limit()}
+	p := Patience{Grace: c.detector.Grace(), Default: c.defaultGrace(), Limit: c.grace.Limit}
 	if c.role == Leader {
-		p.Grace = c.grace.Announced()
+		p.Grace = c.grace.Announced
 	}
 	if p.Grace > p.Default {
-		p.Lesson, p.HalveAt = c.grace.Lesson(), c.grace.HalveAt
+		p.Lesson, p.HalveAt = c.grace.Lesson, c.grace.HalveAt
 	}
 	return p
 }

@@ -30,7 +30,7 @@ func New(cfg Config, definition Definition, now Instant) (*Core, error) {
 		c.timetable[i] = duties[i].deadline(c)
 	}
 	if definition.votes {
-		c.votes = newVoting(&cfg, c.grace.Limit(), now)
+		c.votes = newVoting(&cfg, c.grace.Limit, now)
 	}
 	c.algorithm = definition.New(&Board{c})
 	c.detector = c.detectorKind().New(cfg.Interval)
@@ -57,7 +57,7 @@ func (c *Core) enter(now Instant) {
 	c.begin(now)
 	late, doubtAfter := c.overslept(), c.defaultGrace()
 	if c.role == Leader {
-		doubtAfter = c.grace.Lease() // the others give it that
+		doubtAfter = c.grace.Lease // the others give it that
 	}
 	if next.Set && c.now-next.At > doubtAfter {
 		c.suspended(c.now - next.At)
@@ -191,7 +191,7 @@ func (c *Core) suspended(late time.Duration) {
 	case c.role == Leader:
 		// A takeover may be under way: yield to whoever made one.
 		c.leading.doubtUntil = c.now + 2*c.cfg.Interval
-		if late > max(c.cfg.Interval, c.grace.Lease()) {
+		if late > max(c.cfg.Interval, c.grace.Lease) {
 			// There has been one, very likely. Release the address first, then ask.
 			c.becomeFollower(wire.Nobody, ReasonSuspended)
 			c.turn(ReasonSuspended)

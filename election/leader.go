@@ -159,7 +159,7 @@ func (c *Core) leaseLapsed(now, end Instant) {
 	former := end - c.lease() // when the heartbeat before was sent, unless the lease was lengthened
 	lengthened := c.grace.Lengthened(former)
 	if former > c.leading.since && !lengthened {
-		c.learnOverslept(now - end + lease.WithinLease(c.grace.Lease()))
+		c.learnOverslept(now - end + lease.WithinLease(c.grace.Lease))
 	}
 }
 

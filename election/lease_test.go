@@ -84,7 +84,7 @@ func TestLapsedLease(t *testing.T) {
 		b.beats()
 		ended, _ := b.LeaseEnd()
 		b.wakesLate(late)
-		b.wakesLate(lease.WithinLease(b.grace.Announced()) + ms) // it has learned a longer grace from the first time
+		b.wakesLate(lease.WithinLease(b.grace.Announced) + ms) // it has learned a longer grace from the first time
 		b.clock += silence.RoundTripMin
 		b.Wake(b.clock)
 		if end, _ := b.LeaseEnd(); end != ended {
@@ -104,7 +104,7 @@ func TestLapsedLease(t *testing.T) {
 			t.Errorf("the lease that ended at %v ends at %v", ended, end)
 		}
 		late := time.Millisecond + lease.WithinLease(b.defaultGrace())
-		if learned := b.grace.Learned(); learned <= lease.GraceFor(late) {
+		if learned := b.grace.Learned; learned <= lease.GraceFor(late) {
 			t.Errorf("it was %v late, and has learned a grace of %v", late, learned)
 		}
 		b.sleep(b.answerWithin())
@@ -115,16 +115,16 @@ func TestLapsedLease(t *testing.T) {
 		b.beats()
 		b.wakesLate(late)
 		b.sleep(b.answerWithin())
-		learned, former := b.grace.Learned(), b.grace.Lease()
+		learned, former := b.grace.Learned, b.grace.Lease
 		ended, _ := b.LeaseEnd()
 		b.beats()
-		if b.grace.Lease() <= former {
-			t.Fatalf("the lease has a grace of %v, as before", b.grace.Lease())
+		if b.grace.Lease <= former {
+			t.Fatalf("the lease has a grace of %v, as before", b.grace.Lease)
 		}
 		b.LeaseLapsed(ended+time.Millisecond, ended)
-		if b.grace.Learned() != learned {
+		if b.grace.Learned != learned {
 			t.Errorf("it was %v late, allowed were %v, and has learned a grace of %v",
-				time.Millisecond+lease.WithinLease(former), learned, b.grace.Learned())
+				time.Millisecond+lease.WithinLease(former), learned, b.grace.Learned)
 		}
 	})
 }

@@ -92,24 +92,24 @@ func TestOrderOfRaising(t *testing.T) {
 		grants(200 * ms)
 		first := b.beats()
 		check(first)
-		if got := announces(t, first); got != 200*ms || b.grace.Lease() != least {
-			t.Errorf("H=%v: the first heartbeat announces %v, and the lease has %v", interval, got, b.grace.Lease())
+		if got := announces(t, first); got != 200*ms || b.grace.Lease != least {
+			t.Errorf("H=%v: the first heartbeat announces %v, and the lease has %v", interval, got, b.grace.Lease)
 		}
 		check(b.beats())
-		if b.grace.Lease() != 200*ms {
-			t.Errorf("H=%v: an interval later the lease has %v", interval, b.grace.Lease())
+		if b.grace.Lease != 200*ms {
+			t.Errorf("H=%v: an interval later the lease has %v", interval, b.grace.Lease)
 		}
 		b.grace.HalveAt = b.clock // an hour has passed
 		lowered := b.clock + interval
 		check(b.beats())
-		if b.grace.Lease() != 100*ms || b.grace.Announced() != 200*ms {
-			t.Errorf("H=%v: then it announces %v and the lease has %v", interval, b.grace.Announced(), b.grace.Lease())
+		if b.grace.Lease != 100*ms || b.grace.Announced != 200*ms {
+			t.Errorf("H=%v: then it announces %v and the lease has %v", interval, b.grace.Announced, b.grace.Lease)
 		}
-		for b.grace.Announced() == 200*ms && b.clock < lowered+time.Second {
+		for b.grace.Announced == 200*ms && b.clock < lowered+time.Second {
 			check(b.beats())
 		}
-		if b.grace.Announced() != 100*ms || b.clock < lowered+interval+200*ms {
-			t.Errorf("H=%v: it announces %v, %v after the lease has it", interval, b.grace.Announced(), b.clock-lowered)
+		if b.grace.Announced != 100*ms || b.clock < lowered+interval+200*ms {
+			t.Errorf("H=%v: it announces %v, %v after the lease has it", interval, b.grace.Announced, b.clock-lowered)
 		}
 	}
 }
@@ -156,8 +156,8 @@ func TestHalves(t *testing.T) {
 		for b.clock < start+time.Hour+time.Second {
 			b.sleep(time.Second)
 			b.hear(1, wire.TypeHello, func(m *wire.Message) { m.Hello.Following = 2 })
-			if b.clock < start+59*time.Minute && b.grace.Learned() <= want {
-				t.Fatalf("after %v it is %v already", b.clock-start, b.grace.Learned())
+			if b.clock < start+59*time.Minute && b.grace.Learned <= want {
+				t.Fatalf("after %v it is %v already", b.clock-start, b.grace.Learned)
 			}
 		}
 		assert.Is(t, want, announces(t, b.beats()), "an hour later it announces")

@@ -187,7 +187,7 @@ func (s *scene) show(what string) string {
 	case "grace":
 		return s.detector.Grace().String()
 	case "learned":
-		return s.grace.Learned().String()
+		return s.grace.Learned.String()
 	case "wishes":
 		if s.role != Follower {
 			return "0s"

@@ -190,7 +190,7 @@ func (c *Core) observe(m *wire.Message) {
 
 // doubtOwnVote is told that another board has this board's id.
 func (c *Core) doubtOwnVote() {
-	if self := c.votes.self(c.cfg.ID); self != nil {
+	if self := c.votes.support.Voter(c.cfg.ID); self != nil {
 		self.Twice = clock.Due(c.now + lease.TwiceFor)
 		c.notify(Notice{Kind: NoticeVoterTwice, Board: c.cfg.ID})
 		c.leaseMoved()

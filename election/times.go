@@ -150,7 +150,7 @@ const resignSettles = 25 * time.Millisecond
 func (c *Core) lease() time.Duration {
 	// Where a board does not ask before it acts on a suspicion, the silence that the others
 	// wait for counts. They see the same network, but each measures it for itself.
-	lease := c.cfg.Interval + lease.WithinLease(c.grace.Lease())
+	lease := c.cfg.Interval + lease.WithinLease(c.grace.Lease)
 	if c.detectorKind() != silence.DetectorAsk {
 		lease = max(lease, c.suspectAfter()-c.cfg.Interval/2)
 	}
@@ -261,8 +261,8 @@ func (c *Core) needGrace(needed time.Duration, l silence.Lesson) {
 
 // notifyPatience tells people of a longer grace, if this board announces it.
 func (c *Core) notifyPatience() {
-	if l := c.grace.Lesson(); c.role == Leader {
-		c.notify(Notice{Kind: NoticePatience, Board: l.Board, grace: c.grace.Learned(), lesson: l})
+	if l := c.grace.Lesson; c.role == Leader {
+		c.notify(Notice{Kind: NoticePatience, Board: l.Board, grace: c.grace.Learned, lesson: l})
 	}
 }
 

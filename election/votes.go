@@ -51,13 +51,10 @@ func newVoting(cfg *Config, patience time.Duration, now Instant) voting {
 // needed reports whether a leader needs votes.
 func (v *voting) needed() bool { return len(v.support.Voters) > 0 }
 
-// self returns this board among the voters, or nil.
-func (v *voting) self(id wire.ID) *lease.Voter { return v.support.Voter(id) }
-
 // mayLead reports whether this board may lead: where votes are needed only a voter does, and only one whose
 // clock is good. No other one may promise anything.
 func (v *voting) mayLead(id wire.ID) bool {
-	return !v.needed() || v.self(id) != nil && !v.clockDistrusted
+	return !v.needed() || v.support.Voter(id) != nil && !v.clockDistrusted
 }
 
 // supported reports whether this board has the support that it needs now.
@@ -202,7 +199,7 @@ func (c *Core) vote() {
 // supportSelf promises this board's support to itself for something that it sends now, if its
 // promise allows that.
 func (c *Core) supportSelf(item *lease.Sent, binds time.Duration) {
-	self := c.votes.self(c.cfg.ID)
+	self := c.votes.support.Voter(c.cfg.ID)
 	h := wire.Header{Sender: c.cfg.ID, Incarnation: c.cfg.Incarnation}
 	if self == nil || c.votes.clockDistrusted || !c.votes.promise.Allows(c.now, h.Sender, h.Incarnation) {
 		return

@@ -20,7 +20,6 @@ package literature
 
 import (
 	"fmt"
-	"sort"
 	"time"
 
 	"topdog/election"
@@ -31,7 +30,7 @@ import (
 // definitions are all algorithms of topdog. Most take a silence of some intervals for a
 // failure, like their papers, because several of them act on a suspicion without asking
 // anybody. The paper of agents has a detector of its own.
-var definitions = map[wire.Algorithm]election.Definition{
+var definitions = []election.Definition{
 	wire.AlgorithmHeir:       election.Heir,
 	wire.AlgorithmStrict:     election.Strict,
 	wire.AlgorithmBully:      {New: newBully, Detector: silence.DetectorFixed, HighestLeads: true},
@@ -45,34 +44,29 @@ var definitions = map[wire.Algorithm]election.Definition{
 // NewCore returns the core of a board that runs the algorithm cfg.Algorithm: one of this
 // package, or heir. Its link is down. now is when its process started.
 func NewCore(cfg election.Config, now election.Instant) (*election.Core, error) {
-	definition, ok := definitions[cfg.Algorithm]
-	if !ok {
+	if !exists(cfg.Algorithm) {
 		return nil, fmt.Errorf("election: no such algorithm: %v", cfg.Algorithm)
 	}
-	return election.New(cfg, definition, now)
+	return election.New(cfg, definitions[cfg.Algorithm], now)
 }
+
+func exists(n wire.Algorithm) bool { return int(n) < len(definitions) && definitions[n].New != nil }
 
 // Algorithms returns the names of the algorithms that need nothing but boards, the default
 // first: all but strict, which needs a list of voters.
-func Algorithms() []string {
-	var numbers []wire.Algorithm
-	for n := range definitions {
-		if n != wire.AlgorithmStrict {
-			numbers = append(numbers, n)
+func Algorithms() (names []string) {
+	for i := range definitions {
+		if n := wire.Algorithm(i); exists(n) && n != wire.AlgorithmStrict {
+			names = append(names, n.String())
 		}
-	}
-	sort.Slice(numbers, func(i, j int) bool { return numbers[i] < numbers[j] })
-	names := make([]string, len(numbers))
-	for i, n := range numbers {
-		names[i] = n.String()
 	}
 	return names
 }
 
 // AlgorithmNamed returns the number of an algorithm.
 func AlgorithmNamed(name string) (wire.Algorithm, bool) {
-	for n := range definitions {
-		if n.String() == name {
+	for i := range definitions {
+		if n := wire.Algorithm(i); exists(n) && n.String() == name {
 			return n, true
 		}
 	}

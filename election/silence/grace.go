@@ -45,12 +45,13 @@ import (
 // A longer grace makes every takeover from a dead leader slower. So it is halved as long as
 // nothing happens for which half of it would not have been enough.
 type Grace struct {
-	interval, limit time.Duration
-	leads           bool
+	interval time.Duration
+	Limit    time.Duration // the longest grace that this board wishes for or grants
+	leads    bool
 
 	heard time.Duration // what the leader of this board has announced; 0 is nothing yet
-	// announced is what this leader says. Its lease has three quarters of lease.
-	announced, lease    time.Duration
+	// Announced is what this leader says. Its lease has three quarters of Lease.
+	Announced, Lease    time.Duration
 	raisedAt, loweredAt clock.Instant // when announced became longer, and when lease became shorter
 
 	patience
@@ -59,10 +60,10 @@ type Grace struct {
 // patience is what this board has learned about the grace that the group needs. It outlives
 // roles and leaders: a new leader goes on with it.
 type patience struct {
-	learned time.Duration // the grace; 0 if nothing was learned
+	Learned time.Duration // the grace; 0 if nothing was learned
 	// HalveAt is when the grace is halved, unless a leader finds until then that it is still needed.
 	HalveAt clock.Instant
-	lesson  Lesson
+	Lesson  Lesson        // from what it was learned
 	granted bool          // the leader of this board has announced what it has learned
 	told    bool          // that leader was told that it has not
 	remind  time.Duration // of what was needed of late, in the next HELLO; 0 if there is nothing to tell
@@ -154,30 +155,15 @@ func NewGrace(interval, patience time.Duration) Grace {
 	if patience == 0 {
 		patience = DefaultPatience(interval)
 	}
-	return Grace{interval: interval, limit: patience}
+	return Grace{interval: interval, Limit: patience}
 }
 
 // Default is the grace of this board's interval, if nothing was learned.
 func (g *Grace) Default() time.Duration { return DefaultGrace(g.interval) }
 
-// Limit is the longest grace that this board wishes for or grants.
-func (g *Grace) Limit() time.Duration { return g.limit }
-
-// Learned is the grace that this board has learned; 0 if that is none.
-func (g *Grace) Learned() time.Duration { return g.learned }
-
-// Lesson is from what this board has learned that.
-func (g *Grace) Lesson() Lesson { return g.lesson }
-
-// Lease is the grace of which this leader's lease has three quarters.
-func (g *Grace) Lease() time.Duration { return g.lease }
-
-// Announced is what this leader has announced.
-func (g *Grace) Announced() time.Duration { return g.announced }
-
 // Follow begins anew, since this board has another leader than before, or none.
 func (g *Grace) Follow() {
-	g.leads, g.heard, g.announced, g.lease, g.raisedAt, g.loweredAt = false, 0, 0, 0, 0, 0
+	g.leads, g.heard, g.Announced, g.Lease, g.raisedAt, g.loweredAt = false, 0, 0, 0, 0, 0
 	g.granted, g.told = false, false
 }
 
@@ -187,54 +173,54 @@ func (g *Grace) Lead(now clock.Instant) {
 	g.leads = true
 	g.HalveAt = now + Rule.HalfLife
 	want := g.wanted()
-	g.announced, g.lease, g.raisedAt, g.loweredAt = want, want, now, now
+	g.Announced, g.Lease, g.raisedAt, g.loweredAt = want, want, now, now
 }
 
 // Allowed is how late the leader of this board may be: itself, another one, or nobody.
 func (g *Grace) Allowed(follows bool) time.Duration {
 	switch {
 	case g.leads:
-		return g.lease
+		return g.Lease
 	case !follows:
 		return g.Default()
 	case g.heard > 0:
 		return g.heard
 	default:
-		return g.limit
+		return g.Limit
 	}
 }
 
 // wanted is what this leader would announce if it could do so at once.
-func (g *Grace) wanted() time.Duration { return max(g.learned, g.Default()) }
+func (g *Grace) wanted() time.Duration { return max(g.Learned, g.Default()) }
 
 // Announce returns the grace for a message from which the others count the time until
 // the next heartbeat; 0 is the default. It brings the grace one step nearer to what is wanted.
 func (g *Grace) Announce(now clock.Instant) time.Duration {
 	g.halve(now)
 	switch want := g.wanted(); {
-	case g.lease > want:
-		g.lease, g.loweredAt = want, now
-	case g.announced < want:
-		g.announced, g.raisedAt = want, now
-	case g.lease < want && now >= g.raisedAt+g.interval:
-		g.lease = want
-	case g.announced > want && now >= g.loweredAt+g.interval+g.announced:
-		g.announced = want
+	case g.Lease > want:
+		g.Lease, g.loweredAt = want, now
+	case g.Announced < want:
+		g.Announced, g.raisedAt = want, now
+	case g.Lease < want && now >= g.raisedAt+g.interval:
+		g.Lease = want
+	case g.Announced > want && now >= g.loweredAt+g.interval+g.Announced:
+		g.Announced = want
 	}
 	return g.OnWire()
 }
 
 // OnWire is what this leader has announced, as messages have it: 0 is the default.
 func (g *Grace) OnWire() time.Duration {
-	if g.announced == g.Default() || !g.leads {
+	if g.Announced == g.Default() || !g.leads {
 		return 0
 	}
-	return g.announced
+	return g.Announced
 }
 
 // Lengthened reports whether the lease became longer within an interval after that time.
 func (g *Grace) Lengthened(since clock.Instant) bool {
-	return g.lease == g.announced && since < g.raisedAt+g.interval
+	return g.Lease == g.Announced && since < g.raisedAt+g.interval
 }
 
 // Hear receives what the leader of this board announces. tell says that this board should
@@ -252,18 +238,18 @@ func (g *Grace) compare(now clock.Instant, leader wire.ID, announced time.Durati
 		g.halve(now) // otherwise the leader does, which knows whether it is still needed
 	}
 	switch known := g.wanted(); {
-	case announced > g.limit: // this board would not do that
+	case announced > g.Limit: // this board would not do that
 	case announced > known:
 		g.patience = patience{
-			learned: announced, HalveAt: now + Rule.HalfLife,
-			lesson: Lesson{Kind: LessonAnnounced, Board: leader, At: now}, granted: true, told: true,
+			Learned: announced, HalveAt: now + Rule.HalfLife,
+			Lesson: Lesson{Kind: LessonAnnounced, Board: leader, At: now}, granted: true, told: true,
 		}
 	case announced == known:
 		g.granted = true
 	case g.granted: // the leader has halved it
-		g.learned, g.HalveAt = announced, now+Rule.HalfLife
+		g.Learned, g.HalveAt = announced, now+Rule.HalfLife
 	}
-	if g.granted || g.told || g.learned == 0 {
+	if g.granted || g.told || g.Learned == 0 {
 		return false
 	}
 	g.told = true
@@ -278,7 +264,7 @@ func (g *Grace) Need(now clock.Instant, needed time.Duration, l Lesson) (learned
 		return false
 	}
 	want := time.Duration(Rule.Factor * float64(needed))
-	if least := wire.RoundGrace(time.Duration(Rule.Least) * g.Default()); least <= g.limit {
+	if least := wire.RoundGrace(time.Duration(Rule.Least) * g.Default()); least <= g.Limit {
 		want = max(want, least)
 	}
 	return g.learn(now, want, l)
@@ -294,7 +280,7 @@ func (g *Grace) Wish(now clock.Instant, want time.Duration, l Lesson) (learned b
 // Remind takes in that a leader that lives was late by that much. It reports whether the leader
 // should be told in a HELLO soon that its grace is still needed.
 func (g *Grace) Remind(now clock.Instant, late time.Duration) (tell bool) {
-	if late > g.learned || !g.keep(now, late) {
+	if late > g.Learned || !g.keep(now, late) {
 		return false
 	}
 	g.remind = late
@@ -307,7 +293,7 @@ func (g *Grace) Wished() time.Duration {
 	case g.heard == 0:
 		return 0
 	case !g.granted:
-		return g.learned
+		return g.Learned
 	default:
 		return g.remind
 	}
@@ -319,7 +305,7 @@ func (g *Grace) Told() { g.remind = 0 }
 // keep keeps what was learned for another half-life, if half of it would not have been
 // enough.
 func (g *Grace) keep(now clock.Instant, needed time.Duration) (kept bool) {
-	if kept = g.learned > 0 && needed > g.learned/2; kept {
+	if kept = g.Learned > 0 && needed > g.Learned/2; kept {
 		g.HalveAt = now + Rule.HalfLife
 	}
 	return kept
@@ -328,22 +314,22 @@ func (g *Grace) keep(now clock.Instant, needed time.Duration) (kept bool) {
 // learn takes in that a longer grace is wanted.
 func (g *Grace) learn(now clock.Instant, want time.Duration, l Lesson) (learned bool) {
 	want = wire.RoundGrace(want)
-	if want > g.limit || want <= g.wanted() {
+	if want > g.Limit || want <= g.wanted() {
 		return false
 	}
 	l.At = now
-	g.patience = patience{learned: want, HalveAt: now + Rule.HalfLife, lesson: l}
+	g.patience = patience{Learned: want, HalveAt: now + Rule.HalfLife, Lesson: l}
 	return true
 }
 
 // halve forgets half of what was learned, if its time is over.
 func (g *Grace) halve(now clock.Instant) {
 	p := &g.patience
-	if p.learned == 0 || now < p.HalveAt {
+	if p.Learned == 0 || now < p.HalveAt {
 		return
 	}
-	p.learned, p.HalveAt = p.learned/2, now+Rule.HalfLife
-	if p.learned <= g.Default() {
+	p.Learned, p.HalveAt = p.Learned/2, now+Rule.HalfLife
+	if p.Learned <= g.Default() {
 		*p = patience{}
 	}
 }
