@@ -232,7 +232,7 @@ func (c *Core) Status(now Instant) Status {
 		Rank: c.toldRank(), Role: c.role, Leader: c.leader, Term: c.term, Heir: c.heirApparent(now),
 		Peers: c.roster.Peers(), Quality: c.detector.Quality(), Patience: c.describePatience(),
 		NoMulticast: c.getsNoMulticast(now), PortSilent: c.PortSilent(),
-		Counts: make(map[Reason]uint64), Voters: c.votes.support.Status(c.now), MajorityUnheard: c.votes.fence.closed,
+		Counts: make(map[Reason]uint64), Voters: c.votes.support.Status(c.now), MajorityUnheard: c.leading.fence.closed,
 	}
 	if a, ok := c.algorithm.(interface{ Trusted() []wire.ID }); ok {
 		s.Trust = a.Trusted()

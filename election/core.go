@@ -139,6 +139,9 @@ var duties = [dutyCount]struct {
 	{func(c *Core) *clock.Deadline { return &c.barred.end }, func(c *Core) {
 		c.becomeListener(ReasonConflictOver, c.listenWindow())
 	}},
+	{func(c *Core) *clock.Deadline { return &c.votes.promiseEnds }, (*Core).vote},
+	{func(c *Core) *clock.Deadline { return &c.leading.fence.repeat }, (*Core).repeatHeartbeat},
+	{func(c *Core) *clock.Deadline { return &c.leading.fence.leaseEnds }, (*Core).leaseEnded},
 	{func(c *Core) *clock.Deadline { return &c.own[0] }, func(c *Core) { c.happens(OwnDeadline) }},
 	{func(c *Core) *clock.Deadline { return &c.own[1] }, func(c *Core) { c.happens(OwnDeadline + 1) }},
 	{func(c *Core) *clock.Deadline { return &c.own[2] }, func(c *Core) { c.happens(OwnDeadline + 2) }},

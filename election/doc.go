@@ -201,7 +201,7 @@
 //	promiseMax           H + patience                   the longest promise; a voter makes none for so long after its start
 //	roundTrip            learned, 1 ms to H/2           between two repetitions of a heartbeat that no majority has
 //	                                                    acknowledged; G/4 at least when the lease is over
-//	candidacy.repeat     round trip, doubles to H/4,    between two requests of a candidate
+//	request.repeat       round trip, doubles to H/4,    between two requests of a candidate
 //	                     and to H after promiseMax
 //	letGo                5H, at least 500 ms            a leader that no majority acknowledges may be deaf
 //	twice                5 s                            a voter that was seen in two incarnations at once does not count

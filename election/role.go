@@ -59,7 +59,7 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 		OldLeader: c.leader, NewLeader: leader,
 		Term: c.term, Reason: reason,
 	}
-	another := leader != c.leader
+	another, asked := leader != c.leader, c.candidacy.request.open
 	c.role, c.leader = role, leader
 	// This ends what belonged to the role that the board had, all its deadlines among it. The door then
 	// fills in the state of the new role.
@@ -75,7 +75,7 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 	c.counts[reason]++
 	c.effects = append(c.effects, Effect{Kind: EffectChange, Change: change})
 	if c.votes.needed() {
-		c.endVotes(change.From, role)
+		c.endVotes(change.From, asked)
 	}
 }
 
@@ -101,7 +101,7 @@ func (c *Core) becomeIsolated(reason Reason) {
 func (c *Core) cutOff() {
 	c.paths.noMulticast = false
 	c.hello, c.handover.repeat = clock.Deadline{}, clock.Deadline{}
-	c.own = [ownDeadlines]clock.Deadline{}
+	c.own, c.votes.promiseEnds = [ownDeadlines]clock.Deadline{}, clock.Deadline{}
 	c.happens(EventCutOff)
 }
 

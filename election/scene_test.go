@@ -208,7 +208,7 @@ func (s *scene) show(what string) string {
 		}
 		return fmt.Sprintf("to %v, for %v", p.To, p.Until-s.clock)
 	case "fence":
-		return fmt.Sprintf("closed: %v", s.votes.fence.closed)
+		return fmt.Sprintf("closed: %v", s.leading.fence.closed)
 	case "signature":
 		return fmt.Sprintf("priority %d, grade %d", s.Signature().Priority, s.Signature().Grade)
 	}

@@ -84,7 +84,8 @@ type candidateState struct {
 	incumbent        clock.Deadline // the leader that it has asked to hand over is late
 	coordinator      clock.Deadline // it was outranked, and has waited for a COORDINATOR
 	address          addressState
-	since            Instant        // when it began to ask
+	since            Instant // when it began to ask
+	request          request
 	unheard          bool           // nothing was received since then, so it could not claim
 	askLAN           clock.Deadline // it asks the LAN again because of that
 	waited           bool           // for answers, see readsFirst
@@ -117,6 +118,7 @@ type leaderState struct {
 	sentAt      Instant // the time of the call that sent the last heartbeat; a COORDINATOR is one
 	reclaimedAt Instant // when it proclaimed itself anew
 	hearing     hearing
+	fence       fence
 	deposed     deposed        // the leader that it has replaced
 	since       Instant        // when it began to lead
 	reclaim     clock.Deadline // nobody opposes it, although somebody has led in the term exceeded
@@ -133,6 +135,24 @@ type lapse struct {
 	end    Instant        // of the lease that has ended
 	over   clock.Deadline // nobody was heard who leads, so the lease begins again
 	waited bool           // see readsFirst
+}
+
+// request is how a candidate asks for votes.
+type request struct {
+	open   bool          // it does
+	since  Instant       // since when
+	repeat time.Duration // until it asks once more
+}
+
+// fence is how a leader stands with the lease that the majority of the voters gives it.
+type fence struct {
+	// closed says that the lease has ended: nobody answers for the address. The board leads
+	// on, and says nothing of it. If the majority is heard again before anybody has claimed, the
+	// address is back without a move.
+	closed    bool
+	beatAt    Instant        // when the last heartbeat to all was sent
+	repeat    clock.Deadline // a majority has not acknowledged it
+	leaseEnds clock.Deadline
 }
 
 // A leader whose port receives nothing any more is heard by all, so nobody deposes it, and
@@ -318,7 +338,7 @@ type pause struct {
 // timetable has the deadlines of all duties of one core.
 type timetable [dutyCount]*clock.Deadline
 
-const dutyCount = 21 + ownDeadlines
+const dutyCount = 24 + ownDeadlines
 
 // earliest returns the first deadline to come, beside one.
 func (t *timetable) earliest(beside *clock.Deadline) (first clock.Deadline) {

@@ -16,59 +16,37 @@ import (
 // votes.go has what is known of the votes and how a voter votes, and this file the candidacy and how a leader keeps
 // its lease.
 
-// The algorithm's own deadlines, by their place among those of the core.
-const (
-	promiseEnds = iota // and somebody waits for it
-	repeatDue          // a majority has not acknowledged the last heartbeat
-	leaseEnds
-)
-
 // stepVotes does what concerns votes. done is false for what heir does without votes as well.
 func (c *Core) stepVotes(e Event) (done bool) {
+	open := c.candidacy.request.open
 	switch e.Kind {
-	case EventMessage:
-		return c.hearVotes(e.Message)
 	case EventAddressFree:
-		return c.votes.candidacy.open // the request for votes waits for nothing
-	case OwnDeadline + promiseEnds:
-		c.vote()
-	case OwnDeadline + repeatDue:
-		c.repeatHeartbeat()
-	case OwnDeadline + leaseEnds:
-		c.leaseEnded()
+		return open // a request for votes waits for nothing
 	case AnswersDue:
-		if !c.votes.candidacy.open {
-			return false
+		if open {
+			c.requestVotesAgain()
 		}
-		c.requestVotesAgain()
-	default:
-		return false
+		return open
+	case EventMessage:
+		switch e.Message.Type {
+		case wire.TypeSupport:
+			c.hearSupport(e.Message)
+		case wire.TypeVote:
+			c.hearVote(e.Message)
+		case wire.TypeGrant:
+			c.hearGrant(e.Message)
+		}
 	}
-	return true
-}
-
-// hearVotes receives what voters say.
-func (c *Core) hearVotes(m *wire.Message) (done bool) {
-	switch m.Type {
-	case wire.TypeSupport:
-		c.hearSupport(m)
-	case wire.TypeVote:
-		c.hearVote(m)
-	case wire.TypeGrant:
-		c.hearGrant(m)
-	default:
-		return false
-	}
-	return true
+	return false
 }
 
 // elect asks the voters for the lead. A leader that hands over says so several times, and
 // people and messages may ask again: a candidacy that is open goes on.
 func (c *Core) elect(reason Reason) {
-	if c.votes.candidacy.open {
+	if c.candidacy.request.open {
 		return
 	}
-	// A RESIGN that is repeated from now on would release the votes that this board counts.
+	// A RESIGN that was repeated behind the request would end the promises on which it counts.
 	c.endHandover()
 	if c.role != Candidate {
 		// The leader that has resigned is not suspected any more.
@@ -76,10 +54,8 @@ func (c *Core) elect(reason Reason) {
 		c.becomeCandidate(reason)
 	}
 	c.candidacy.cause = reason
-	c.votes.candidacy.open, c.votes.candidacy.since = true, c.now
-	// A RESIGN that was repeated behind the request would end the promises on which it counts.
-	c.handover.repeat = clock.Deadline{}
-	c.votes.candidacy.repeat = c.votes.roundTrip(c.cfg.Interval)
+	c.candidacy.request.open, c.candidacy.request.since = true, c.now
+	c.candidacy.request.repeat = c.votes.roundTrip(c.cfg.Interval)
 	c.requestVotes()
 }
 
@@ -88,7 +64,7 @@ func (c *Core) requestVotes() {
 	ends := c.now + lease.Leased(c.announced())
 	item := c.votes.support.Add(lease.Sent{Request: true, At: c.now, Ends: ends})
 	c.tell(c.otherVoters(), c.ballot(wire.BallotRequest, item.Number))
-	c.answers = clock.Due(c.now + c.votes.candidacy.repeat)
+	c.answers = clock.Due(c.now + c.candidacy.request.repeat)
 	c.vote()
 }
 
@@ -99,10 +75,10 @@ func (c *Core) requestVotes() {
 // asked for once more, too, since it or a board that hears it may answer.
 func (c *Core) requestVotesAgain() {
 	most := c.cfg.Interval / 4
-	if c.now-c.votes.candidacy.since > c.votes.cap {
+	if c.now-c.candidacy.request.since > c.votes.cap {
 		most = c.cfg.Interval
 	}
-	c.votes.candidacy.repeat = min(2*c.votes.candidacy.repeat, max(most, c.votes.roundTrip(c.cfg.Interval)))
+	c.candidacy.request.repeat = min(2*c.candidacy.request.repeat, max(most, c.votes.roundTrip(c.cfg.Interval)))
 	c.sendElection(nil)
 	c.requestVotes()
 }
@@ -131,14 +107,14 @@ func (c *Core) hearGrant(m *wire.Message) {
 		c.leaseMoved()
 		return
 	}
-	if !c.votes.candidacy.open && c.role != Leader {
+	if !c.candidacy.request.open && c.role != Leader {
 		c.withdraw(m.Sender) // it did not hear that, and is bound for nothing
 	}
 }
 
 // elected makes a candidate the leader that has the votes of a majority, for long enough to be of use.
 func (c *Core) elected() {
-	if !c.votes.candidacy.open || c.votes.support.End(c.now) <= c.now+c.defaultGrace()/4 {
+	if !c.candidacy.request.open || c.votes.support.End(c.now) <= c.now+c.defaultGrace()/4 {
 		return
 	}
 	c.becomeLeader(c.candidacy.cause)
@@ -158,21 +134,15 @@ func (c *Core) withdraw(from wire.ID) {
 
 // endVotes ends a candidacy or a reign. What was promised for it does not count any more,
 // so this board is free to support another one: it has released the address before, if it led.
-func (c *Core) endVotes(from, to Role) {
-	if from != Candidate && from != Leader || to == Leader {
-		c.votes.candidacy.open = c.votes.candidacy.open && to != Leader
+func (c *Core) endVotes(from Role, asked bool) {
+	if from != Candidate && from != Leader || c.role == Leader {
 		return
 	}
-	lost := c.votes.candidacy.open
-	c.votes.candidacy.open = false
-	c.votes.fence = fence{}
 	c.votes.support.Forget()
-	c.own[repeatDue] = clock.Deadline{}
-	c.own[leaseEnds] = clock.Deadline{}
 	if c.votes.promise.Is(c.cfg.ID, c.cfg.Incarnation) {
 		c.votes.promise.Until = min(c.votes.promise.Until, c.now)
 	}
-	if lost && to != Isolated && to != Barred {
+	if asked && c.role != Isolated && c.role != Barred {
 		c.withdraw(wire.Nobody)
 	}
 	c.vote()
@@ -228,8 +198,8 @@ func (c *Core) numberHeartbeat(to wire.ID, m *wire.Message) (number uint32) {
 	}
 	item := c.votes.support.Add(lease.Sent{Term: c.term, At: c.now, Ends: c.now + lease.Leased(interval, grace)})
 	if to == wire.Nobody || m.Type == wire.TypeCoordinator {
-		c.votes.fence.beatAt = c.now
-		c.own[repeatDue] = clock.Due(c.now + c.votes.roundTrip(c.cfg.Interval))
+		c.leading.fence.beatAt = c.now
+		c.leading.fence.repeat = clock.Due(c.now + c.votes.roundTrip(c.cfg.Interval))
 		c.supportSelf(item, lease.Promised(interval, grace))
 		c.leaseMoved()
 	}
@@ -260,35 +230,34 @@ func (c *Core) leaseMoved() {
 	end := c.votes.support.End(c.now)
 	switch {
 	case end > c.now:
-		c.own[leaseEnds] = clock.Due(end)
-		if c.votes.fence.closed {
-			c.votes.fence.closed = false
+		c.leading.fence.leaseEnds = clock.Due(end)
+		if c.leading.fence.closed {
+			c.leading.fence.closed = false
 			c.acquire()
 		}
-	case !c.votes.fence.closed:
-		c.own[leaseEnds] = clock.Due(c.now)
+	case !c.leading.fence.closed:
+		c.leading.fence.leaseEnds = clock.Due(c.now)
 	}
 	if c.beatAcknowledged() {
-		c.own[repeatDue] = clock.Deadline{}
+		c.leading.fence.repeat = clock.Deadline{}
 	}
 }
 
 // beatAcknowledged reports whether a majority has acknowledged the last heartbeat.
 func (c *Core) beatAcknowledged() bool {
-	return c.votes.support.Acked(c.now) >= c.votes.fence.beatAt
+	return c.votes.support.Acked(c.now) >= c.leading.fence.beatAt
 }
 
 // leaseEnded closes the fence, or lets go when it has been closed for long.
 func (c *Core) leaseEnded() {
 	switch {
-	case c.role != Leader:
 	case c.votes.supported(c.now):
 		c.leaseMoved()
-	case !c.votes.fence.closed:
-		c.votes.fence.closed = true
+	case !c.leading.fence.closed:
+		c.leading.fence.closed = true
 		c.emit(EffectFenced)
 		c.notify(Notice{Kind: NoticeMajorityUnheard})
-		c.own[leaseEnds] = clock.Due(c.now + max(letGoIntervals*c.cfg.Interval, letGoLeast))
+		c.leading.fence.leaseEnds = clock.Due(c.now + max(letGoIntervals*c.cfg.Interval, letGoLeast))
 	default:
 		c.resign(wire.Nobody, ReasonMajorityUnheard)
 	}
@@ -298,19 +267,19 @@ func (c *Core) leaseEnded() {
 // answers come. It has the number of the one to all, so that nobody's estimate of the loss
 // suffers. Once the lease is over there is less hurry.
 func (c *Core) repeatHeartbeat() {
-	if c.role != Leader || c.beatAcknowledged() {
+	if c.beatAcknowledged() {
 		return
 	}
 	for _, id := range c.otherVoters() {
-		if c.votes.support.Voter(id).Acked < c.votes.fence.beatAt {
+		if c.votes.support.Voter(id).Acked < c.leading.fence.beatAt {
 			c.send(id, c.heartbeat(false, c.grace.OnWire()))
 		}
 	}
 	next := c.votes.roundTrip(c.cfg.Interval)
-	if c.votes.fence.closed {
+	if c.leading.fence.closed {
 		next = max(next, c.defaultGrace()/4)
 	}
-	c.own[repeatDue] = clock.Due(c.now + next)
+	c.leading.fence.repeat = clock.Due(c.now + next)
 }
 
 // hearRivalTerm lets go if another leader has a higher term: a majority has elected it since, so

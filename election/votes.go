@@ -16,26 +16,12 @@ type voting struct {
 	cap     time.Duration // of a promise
 	support lease.Support // of this board, by the voters
 	promise lease.Promise // of this board, if it is a voter
-	trip    silence.Smoothed
-
-	candidacy struct {
-		open   bool          // it asks for votes
-		since  Instant       // since when
-		repeat time.Duration // until it asks once more
-	}
-	fence fence
+	// promiseEnds is set if somebody waits for that.
+	promiseEnds clock.Deadline
+	trip        silence.Smoothed
 
 	clockDistrusted bool
 	listTold        Instant // when the hash was told to all because of another list
-}
-
-// fence is how a leader stands with the lease that the majority of the voters gives it.
-type fence struct {
-	// closed says that the lease has ended: nobody answers for the address. The board leads
-	// on, and says nothing of it. If the majority is heard again before anybody has claimed, the
-	// address is back without a move.
-	closed bool
-	beatAt Instant // when the last heartbeat to all was sent
 }
 
 // newVoting is for a board that has just started, with the longest grace that it grants.
@@ -171,7 +157,7 @@ func (c *Core) boundFor() time.Duration {
 
 // vote gives this board's vote to who waits for it, now or when the present promise ends.
 func (c *Core) vote() {
-	c.own[promiseEnds] = clock.Deadline{}
+	c.votes.promiseEnds = clock.Deadline{}
 	if !c.votes.mayLead(c.cfg.ID) || c.role == Isolated || c.role == Barred {
 		return
 	}
@@ -179,11 +165,11 @@ func (c *Core) vote() {
 	switch {
 	case c.role == Leader:
 		// The promise is to this board, or will be with the next heartbeat.
-	case c.votes.candidacy.open && c.votes.promise.Allows(c.now, c.cfg.ID, c.cfg.Incarnation):
+	case c.candidacy.request.open && c.votes.promise.Allows(c.now, c.cfg.ID, c.cfg.Incarnation):
 		c.supportSelf(c.votes.support.Newest(), lease.Promised(c.announced()))
 		c.elected()
-	case c.votes.candidacy.open:
-		c.own[promiseEnds] = clock.Due(c.votes.promise.Until)
+	case c.candidacy.request.open:
+		c.votes.promiseEnds = clock.Due(c.votes.promise.Until)
 	case c.role == Candidate:
 		// It is about to ask for votes itself.
 	default:
@@ -191,7 +177,7 @@ func (c *Core) vote() {
 		case v != nil && free:
 			c.grant(v)
 		case v != nil:
-			c.own[promiseEnds] = clock.Due(c.votes.promise.Until)
+			c.votes.promiseEnds = clock.Due(c.votes.promise.Until)
 		}
 	}
 }
@@ -237,7 +223,7 @@ func (c *Core) grant(v *lease.Voter) {
 		c.postpone(r.Binds) // it cannot vote for itself before
 	}
 	if c.waitsForVote(nil) != nil {
-		c.own[promiseEnds] = clock.Due(c.votes.promise.Until)
+		c.votes.promiseEnds = clock.Due(c.votes.promise.Until)
 	}
 }
 
