@@ -8,8 +8,6 @@ import (
 	"topdog/wire"
 )
 
-// A barred board takes part again when it has not heard of the conflict for barredFor.
-
 // DuplicateID receives a message of another live board that has this board's id.
 // The one that started later stays out.
 func (c *Core) DuplicateID(now Instant, m *wire.Message) []Effect {

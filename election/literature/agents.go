@@ -275,10 +275,7 @@ func (a *agents) startRound(s uint32) {
 	if a.enterNext(s); a.judge == a.ID() {
 		return
 	}
-	a.Tell([]wire.ID{a.judge}, wire.Message{
-		Header: wire.Header{Type: wire.TypeStart},
-		Round:  wire.Round{Number: s},
-	})
+	a.Tell([]wire.ID{a.judge}, round(wire.TypeStart, s))
 }
 
 // enterNext enters a round in which no judge has spoken yet.
@@ -306,10 +303,6 @@ func (a *agents) enter(s uint32, judge wire.ID) {
 
 // restartTimer is lines 21 and 37. The timer expires after 2δ (line 38).
 func (a *agents) restartTimer() { a.SetDeadline(roundDue, a.Now()+2*a.okInterval()) }
-
-func (a *agents) sendRound(to wire.ID, kind wire.Type, round uint32) {
-	a.Send(to, wire.Message{Header: wire.Header{Type: kind}, Round: wire.Round{Number: round}})
-}
 
 // preside is task 0 of the judge, lines 25 to 30: once every δ.
 func (a *agents) preside() {
@@ -351,7 +344,7 @@ func (a *agents) ok(m *wire.Message) {
 		if !slices.Equal(a.trust, m.OK.Trust) {
 			a.trust = slices.Clone(m.OK.Trust)
 		}
-		a.sendRound(m.Sender, wire.TypeAck, a.current)
+		a.Send(m.Sender, round(wire.TypeAck, a.current))
 		a.restartTimer()
 	}
 }
@@ -364,7 +357,7 @@ func (a *agents) start(from wire.ID, k uint32) {
 	case later(k, a.current):
 		a.startRound(k)
 	case later(a.current, k) && (a.judge == a.ID() || a.Config().Fanout == election.FanoutUnicast):
-		a.sendRound(from, wire.TypeStart, a.current)
+		a.Send(from, round(wire.TypeStart, a.current))
 	}
 }
 
@@ -373,7 +366,7 @@ func (a *agents) start(from wire.ID, k uint32) {
 func (a *agents) presides(judge wire.ID, k uint32) bool {
 	switch {
 	case later(a.current, k):
-		a.sendRound(judge, wire.TypeStart, a.current) // lines 43 and 44
+		a.Send(judge, round(wire.TypeStart, a.current)) // lines 43 and 44
 		return false
 	case later(k, a.current):
 		a.enter(k, judge) // lines 40 to 42

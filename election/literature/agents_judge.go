@@ -56,10 +56,7 @@ func (a *agents) elect(reason election.Reason) {
 	a.StartProbe()
 	a.reported = append(a.reported[:0], a.ID())
 	a.chosen, a.naming = wire.Nobody, 0
-	a.Tell(a.trusted(), wire.Message{
-		Header: wire.Header{Type: wire.TypeCollect},
-		Round:  wire.Round{Number: a.current},
-	})
+	a.Tell(a.trusted(), round(wire.TypeCollect, a.current))
 	a.awaitReports()
 }
 

@@ -138,6 +138,11 @@ func (p plain) sayOK(m *wire.Message) {
 	})
 }
 
+// round returns a message that says nothing but the number of a round.
+func round(kind wire.Type, number uint32) wire.Message {
+	return wire.Message{Header: wire.Header{Type: kind}, Round: wire.Round{Number: number}}
+}
+
 // awaitCoordinator gives the board that has taken over the election the time for it.
 func (p plain) awaitCoordinator() {
 	p.ClearDeadline(election.AnswersDue)

@@ -151,10 +151,7 @@ func (b *modified) conclude() {
 		b.won()
 		return
 	}
-	b.Send(b.coordinator.ID, wire.Message{
-		Header: wire.Header{Type: wire.TypeStart},
-		Round:  wire.Round{Number: uint32(b.Round())},
-	})
+	b.Send(b.coordinator.ID, round(wire.TypeStart, uint32(b.Round())))
 	if b.isCandidate() {
 		b.awaitCoordinator()
 	}
