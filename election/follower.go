@@ -126,9 +126,9 @@ func (c *Core) measureRoundTrip() {
 }
 
 // answersQuestion reports whether a HEARTBEAT that is a reply may answer a question of this
-// board. Candidates are answered by multicast, with a number of its own. Who measures
-// the round trip is answered alone, with the number of the heartbeat before; it must
-// not take what others are answered for it.
+// board. Candidates are answered by multicast, with a new number. A board that measures
+// the round trip is answered alone, with the number of the heartbeat before, and must
+// not take an answer to others for its own.
 func (c *Core) answersQuestion(m *wire.Message, heartbeat wire.Heartbeat) bool {
 	return m.Reply && c.asking.count > 0 && (c.role == Candidate || heartbeat.Number == c.lastLeader.lastNumber)
 }

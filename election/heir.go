@@ -66,8 +66,8 @@ func (h *heir) TurnDelay() time.Duration {
 //
 // How many rounds of questions are needed is learned from the loss, and so comes too late
 // for a wire that was good and loses 40 % all of a sudden: three rounds of single
-// packets would depose a living leader every fourth time. So each question in vain is
-// followed by a better one. A leader that is dead costs three packets more.
+// packets would depose a living leader every fourth time. So a question that nobody has answered is
+// followed by one with more copies. A leader that is dead costs three packets more.
 const copiesMax = 3
 
 // lossHeeded is the loss of heartbeats from which on boards wait for one more of them

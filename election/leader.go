@@ -154,8 +154,8 @@ func (c *Core) leaseLapsed(now, end Instant) {
 		return
 	}
 	*l = lapse{end: end, over: clock.Due(now + c.answerWithin())}
-	// The first heartbeat teaches nothing, see overslept. Nor does the one with which the lease got a longer
-	// grace, see announceGrace: the lease that has ended had a shorter one, which is not known any more.
+	// The first heartbeat teaches nothing, see overslept. If the lease has just got a longer grace, see announceGrace,
+	// the lease that has ended had a shorter one. How long that was is not known any more.
 	former := end - c.lease() // when the heartbeat before was sent, unless the lease was lengthened
 	lengthened := c.grace.Lengthened(former)
 	if former > c.leading.since && !lengthened {

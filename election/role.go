@@ -60,11 +60,7 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 		Term: c.term, Reason: reason,
 	}
 	another, asked := leader != c.leader, c.candidacy.request.open
-	c.role, c.leader = role, leader
-	// This ends what belonged to the role that the board had, all its deadlines among it. The door then
-	// fills in the state of the new role.
-	c.listening, c.following, c.candidacy = listenerState{}, followerState{}, candidateState{}
-	c.leading, c.barred, c.answers = leaderState{}, barredState{}, clock.Deadline{}
+	c.role, c.leader, c.roleState = role, leader, roleState{} // the door fills in the state of the new role
 	if role != Candidate && c.fitness.told != c.fitness.set {
 		c.tellGrade() // the one that a candidate has got meanwhile
 		c.hello = clock.Due(c.now)
@@ -80,7 +76,7 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 }
 
 // tellGrade has messages tell the grade from now on. When a board that passes fails again, it hands over at
-// once: what was in vain is long ago.
+// once, without a pause for the handovers that nobody took long ago.
 func (c *Core) tellGrade() {
 	c.fitness.told = c.fitness.set
 	if c.fitness.told == wire.GradePassing {

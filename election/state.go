@@ -25,13 +25,7 @@ type Core struct {
 	leader wire.ID // whom this board follows or suspects; itself when it leads
 	term   wire.Term
 
-	// The state of the present role. That of each other role is zero, see become.
-	listening listenerState
-	following followerState
-	candidacy candidateState
-	leading   leaderState
-	barred    barredState
-	answers   clock.Deadline // the question of a candidate, or of a leader that was called upon, has gone unanswered
+	roleState
 
 	// What outlives the roles. Each of these has its functions in a file of its own.
 	roster     roster.Roster
@@ -59,6 +53,17 @@ type Core struct {
 	timetable timetable
 	effects   []Effect
 	counts    [reasonCount]uint64
+}
+
+// roleState is the state of the present role. That of each other role is zero: become ends all that belonged to the
+// former role, its deadlines among it.
+type roleState struct {
+	listening listenerState
+	following followerState
+	candidacy candidateState
+	leading   leaderState
+	barred    barredState
+	answers   clock.Deadline // the question of a candidate, or of a leader that was called upon, has gone unanswered
 }
 
 // listenerState is that of a listener.
@@ -127,10 +132,9 @@ type leaderState struct {
 	yield       clock.Deadline // it is unfit, and hands over
 }
 
-// lapse is what a leader has to make sure of whose lease has ended before its next heartbeat:
-// that nobody has claimed meanwhile. It has sent that heartbeat. Who is about to claim hears it;
-// who has claimed was heard within a round trip. Only then the lease begins again: a board
-// that goes on after a pause must not answer beside its successor.
+// lapse is that the lease of this leader has ended before its next heartbeat. It must make sure that nobody has
+// claimed meanwhile: it must not answer beside its successor. It sends the heartbeat that was due. A board that is
+// about to claim hears it, and one that has claimed would be heard within a round trip. Only then the lease begins again.
 type lapse struct {
 	end    Instant        // of the lease that has ended
 	over   clock.Deadline // nobody was heard who leads, so the lease begins again
@@ -155,21 +159,17 @@ type fence struct {
 	leaseEnds clock.Deadline
 }
 
-// A leader whose port receives nothing any more is heard by all, so nobody deposes it, and
-// nobody can reach its address. It finds that out by itself: its followers' HELLOs fail to come.
-
-// hearing is what a leader does to find out whether its port still receives.
+// hearing is how a leader finds out whether its port still receives. All boards hear a leader whose port has failed, so
+// none deposes it, and nobody can reach its address. It notices that its followers' HELLOs fail to come.
 type hearing struct {
 	since Instant        // when it began to ask
 	asked int            // how often it has
 	again clock.Deadline // it asks once more, or has asked often enough
 }
 
-// A leader that was silent may live: its frames were lost, or it is cut off. Until it hears that it was
-// replaced it leads on. So the board that has replaced it tells it, and then looks for it among all. What
-// the two learn from that is patience.
-
-// deposed is the leader that a leader has replaced because it was silent.
+// deposed is the leader that this one has replaced because it was silent. It may live: its frames were lost, or it is cut
+// off. Then it leads on until it hears that it was replaced. So this leader tells it, and then looks for it among
+// all. What the two learn from that is patience.
 type deposed struct {
 	id          wire.ID
 	incarnation wire.Incarnation
@@ -232,8 +232,8 @@ type answered struct {
 	at        Instant
 }
 
-// coldStart is what a board knows that has begun to listen and not found a leader yet. It
-// lasts until there is one, whatever the board becomes meanwhile.
+// coldStart is what a board knows that has not found a leader yet since it began to listen. It
+// lasts until there is one, whatever role the board has meanwhile.
 type coldStart struct {
 	pending bool
 	// retry is for how long the board listens after the next probe that finds the address in
@@ -259,11 +259,9 @@ type rivals struct {
 	askedAt    Instant // when one was last told the reach of this leader
 }
 
-// Silence has two causes: the leader is gone, or this board's port receives nothing. And a
-// leader whose daemon is silent may still have the address. So beside the boards the LAN is
-// asked, by ARP: its witnesses, and the address itself.
-
-// evidence is what shows that this board's port receives.
+// evidence shows that this board's port receives. Silence has two causes: the leader is gone, or this port receives
+// nothing. And the address may still be held by a leader whose daemon is silent. So the LAN is asked as well, by
+// ARP: its witnesses, and the address itself.
 type evidence struct {
 	at      Instant // when anything came from another machine last
 	foreign bool    // something has, in this life of the process, that was no message of a board
@@ -303,26 +301,20 @@ type score struct {
 	set  uint32 // as the owner of the core has found it out, for ScoreFromCommand
 }
 
-// A board says in every message how fit it is to lead, see wire.Grade. Its owner finds that out.
-// The grade comes before everything else that ranks are compared by, so a board of a better
-// grade is before one of a lesser grade in all algorithms. A leader that is unfit hands over to
-// a fitter board. If there is none, it leads on: an address that is held by a board whose service
-// does not work is of more use than one that nobody holds.
-
-// fitness is how fit this board is.
+// fitness is how fit this board is to lead, which it says in every message (wire.Grade). Its owner finds that out. A
+// board of a better grade comes before one of a lesser grade in all algorithms. An unfit leader hands over to a
+// fitter board. If there is none, it leads on: an address whose service does not work is of more use than one that
+// nobody holds.
 type fitness struct {
 	set  wire.Grade // by the owner
 	told wire.Grade // in messages
 	vain int        // how often in a row it has handed over because it was unfit, and nobody took the lead
 }
 
-// People pause a group while they work on its network or its boards: until that is over the address
-// stays where it is. Only the board that led when the pause began may lead. No other board takes
-// over, whatever it hears, and the leader hands over to nobody. All boards learn of the pause: it is
-// told when it begins and ends, behind every HELLO, and to boards that join. A pause ends by
-// itself, since people forget.
-
-// pause is the latest one that this board knows of, or its end.
+// pause is the latest one that this board knows of, or its end. People pause a group while they work on its network or
+// its boards: the address stays where it is. Only the board that led when the pause began may lead. No other board
+// takes over, whatever it hears, and the leader hands over to nobody. All boards are told when a pause begins and
+// ends, behind every HELLO, and when they join. It ends by itself, since people forget.
 type pause struct {
 	number uint32
 	leader wire.ID // who may lead

@@ -142,7 +142,7 @@ func (c *Core) sendHello() {
 }
 
 // sayHello makes this board known to one board, or to all. That it got no multicast it says even if
-// it hears nobody any more: whoever hears it must broadcast, or it would not hear them.
+// it hears nobody any more: boards that hear it must broadcast, or it would not hear them.
 func (c *Core) sayHello(to wire.ID) {
 	var wished time.Duration
 	if c.role == Follower {

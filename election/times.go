@@ -17,7 +17,7 @@ const witnesses = 3
 // detectorKind is the failure detector of this board.
 func (c *Core) detectorKind() silence.DetectorKind { return c.cfg.Detector.Or(c.definition.Detector) }
 
-// The grace of the group is learned, see [silence.Grace]. Here is what this board does about it.
+// The grace of the group is learned, see [silence.Grace].
 
 func (c *Core) defaultGrace() time.Duration { return c.grace.Default() }
 
@@ -219,8 +219,8 @@ const barredFor = roster.HelloLosses * roster.HelloFloor
 const tellAgeAfter = 10 * time.Millisecond
 
 // A switch that snoops IGMP and has no querier forgets who wants multicast, and passes none.
-// Unicast and broadcast live on. Who hears its leader so says it in its HELLO, and while a
-// board says that, whatever goes to all is sent by broadcast as well.
+// Unicast and broadcast still work. A board that hears its leader only by these says so in its HELLO. While a board says
+// that, all that goes to everybody is sent by broadcast as well.
 
 // multicastMissed is for how many intervals a follower hears its leader without its
 // multicasts before it believes that they are lost. At 40 % loss, ten in a row are lost by chance
