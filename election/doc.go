@@ -162,7 +162,7 @@
 //
 // Leader.
 //
-//	roundTripMin         1 ms                           between two replies: one multicast answers all who ask
+//	RoundTripMin         1 ms                           between two replies: one multicast answers all who ask
 //	Lease                ask: H + ¾ G; others: also     a quarter of G is left to release the address
 //	                     suspectAfter - H/2 at least
 //	lapse.over           RoundTripBound                 a leader whose heartbeat comes after its lease has

@@ -27,7 +27,7 @@ type Core struct {
 
 	roleState
 
-	// What outlives the roles. Each of these has its functions in a file of its own.
+	// What outlives the roles.
 	roster     roster.Roster
 	lastLeader lastLeader
 	asking     asking

@@ -15,7 +15,7 @@ import (
 // to release the address.
 func WithinLease(grace time.Duration) time.Duration { return grace * 3 / 4 }
 
-// leaseGrace is the grace with which a heartbeat that is so late is still within the lease.
+// GraceFor is the grace with which a heartbeat that is so late is still within the lease.
 func GraceFor(late time.Duration) time.Duration { return (late*4 + 2) / 3 }
 
 // VoterStatus is what a board can tell people of one voter.
@@ -31,7 +31,7 @@ type VoterStatus struct {
 // start: its former life cannot have promised more.
 func PromiseMax(interval, patience time.Duration) time.Duration { return interval + patience }
 
-// Voters returns what is known of all voters, ordered by id.
+// Status returns what is known of all voters, ordered by id.
 func (s *Support) Status(now clock.Instant) (all []VoterStatus) {
 	for i := range s.Voters {
 		v := &s.Voters[i]
@@ -50,7 +50,7 @@ type Promise struct {
 	Incarnation wire.Incarnation
 	Until       clock.Instant
 	sequence    wire.Sequence // of the newest message of that board on which it rests
-	// number is that of the request that was granted, as long as no heartbeat was
+	// Number is that of the request that was granted, as long as no heartbeat was
 	// acknowledged since; else 0.
 	Number uint32
 }
@@ -68,7 +68,7 @@ func (p *Promise) Allows(now clock.Instant, id wire.ID, incarnation wire.Incarna
 	return p.Free(now) || p.Is(id, incarnation)
 }
 
-// Make promises to support a board that the promise allows. number is that of a request, or 0.
+// Make promises to support a board that the promise allows. number is that of the request that is granted, or 0.
 func (p *Promise) Make(h *wire.Header, number uint32, until clock.Instant) {
 	if !p.Is(h.Sender, h.Incarnation) {
 		*p = Promise{To: h.Sender, Incarnation: h.Incarnation}
@@ -94,7 +94,7 @@ func Promised(interval, grace time.Duration) time.Duration {
 	return interval + orDefault(grace, interval)
 }
 
-// orGrace is an announced grace, or the default of the interval.
+// orDefault is an announced grace, or the default of the interval.
 func orDefault(grace, interval time.Duration) time.Duration {
 	if grace == 0 {
 		return silence.DefaultGrace(interval)

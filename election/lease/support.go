@@ -22,7 +22,7 @@ type Support struct {
 // millisecond to each of the other voters, for about an interval.
 const sentMax = 1024
 
-// sentItem is a heartbeat, or a request for votes.
+// Sent is a heartbeat, or a request for votes.
 type Sent struct {
 	Number   uint32
 	Request  bool

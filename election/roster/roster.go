@@ -75,7 +75,7 @@ func (p *Peer) Newest() wire.Sequence { return max(p.newest[0], p.newest[1]) }
 // dead. At 40 % loss five in a row are lost once in a hundred times.
 const HelloLosses = 5
 
-// helloFloor is the shortest time between two HELLOs of a board, and helloShare
+// HelloFloor is the shortest time between two HELLOs of a board, and helloShare
 // how much is added per board: all HELLOs together stay at 8 packets a second.
 const (
 	HelloFloor = time.Second
@@ -308,7 +308,7 @@ func (r *Roster) Peers() []Peer {
 // Order reports whether the rank a comes before b.
 type Order func(a, b Rank) bool
 
-// Rank is what boards are ordered by. [Core.Above] is their order.
+// Rank is what boards are ordered by, see [Roster.Before].
 type Rank struct {
 	// Grade is how fit the board is. The fitter one comes first in all algorithms.
 	Grade    wire.Grade

@@ -47,10 +47,10 @@ const (
 	questionsMin = 3
 	// questionsMax bounds the questions on a wire that loses nearly everything.
 	questionsMax = 100
-	// roundTripUnknown is what an answer may take until one has been timed: a Wi-Fi
+	// RoundTripUnknown is what an answer may take until one has been timed: a Wi-Fi
 	// hop and back.
 	RoundTripUnknown = 5 * time.Millisecond
-	// roundTripMin is the least time between two questions; less would only ask
+	// RoundTripMin is the least time between two questions; less would only ask
 	// a wire that has not had time to answer.
 	RoundTripMin = time.Millisecond
 	// peakFor is how long the latest of all heartbeats is remembered. What is rare,
