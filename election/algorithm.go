@@ -190,7 +190,7 @@ func (b *Board) Round() uint8 { return b.core.asking.round }
 // MayClaim reports whether nothing but the algorithm stands between a candidate and the
 // lead: at a cold start the address must have been found free, and later it must not answer
 // for a leader that is silent, and this board must hear at all. When something stood between
-// them, and does no more, AddressFree is called.
+// them, and does no more, the algorithm gets EventAddressFree.
 func (b *Board) MayClaim() bool {
 	return b.core.mayClaimOrWait()
 }

@@ -114,7 +114,7 @@ func (c *Core) ask() {
 	case !asked:
 	case !c.mayClaimOrWait():
 		if c.candidacy.address.silent.Set {
-			return // AddressFree is called when an answer would have come
+			return // EventAddressFree follows when an answer would have come
 		}
 	case c.candidacy.cause == ReasonSilence && c.leader != wire.Nobody && c.now < earliest:
 		// What the margin was when the turn was planned, and what the questions have
