@@ -46,12 +46,12 @@ func newBully(b *election.Board) election.Algorithm { return &bully{plain: plain
 func (b *bully) Step(e election.Event) (done bool) {
 	switch e.Kind {
 	case election.EventTurn: // 1
-		b.stand(e.Reason)
+		b.standForElection(e.Reason, b.holdElection)
 	case election.EventJoined: // 3
-		b.stand(election.ReasonJoining)
+		b.standForElection(election.ReasonJoining, b.holdElection)
 	case election.EventLeader:
 		if b.Supersedes(b.Leader()) { // 3, for a board that finds in another way that the leader has a lower rank
-			b.stand(election.ReasonOutranks)
+			b.standForElection(election.ReasonOutranks, b.holdElection)
 		}
 	case election.AnswersDue: // 1b, 2d
 		b.won()
@@ -74,12 +74,6 @@ func (b *bully) Step(e election.Event) (done bool) {
 	return false
 }
 
-func (b *bully) stand(reason election.Reason) {
-	if b.standForElection(reason) {
-		b.holdElection()
-	}
-}
-
 // holdElection is step 1a, for a candidate or for a leader that got an ELECTION. Steps 1b
 // and 2d follow at once if there is nobody to ask.
 func (b *bully) holdElection() {
@@ -99,7 +93,7 @@ func (b *bully) election(m *wire.Message) {
 	switch {
 	case b.AwaitsSuccessor():
 	case b.isFollower():
-		b.stand(election.ReasonCalledUpon)
+		b.standForElection(election.ReasonCalledUpon, b.holdElection)
 	case b.isLeader() && !b.DeadlineSet(election.AnswersDue) && b.Now()-b.calledUponAt >= b.AnswerTimeout():
 		b.calledUponAt = b.Now()
 		b.holdElection()

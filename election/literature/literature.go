@@ -100,16 +100,15 @@ func (p plain) eligible() bool { return p.Rank().Eligible() }
 // outrankedBy reports whether the sender of a message comes before this board.
 func (p plain) outrankedBy(m *wire.Message) bool { return p.Above(p.RankOf(&m.Header), p.Rank()) }
 
-// standForElection makes a board a candidate, if it may lead. It reports whether it is one now.
-func (p plain) standForElection(reason election.Reason) bool {
+// standForElection makes a board a candidate, and has it hold an election, if it may lead.
+func (p plain) standForElection(reason election.Reason, hold func()) {
 	switch {
 	case p.eligible():
 		p.BecomeCandidate(reason)
-		return true
+		hold()
 	case p.isListener():
 		p.BecomeFollower(wire.Nobody, reason)
 	}
-	return false
 }
 
 // higher lists the boards that outrank this one. Nobody knows which of them are

@@ -114,9 +114,7 @@ func (b *modified) stand(reason election.Reason) {
 		b.Postpone(b.DeadlineIn(flagCleared))
 		return
 	}
-	if b.standForElection(reason) {
-		b.initiate()
-	}
+	b.standForElection(reason, b.initiate)
 }
 
 // challenge is step 3 for a board that finds in another way that the leader has a lower rank.

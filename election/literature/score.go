@@ -65,16 +65,16 @@ func (s *score) ElectionDuration() time.Duration { return scoreDeadline }
 func (s *score) Step(e election.Event) (done bool) {
 	switch e.Kind {
 	case election.EventTurn: // 1
-		s.stand(e.Reason)
+		s.standForElection(e.Reason, s.holdElection)
 	case election.EventJoined:
 		if s.outgrown() {
-			s.stand(election.ReasonJoining)
+			s.standForElection(election.ReasonJoining, s.holdElection)
 		}
 	case election.EventLeader:
 		// If scores are ages, only a board that joins compares them: all ages grow alike, but they travel as whole
 		// seconds, so of two ages that differ by less, sometimes one seems larger and sometimes the other.
 		if s.Config().ScoreSource != election.ScoreFromAge && s.outgrown() {
-			s.stand(election.ReasonOutranks)
+			s.standForElection(election.ReasonOutranks, s.holdElection)
 		}
 	case election.EventQuery:
 		// A HEARTBEAT does not tell the score, by which the board that joins knows whether to hold an election.
@@ -100,12 +100,6 @@ func (s *score) Step(e election.Event) (done bool) {
 		}
 	}
 	return false
-}
-
-func (s *score) stand(reason election.Reason) {
-	if s.standForElection(reason) {
-		s.holdElection()
-	}
 }
 
 // conclude is rule 2.
@@ -152,7 +146,7 @@ func (s *score) elect(m *wire.Message) {
 	switch {
 	case s.AwaitsSuccessor():
 	case s.isFollower():
-		s.stand(election.ReasonCalledUpon)
+		s.standForElection(election.ReasonCalledUpon, s.holdElection)
 	case s.isLeader() && !s.holding():
 		s.holdElection()
 	}
