@@ -128,34 +128,26 @@ func (c *Core) KeyDropped(now Instant, key wire.Fingerprint) []Effect {
 	return c.effects
 }
 
-// errNoSuccessor says that a leader cannot hand over because it is alone.
-var errNoSuccessor = errors.New("no other live board may lead, so there is nobody to hand over to")
-
-// errNobodyFit says that the board which would lead would give the lead back at once.
-var errNobodyFit = errors.New("no other board is fit to lead (each is drained, or its checks fail), and would give the lead back at once: stop this board, or drain it")
-
-// errHighestLeads says that the leader would lead again at once.
-var errHighestLeads = errors.New("with this algorithm the first in rank always leads, and this board would be back at once: stop it, or set its priority to 0")
-
-// Resign hands the lead over because a person asks for it. The error says that this board
-// does not lead, that there is no successor, or that this board would lead again at once.
+// Resign hands the lead over because a person asks for it. The error says that this board does not lead, that nobody
+// may take the lead or would keep it, or that this board would lead again at once.
 func (c *Core) Resign(now Instant) ([]Effect, error) {
 	c.enter(now)
 	if c.role != Leader {
 		return c.effects, fmt.Errorf("this board does not lead (it is a %v; the leader is %v)", c.role, c.leader)
 	}
 	heir, ok := c.Successor(c.now)
-	if !ok {
-		return c.effects, errNoSuccessor
-	}
 	p := c.roster.Peer(heir)
 	switch {
+	case !ok:
+		return c.effects, errors.New("no other live board may lead, so there is nobody to hand over to")
 	case c.paused():
-		return c.effects, errPaused
+		return c.effects, errors.New("the group is paused, so the address stays where it is: topdog unpause ends that")
 	case unfit(p.Grade) && p.Grade > c.fitness.told:
-		return c.effects, errNobodyFit
+		return c.effects, errors.New("no other board is fit to lead (each is drained, or its checks fail), " +
+			"and would give the lead back at once: stop this board, or drain it")
 	case c.definition.HighestLeads && c.supersedes(heir):
-		return c.effects, errHighestLeads
+		return c.effects, errors.New("with this algorithm the first in rank always leads, " +
+			"and this board would be back at once: stop it, or set its priority to 0")
 	}
 	c.resign(wire.Nobody, ReasonResigned)
 	return c.effects, nil

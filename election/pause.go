@@ -23,13 +23,6 @@ const insistFor = time.Second
 // insistTimes is how often it does. The others may know of pauses of several numbers, if they were apart.
 const insistTimes = 3
 
-// The reasons why a group cannot be paused.
-var (
-	errNobodyToStay = errors.New("nobody leads, so there is no board that the address could stay with: wait until topdog status shows a leader")
-	errNotPaused    = errors.New("the group is not paused")
-	errPaused       = errors.New("the group is paused, so the address stays where it is: topdog unpause ends that")
-)
-
 // Pause pauses the group for that long. The error says that the length is out of bounds, or that nobody leads.
 func (c *Core) Pause(now Instant, length time.Duration) ([]Effect, error) {
 	c.enter(now)
@@ -37,7 +30,8 @@ func (c *Core) Pause(now Instant, length time.Duration) ([]Effect, error) {
 		return c.effects, fmt.Errorf("the pause %v %w", length, err)
 	}
 	if c.leader == wire.Nobody || c.role != Leader && c.role != Follower {
-		return c.effects, errNobodyToStay
+		return c.effects, errors.New("nobody leads, so there is no board that the address could stay with: " +
+			"wait until topdog status shows a leader")
 	}
 	c.beginPause(c.pause.number+1, c.leader, length)
 	c.insistOnPause()
@@ -48,7 +42,7 @@ func (c *Core) Pause(now Instant, length time.Duration) ([]Effect, error) {
 func (c *Core) Unpause(now Instant) ([]Effect, error) {
 	c.enter(now)
 	if !c.paused() {
-		return c.effects, errNotPaused
+		return c.effects, errors.New("the group is not paused")
 	}
 	c.beginPause(c.pause.number+1, wire.Nobody, 0)
 	c.insistOnPause()
