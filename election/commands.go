@@ -259,7 +259,7 @@ type Patience struct {
 }
 
 func (c *Core) describePatience() Patience {
-	p := Patience{Grace: c.detector.Grace(), Default: c.defaultGrace(), Limit: c.grace.Limit}
+	p := Patience{Grace: c.detector.Grace(), Default: c.grace.Default(), Limit: c.grace.Limit}
 	if c.role == Leader {
 		p.Grace = c.grace.Announced
 	}

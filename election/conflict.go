@@ -243,7 +243,7 @@ func (c *Core) hearExceeded(m *wire.Message) {
 	c.reply()
 	c.leading.exceeded = max(c.leading.exceeded, m.Term)
 	if !c.leading.reclaim.Set {
-		c.leading.reclaim = clock.Due(c.now + max(c.defaultGrace(), c.detector.RoundTripBound()))
+		c.leading.reclaim = clock.Due(c.now + max(c.grace.Default(), c.detector.RoundTripBound()))
 	}
 }
 

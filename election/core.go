@@ -55,7 +55,7 @@ func (c *Core) Deadline() (at Instant, ok bool) {
 func (c *Core) enter(now Instant) {
 	next := c.timetable.earliest(&c.leading.deposed.look)
 	c.begin(now)
-	late, doubtAfter := c.overslept(), c.defaultGrace()
+	late, doubtAfter := c.overslept(), c.grace.Default()
 	if c.role == Leader {
 		doubtAfter = c.grace.Lease // the others give it that
 	}

@@ -229,7 +229,7 @@ const (
 // of this one.
 func (c *Core) planLook() {
 	d := &c.leading.deposed
-	silent := max(c.now-d.due, c.defaultGrace())
+	silent := max(c.now-d.due, c.grace.Default())
 	next := d.due + time.Duration(silence.Rule.Look*float64(silent))
 	if next >= d.due+c.cfg.Interval {
 		next = c.laterLook()

@@ -103,7 +103,7 @@ func TestLapsedLease(t *testing.T) {
 		if end, _ := b.LeaseEnd(); end != ended {
 			t.Errorf("the lease that ended at %v ends at %v", ended, end)
 		}
-		late := time.Millisecond + lease.WithinLease(b.defaultGrace())
+		late := time.Millisecond + lease.WithinLease(b.grace.Default())
 		if learned := b.grace.Learned; learned <= lease.GraceFor(late) {
 			t.Errorf("it was %v late, and has learned a grace of %v", late, learned)
 		}

@@ -114,7 +114,7 @@ func (c *Core) hearGrant(m *wire.Message) {
 
 // elected makes a candidate the leader that has the votes of a majority, for long enough to be of use.
 func (c *Core) elected() {
-	if !c.candidacy.request.open || c.votes.support.End(c.now) <= c.now+c.defaultGrace()/4 {
+	if !c.candidacy.request.open || c.votes.support.End(c.now) <= c.now+c.grace.Default()/4 {
 		return
 	}
 	c.becomeLeader(c.candidacy.cause)
@@ -277,7 +277,7 @@ func (c *Core) repeatHeartbeat() {
 	}
 	next := c.votes.roundTrip(c.cfg.Interval)
 	if c.leading.fence.closed {
-		next = max(next, c.defaultGrace()/4)
+		next = max(next, c.grace.Default()/4)
 	}
 	c.leading.fence.repeat = clock.Due(c.now + next)
 }

@@ -17,10 +17,6 @@ const witnesses = 3
 // detectorKind is the failure detector of this board.
 func (c *Core) detectorKind() silence.DetectorKind { return c.cfg.Detector.Or(c.definition.Detector) }
 
-// The grace of the group is learned, see [silence.Grace].
-
-func (c *Core) defaultGrace() time.Duration { return c.grace.Default() }
-
 // suspectAfter is for how long a leader must be silent to be suspected.
 func (c *Core) suspectAfter() time.Duration { return c.cfg.Interval + c.detector.Quality().Margin }
 
