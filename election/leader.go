@@ -80,8 +80,8 @@ func (c *Core) proclaim() {
 // sendHeartbeat sends a heartbeat to the group, on schedule or as a reply.
 func (c *Core) sendHeartbeat(reply bool) {
 	c.heartbeats.number++
-	grace := c.announceGrace()
-	c.multicast(c.heartbeat(reply, grace))
+	c.announceGrace()
+	c.multicast(c.heartbeat(reply))
 	c.beginInterval()
 	if !reply {
 		c.happens(EventHeartbeat)
@@ -117,7 +117,7 @@ func (c *Core) reply() {
 
 // replyTo tells one board that this one leads. The others do not get this heartbeat, so it
 // has the number of the one before.
-func (c *Core) replyTo(board wire.ID) { c.send(board, c.heartbeat(true, c.grace.OnWire())) }
+func (c *Core) replyTo(board wire.ID) { c.send(board, c.heartbeat(true)) }
 
 // checkLapse is called when a heartbeat is sent. It looks whether the lease has ended before.
 // With votes the majority decides that.

@@ -272,7 +272,7 @@ func (c *Core) repeatHeartbeat() {
 	}
 	for _, id := range c.otherVoters() {
 		if c.votes.support.Voter(id).Acked < c.leading.fence.beatAt {
-			c.send(id, c.heartbeat(false, c.grace.OnWire()))
+			c.send(id, c.heartbeat(false))
 		}
 	}
 	next := c.votes.roundTrip(c.cfg.Interval)

@@ -230,10 +230,11 @@ func (c *Core) sendResign(successor wire.ID) {
 }
 
 // heartbeat returns the HEARTBEAT of this leader that has the present number.
-func (c *Core) heartbeat(reply bool, grace time.Duration) wire.Message {
+func (c *Core) heartbeat(reply bool) wire.Message {
+	interval, grace := c.announced()
 	return wire.Message{
 		Header:    wire.Header{Type: wire.TypeHeartbeat, Reply: reply},
-		Heartbeat: wire.Heartbeat{Interval: c.cfg.Interval, Grace: grace, Number: c.heartbeats.number},
+		Heartbeat: wire.Heartbeat{Interval: interval, Grace: grace, Number: c.heartbeats.number},
 	}
 }
 

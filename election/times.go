@@ -236,12 +236,11 @@ func (c *Core) allowAnother() {
 	c.allow()
 }
 
-// announceGrace returns the grace for a message from which the others count the time until
+// announceGrace is called before a message from which the others count the time until
 // the next heartbeat.
-func (c *Core) announceGrace() time.Duration {
-	announced := c.grace.Announce(c.now)
+func (c *Core) announceGrace() {
+	c.grace.Announce(c.now)
 	c.allow()
-	return announced
 }
 
 // wishSoon has a HELLO tell the leader soon that a longer grace is needed.

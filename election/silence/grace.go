@@ -193,9 +193,9 @@ func (g *Grace) Allowed(follows bool) time.Duration {
 // wanted is what this leader would announce if it could do so at once.
 func (g *Grace) wanted() time.Duration { return max(g.Learned, g.Default()) }
 
-// Announce returns the grace for a message from which the others count the time until
-// the next heartbeat; 0 is the default. It brings the grace one step nearer to what is wanted.
-func (g *Grace) Announce(now clock.Instant) time.Duration {
+// Announce is called before a message from which the others count the time until the
+// next heartbeat. It brings the grace one step nearer to what is wanted.
+func (g *Grace) Announce(now clock.Instant) {
 	g.halve(now)
 	switch want := g.wanted(); {
 	case g.Lease > want:
@@ -207,7 +207,6 @@ func (g *Grace) Announce(now clock.Instant) time.Duration {
 	case g.Announced > want && now >= g.loweredAt+g.interval+g.Announced:
 		g.Announced = want
 	}
-	return g.OnWire()
 }
 
 // OnWire is what this leader has announced, as messages have it: 0 is the default.
