@@ -3,12 +3,11 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
+	"topdog/election"
 	"topdog/internal/check"
 	"topdog/internal/config"
 	"topdog/internal/console"
@@ -16,40 +15,43 @@ import (
 	"topdog/wire"
 )
 
-// checks are the checks of this board, the process that runs them and the score command, and the resulting grade.
+// checks runs the checks and the score command of this board, in a process of their own, and keeps what follows from
+// them: the grade and the score.
 type checks struct {
 	shared
-	link     *link
-	score    *score
-	floating []netip.Addr
-	health   *health.Health
+	link    *link
+	scored  func(uint32) // is called in the loop with the result of each run of the score command
+	health  *health.Health
+	judged  health.Judgement // the last one
+	judgeAt time.Duration    // when it may change though nothing is reported
 
-	order   check.Order // that the checker has
-	awaited bool        // the checker has something to run
-	heardAt time.Duration
-	lost    bool            // nothing was heard of it for too long
+	order   check.Order     // what the checker runs
+	awaited bool            // the checker has something to run
+	heardAt time.Duration   // when the checker was last heard
+	lost    bool            // the checker was silent for too long
 	aimed   map[string]bool // the checks that turned out to be aimed at a floating address
 
-	refused bool // the kernel refuses the address
-
-	judged   health.Judgement // the last one
-	judgeAt  time.Duration    // when it may change though nothing is reported
-	outdated bool             // it may have changed
+	score         uint32        // 0 until the command has printed one, and while it fails
+	scoreFails    bool          // the log says that the command fails, and not yet that it works again
+	scoreFailedAt time.Duration // when the log said so
 }
 
 const (
 	// checkerRestartPause is the pause before a checker that has ended is replaced.
 	checkerRestartPause = time.Second
-	// checkerLostAfter is how long reports count while nothing is heard of the checker, which reports every second
-	// that it runs. One that is killed is replaced by then.
+	// checkerLostAfter is how long the last reports count while the checker is silent. It says every second that it
+	// runs, and one that was killed is replaced in less time.
 	checkerLostAfter = 3 * time.Second
 )
 
-func newChecks(s shared, cfg *config.Config, l *link, score *score) *checks {
-	c := &checks{shared: s, link: l, score: score, floating: ipsOf(cfg.Addresses), aimed: map[string]bool{}}
+func newChecks(s shared, cfg *config.Config, l *link, scored func(uint32)) *checks {
+	c := &checks{shared: s, link: l, scored: scored, aimed: map[string]bool{}, scoreFailedAt: -tellEvery}
 	c.health = health.New(s.now(), cfg.StartGrace, cfg.Checks)
-	c.order = check.Order{Checks: cfg.Checks, Score: scoreCommand(cfg), Floating: c.floating}
-	c.judgeAsOf(s.now())
+	c.judged, c.judgeAt = c.health.Judge(s.now()), never
+	c.order = check.Order{Checks: cfg.Checks, Floating: ipsOf(cfg.Addresses)}
+	if cfg.ScoreSource == election.ScoreFromCommand {
+		c.order.Score = cfg.ScoreCommand
+	}
 	return c
 }
 
@@ -119,31 +121,57 @@ func (c *checks) reported(r check.Report) {
 	if c.lost {
 		c.lost = false
 		c.health.Uncheck(c.now(), false)
-		c.outdated = true
 	}
 	c.reporter.solved(console.ProblemChecker)
 	if r.Score != nil {
-		c.score.computed(r.Score)
+		c.computed(r.Score)
 	}
-	if r.ID == "" {
-		return
+	if r.ID != "" {
+		c.aimed[r.ID] = r.Misaimed
+		c.health.Report(c.now(), r.ID, r.Passing, r.Text)
+		c.noteAim()
 	}
-	delete(c.aimed, r.ID)
-	if r.Misaimed {
-		c.aimed[r.ID] = true
+}
+
+// noteAim has the status show a check that is aimed at a floating address.
+func (c *checks) noteAim() {
+	text := ""
+	for _, k := range c.health.Checks(c.now()) {
+		if c.aimed[k.ID()] {
+			text = k.Check.String() + ": " + k.Text
+		}
 	}
-	c.health.Report(c.now(), r.ID, r.Passing, r.Text)
-	c.outdated = true
+	c.reporter.show(console.ProblemCheckAim, text)
+}
+
+// computed takes the result of a run of the score command. A board that does not know its score counts for nothing,
+// so that it does not push itself forward. A failure is logged once and not for each run, even if the failures differ
+// or come and go.
+func (c *checks) computed(s *check.Score) {
+	c.score = s.Value
+	if s.Failure != "" {
+		c.score = 0
+		text := fmt.Sprintf("the score command %s %s; the score of this board is 0 until it works", s.Program, s.Failure)
+		c.reporter.show(console.ProblemScoreCommand, text)
+		if now := c.now(); now-c.scoreFailedAt >= tellEvery {
+			c.reporter.log.Warn(text)
+			c.scoreFails, c.scoreFailedAt = true, now
+		}
+	} else {
+		c.reporter.solved(console.ProblemScoreCommand)
+		if c.scoreFails {
+			c.reporter.log.Infof("the score command %s works again", s.Program)
+			c.scoreFails = false
+		}
+	}
+	c.scored(c.score)
 }
 
 // configure replaces the checks.
 func (c *checks) configure(cfg *config.Config) {
 	c.health.Configure(c.now(), cfg.StartGrace, cfg.Checks)
 	c.order.Checks = cfg.Checks
-	c.outdated = true
-	maps.DeleteFunc(c.aimed, func(id string, _ bool) bool { // checks that go on don't report it again
-		return !slices.ContainsFunc(cfg.Checks, func(k check.Check) bool { return k.ID() == id })
-	})
+	c.noteAim()
 	if len(cfg.Checks) == 0 {
 		c.health.Uncheck(c.now(), false)
 	}
@@ -163,18 +191,11 @@ func (c *checks) replaceScore(command []string) {
 	c.send()
 }
 
-// drain says whether somebody has drained this board.
-func (c *checks) drain(drained bool) {
-	c.health.Drain(c.now(), drained)
-	c.outdated = true
-}
-
-// follow tells the checker and the health of this board's role and interface.
+// follow tells the checker and the health about this board's role and interface.
 func (c *checks) follow(leading bool) {
 	if leading == c.order.Leading && c.link.iface() == c.order.Interface {
 		return
 	}
-	c.outdated = c.outdated || leading != c.order.Leading
 	c.order.Leading, c.order.Interface = leading, c.link.iface()
 	c.health.Lead(c.now(), leading)
 	concerns := func(k check.Check) bool { return k.When == check.Leading || k.Kind == check.Gateway }
@@ -183,42 +204,29 @@ func (c *checks) follow(leading bool) {
 	}
 }
 
-// unheld says whether the kernel refuses the address to this board.
-func (c *checks) unheld(unheld bool) {
-	if unheld != c.refused {
-		c.refused, c.outdated = unheld, true
-		c.health.Unheld(c.now(), unheld)
-	}
-}
-
-// judge returns the grade of this board, and reports whether it has changed.
-func (c *checks) judge() (grade wire.Grade, changed bool) {
+// judge brings the grade of this board up to date, and reports whether it has changed. drained says that somebody has
+// drained the board, unheld that the kernel refuses it the address.
+func (c *checks) judge(drained, unheld bool) (grade wire.Grade, changed bool) {
 	now := c.now()
-	if !c.outdated && now < c.judgeAt {
-		return c.judged.Grade, false
-	}
+	c.health.Drain(now, drained)
+	c.health.Unheld(now, unheld)
 	former := c.judged
-	c.judgeAsOf(now)
+	c.judged = c.health.Judge(now)
+	c.judgeAt, _ = c.health.Deadline(now) // of the same time, or what is due in between would be forgotten
 	j := &c.judged
+	if *j == former {
+		return j.Grade, false
+	}
 	if former.Grade != j.Grade || former.Starting && !j.Starting {
 		c.tell(former)
 	}
-	c.noteProblem()
+	if j.Grade == wire.GradeFailing && !j.Starting {
+		c.reporter.show(console.ProblemChecks, "this board is failing: "+j.Text)
+	} else {
+		c.reporter.solved(console.ProblemChecks)
+	}
 	return j.Grade, former.Grade != j.Grade
 }
-
-// judgeAsOf judges, and notes how long that is good for. Both use the same time: otherwise what is due in between would
-// be forgotten.
-func (c *checks) judgeAsOf(now time.Duration) {
-	c.outdated, c.judgeAt = false, never
-	c.judged = c.health.Judge(now)
-	if at, ok := c.health.Deadline(now); ok {
-		c.judgeAt = at
-	}
-}
-
-// grade returns the last grade that judge has returned.
-func (c *checks) grade() wire.Grade { return c.judged.Grade }
 
 // tell logs a change of the grade.
 func (c *checks) tell(former health.Judgement) {
@@ -234,31 +242,11 @@ func (c *checks) tell(former health.Judgement) {
 	}
 }
 
-// noteProblem updates the problems that people should look into.
-func (c *checks) noteProblem() {
-	if len(c.aimed) > 0 {
-		for _, k := range c.health.Checks(c.now()) {
-			if c.aimed[k.ID()] {
-				c.reporter.note(console.ProblemCheckAim, k.Check.String()+": "+k.Text, forever)
-			}
-		}
-	} else {
-		c.reporter.solved(console.ProblemCheckAim)
-	}
-	if c.judged.Grade == wire.GradeFailing && !c.judged.Starting {
-		c.reporter.note(console.ProblemChecks, "this board is failing: "+c.judged.Text, forever)
-	} else {
-		c.reporter.solved(console.ProblemChecks)
-	}
-}
+// due returns when the grade may change though nothing is reported, or the checker counts as lost.
+func (c *checks) due() time.Duration { return min(c.judgeAt, c.lostAt()) }
 
-// due returns when the grade may change though nothing is reported.
-func (c *checks) due() time.Duration {
-	return min(c.judgeAt, c.lostAt())
-}
-
-// lostAt returns when the checker counts as lost, unless it is heard before. If it is lost already, its replacement
-// counts as lost then.
+// lostAt returns when the checker counts as lost unless it is heard before then. If it is lost already, that is when
+// its replacement counts as lost.
 func (c *checks) lostAt() time.Duration {
 	if !c.awaited {
 		return never
@@ -266,7 +254,7 @@ func (c *checks) lostAt() time.Duration {
 	return c.heardAt + checkerLostAfter
 }
 
-// expire notices that the checker is lost. Everything else that is due is judged after every event.
+// expire notices that the checker is lost. Everything else that may be due is judged after every event.
 func (c *checks) expire(now time.Duration) {
 	lostAt := c.lostAt()
 	if now < lostAt {
@@ -284,17 +272,16 @@ func (c *checks) expire(now time.Duration) {
 	c.platform.Checker.Kill()
 }
 
-// lose forgets what the checker has reported. If there are no checks, that says nothing about this board's fitness.
+// lose forgets what the checker has reported. If there are no checks, that says nothing about the fitness of this board.
 func (c *checks) lose(now time.Duration) {
 	if len(c.order.Checks) > 0 {
-		c.outdated = true
 		c.health.Uncheck(now, true)
 		const text = "the checks do not run: nothing is heard of the process that runs them"
 		c.reporter.alert(console.ProblemChecker, text, forever)
 	}
 	if len(c.order.Score) > 0 {
 		const failure = "does not run: nothing is heard of the process that runs it"
-		c.score.computed(&check.Score{Program: c.order.Score[0], Failure: failure})
+		c.computed(&check.Score{Program: c.order.Score[0], Failure: failure})
 	}
 }
 

@@ -30,11 +30,9 @@ func (d *Daemon) serveConsole(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		d.tasks.tryPost(func() {
-			if err != nil {
-				d.reporter.warn(console.ProblemControlSocket, err.Error(), forever)
-			}
-		})
+		if err != nil {
+			d.tasks.tryPost(func() { d.reporter.set(console.ProblemControlSocket, err.Error()) })
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -46,7 +44,7 @@ func (d *Daemon) serveConsole(ctx context.Context) error {
 // Keys returns which keys this board and the others accept.
 func (d *Daemon) Keys(ctx context.Context) (console.Keys, error) {
 	var k console.Keys
-	err := d.tasks.call(ctx, func() { k = d.keys(d.now()) })
+	err := d.tasks.call(ctx, func() error { k = d.keys(d.now()); return nil })
 	return k, err
 }
 
@@ -85,7 +83,7 @@ func (d *Daemon) ReloadKeys(ctx context.Context) (console.Done, error) {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
 	var file string
-	if err := d.tasks.call(ctx, func() { file = d.cfg.KeyFile }); err != nil {
+	if err := d.tasks.call(ctx, func() error { file = d.cfg.KeyFile; return nil }); err != nil {
 		return console.Done{}, err
 	}
 	if file == config.NoKey {
@@ -95,9 +93,7 @@ func (d *Daemon) ReloadKeys(ctx context.Context) (console.Done, error) {
 	if err != nil {
 		return console.Done{}, err
 	}
-	var refused error
-	err = d.tasks.call(ctx, func() { refused = d.changeKeys(keys) })
-	if err = errors.Join(err, refused); err != nil {
+	if err := d.tasks.call(ctx, func() error { return d.changeKeys(keys) }); err != nil {
 		return console.Done{}, err
 	}
 	return console.Done{Text: "this board " + describeKeys(keys.Fingerprints())}, nil
@@ -297,18 +293,16 @@ func (d *Daemon) Trace(ctx context.Context) (console.Trace, error) {
 		names = map[wire.ID]string{}
 	)
 	// The loop copies, and has other things to do than to make words of it.
-	err := d.tasks.call(ctx, func() {
+	err := d.tasks.call(ctx, func() error {
 		found = d.trace.timelines()
 		t = console.Trace{
 			Board: idText(d.group.self), Name: d.cfg.Name, Clock: console.ClockBoottime,
 			NowNs: int64(d.now()),
 		}
-		if d.core == nil {
-			return // and nothing can have happened
-		}
-		for i := range found {
+		for i := range found { // none as long as there is no core
 			d.nameBoards(names, &found[i])
 		}
+		return nil
 	})
 	for i := range found {
 		t.Changes = append(t.Changes, found[i].report(names))

@@ -47,7 +47,6 @@ type Daemon struct {
 	light       *light
 	trace       *trace
 	transitions *transitions
-	score       *score
 	checks      *checks
 	trying      sync.Mutex // held while checks are tried that are not the daemon's
 	reloading   sync.Mutex // held while the files are read again, so that what was read last counts

@@ -70,7 +70,7 @@ func (b *fakeBoard) wantNoProblem(t *testing.T) {
 // onLoop runs what touches the state of a daemon where that is allowed.
 func (b *fakeBoard) onLoop(t testing.TB, do func()) {
 	t.Helper()
-	assert.NoError(t, b.tasks.call(t.Context(), do))
+	assert.NoError(t, b.tasks.call(t.Context(), func() error { do(); return nil }))
 }
 
 func (b *fakeBoard) mustStatus(t *testing.T) console.Status {

@@ -323,16 +323,16 @@ func TestHolderLost(t *testing.T) {
 // TestEveryEventChecksTheSwitch has the lease end while the loop does something else.
 // Whatever happens next, the board must not say that it leads.
 func TestEveryEventChecksTheSwitch(t *testing.T) {
-	for name, event := range map[string]func(*fakeBoard) event{
-		"a packet": func(b *fakeBoard) event {
+	for name, event := range map[string]func(*fakeBoard){
+		"a packet": func(b *fakeBoard) {
 			r := <-b.group.inbox.free
 			r.drop = wire.TooShort
-			return r
+			b.receive(r)
 		},
-		"a link change": func(b *fakeBoard) event { return linkChange(b.state) },
-		"a request":     func(*fakeBoard) event { return posted(func() {}) },
-		"the timer":     func(*fakeBoard) event { return timerExpired{} },
-		"a stop":        func(*fakeBoard) event { return stopRequest{} },
+		"a link change": func(b *fakeBoard) { b.linkChanged(b.state) },
+		"a request":     func(*fakeBoard) {},
+		"the timer":     func(b *fakeBoard) { b.timerExpired() },
+		"a stop":        func(b *fakeBoard) { b.stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {
@@ -340,7 +340,7 @@ func TestEveryEventChecksTheSwitch(t *testing.T) {
 				three.onLoop(t, func() {
 					<-time.After(400 * time.Millisecond)
 					said := three.says(t)
-					three.handle(event(three))
+					three.handle(func() { event(three) })
 					if role := three.core.Role(); role == election.Leader || three.address.held {
 						t.Errorf("the board is a %v, holds the address: %t", role, three.address.held)
 					}

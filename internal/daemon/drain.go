@@ -15,13 +15,13 @@ import (
 	"topdog/wire"
 )
 
-// drain is whether somebody has asked this board to leave the lead to others. That outlives the
-// daemon, and the board's next boot too unless it was asked for a time: see drainFile.
+// drain is whether somebody has asked this board to leave the lead to others. That outlives the daemon and, unless it
+// was asked for a limited time, the next boot of the board: see drainNote.
 type drain struct {
 	shared
 	file     drainFile
 	awake    func() time.Duration // for how long the machine has been awake since its boot
-	changing chan struct{}        // is full while the file is changed; see change
+	changing chan struct{}        // is full while the file is being changed; see change
 
 	on      bool
 	until   time.Duration // by awake; never if it has no end
@@ -42,16 +42,16 @@ func newDrain(s shared, stateDir string) *drain {
 	return d
 }
 
-// load reads what was asked of a former daemon of this board.
+// load reads what was asked of an earlier daemon of this board.
 func (d *drain) load(board wire.ID) {
 	note, err := d.file.read()
 	switch {
 	case err != nil:
-		d.reporter.warn(console.ProblemDrain, err.Error(), forever)
+		d.reporter.set(console.ProblemDrain, err.Error())
 	case note == nil:
 	case note.Board != board.String():
-		d.reporter.warn(console.ProblemDrain, fmt.Sprintf("%s is of board %s, and this is board %v, so this board is not drained: run topdog drain if it shall be, or remove the file",
-			d.file.path(), note.Board, board), forever)
+		d.reporter.set(console.ProblemDrain, fmt.Sprintf("%s is of board %s, and this is board %v, so this board is not drained: "+
+			"run topdog drain if it shall be, or remove the file", d.file.path(), note.Board, board))
 	case note.Boot != "" && (note.Boot != bootID() || time.Duration(note.UntilNs) <= d.awake()):
 		d.forget() // it was asked for a time, which is over
 	default:
@@ -72,48 +72,47 @@ func (d *drain) set(until time.Duration) {
 // end notes that this board is not drained any more.
 func (d *drain) end() { d.on, d.until, d.checkAt = false, never, never }
 
-// expire ends a drain whose time is over, and reports whether it has. While the machine is suspended the
-// time stands still.
-func (d *drain) expire(now time.Duration) bool {
+// expire ends a drain whose time is over. While the machine is suspended that time stands still.
+func (d *drain) expire(now time.Duration) {
 	if now < d.checkAt {
-		return false
+		return
 	}
 	if left := d.until - d.awake(); left > 0 {
 		d.checkAt = now + left
-		return false
+		return
 	}
 	d.end()
 	d.forget()
 	d.reporter.log.Info("this board is not drained any more: the time is over")
-	return true
 }
 
-// forget removes the file, beside the loop, unless somebody has drained the board anew meanwhile.
+// forget removes the file, outside of the loop, unless somebody has drained the board again meanwhile.
 func (d *drain) forget() {
 	d.tasks.start(func(ctx context.Context) error {
 		err := d.change(ctx, func() error {
 			on := false
-			if err := d.tasks.call(ctx, func() { on = d.on }); err != nil || on {
+			if err := d.tasks.call(ctx, func() error { on = d.on; return nil }); err != nil || on {
 				return err
 			}
 			return d.file.remove()
 		})
 		if err != nil && ctx.Err() == nil {
-			d.tasks.tryPost(func() { d.reporter.warn(console.ProblemDrain, err.Error(), forever) })
+			d.tasks.tryPost(func() { d.reporter.set(console.ProblemDrain, err.Error()) })
 		}
 		return nil
 	})
 }
 
-// change has one after the other change the file, and returns when the loop knows of it as well. The loop never calls it.
+// change runs do, which changes the file and then tells the loop, when no other change is running. The loop itself never
+// calls it.
 func (d *drain) change(ctx context.Context, do func() error) error {
 	select {
 	case d.changing <- struct{}{}:
+		defer func() { <-d.changing }()
+		return do()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-d.changing }()
-	return do()
 }
 
 // status fills in what topdog status shows of it.
@@ -124,8 +123,8 @@ func (d *drain) status(s *console.Status) {
 	}
 }
 
-// drainFile is where it is noted that a board is drained. It is the one file that the daemon writes to the
-// disk, and it does so only when somebody drains the board.
+// drainFile notes on the disk that a board is drained. It is the only file that the daemon writes to the disk, and it
+// does so only when somebody drains the board.
 type drainFile struct {
 	dir string // "" for nowhere: then a drain ends with the daemon
 }
@@ -169,26 +168,28 @@ func (f drainFile) read() (*drainNote, error) {
 	return note, nil
 }
 
-// write writes the note so that it is there after a power cut, whole or not at all.
-func (f drainFile) write(note *drainNote) (err error) {
+// write writes the note so that after a power cut it is there as a whole, or not at all.
+func (f drainFile) write(note *drainNote) error {
 	if f.dir == "" {
 		return nil
 	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("cannot note that this board is drained: %w", err)
-		}
-	}()
 	text, err := json.Marshal(note)
-	if err != nil {
-		return err
+	if err == nil {
+		err = f.replace(append(text, '\n'))
 	}
+	if err != nil {
+		return fmt.Errorf("cannot note that this board is drained: %w", err)
+	}
+	return nil
+}
+
+func (f drainFile) replace(text []byte) error {
 	next := f.path() + ".new"
 	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(append(text, '\n'))
+	_, err = file.Write(text)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
@@ -198,7 +199,7 @@ func (f drainFile) write(note *drainNote) (err error) {
 	return f.syncDir()
 }
 
-// remove removes the note for good.
+// remove removes the note, so that it stays away after a power cut.
 func (f drainFile) remove() error {
 	if f.dir == "" {
 		return nil
@@ -207,10 +208,7 @@ func (f drainFile) remove() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err == nil {
-		err = f.syncDir()
-	}
-	if err != nil {
+	if err = errors.Join(err, f.syncDir()); err != nil {
 		return fmt.Errorf("cannot note that this board is not drained any more: %w", err)
 	}
 	return nil
@@ -228,7 +226,7 @@ func (f drainFile) syncDir() error {
 func bootID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return "unknown" // without /proc no boot is told from another one
+		return "unknown" // without /proc, one boot cannot be told from another
 	}
 	return strings.TrimSpace(string(id))
 }

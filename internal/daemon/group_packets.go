@@ -215,7 +215,7 @@ func (g *group) receive(r *received, now time.Duration) (*wire.Message, conflict
 // now, and this one needs a new id.
 func (g *group) duplicateID(from netip.Addr) {
 	text := fmt.Sprintf("the board at %v has this board's id %v as well", from, g.self)
-	g.reporter.note(console.ProblemKind(election.NoticeDuplicateID.Identifier()), text, time.Minute)
+	g.reporter.warn(console.ProblemKind(election.NoticeDuplicateID.Identifier()), text, time.Minute)
 	if g.chooseID(g.local) != g.self {
 		g.outdated = true
 	}

@@ -11,22 +11,23 @@ import (
 	"topdog/wire"
 )
 
-// resignWithin is how long a successor may take. If none answers this board
-// claims the lead itself again, after a few heartbeats.
+// resignWithin is how long a successor may take. If none answers, this board claims the lead again itself, after a few
+// heartbeats.
 const resignWithin = 2 * time.Second
+
+// errNoNetworkYet says that the daemon does not know which board this is.
+var errNoNetworkYet = errors.New("this board has no network yet, so it does not know its id: look at topdog status")
 
 // Resign hands the lead over, and returns when another board has it.
 func (d *Daemon) Resign(ctx context.Context) (console.Handover, error) {
-	var refused error
 	successor := make(chan console.Handover, 1)
-	err := d.tasks.call(ctx, func() { refused = d.resign(successor) })
-	if err = errors.Join(err, refused); err != nil {
+	if err := d.tasks.call(ctx, func() error { return d.resign(successor) }); err != nil {
 		return console.Handover{}, err
 	}
 	return d.awaitSuccessor(ctx, successor, "resigned")
 }
 
-// awaitSuccessor waits until another board leads. done is what this board has done for that.
+// awaitSuccessor waits until another board leads. done says what this board has done so far.
 func (d *Daemon) awaitSuccessor(ctx context.Context, successor chan console.Handover, done string) (console.Handover, error) {
 	defer d.tasks.post(func() { d.handover.forget(successor) })
 	select {
@@ -39,15 +40,14 @@ func (d *Daemon) awaitSuccessor(ctx context.Context, successor chan console.Hand
 	}
 }
 
-// Leave hands over, if this board leads, and ends the daemon. It returns who leads then, or that it
-// has left without a successor.
+// Leave hands over, if this board leads, and ends the daemon. It returns who leads then, or that this board has left
+// without a successor.
 func (d *Daemon) Leave(ctx context.Context) (console.Handover, error) {
 	successor := make(chan console.Handover, 1)
-	err := d.tasks.call(ctx, func() {
-		if !d.handover.waits() {
-			d.handover.begin(successor)
-		}
+	err := d.tasks.call(ctx, func() error {
+		d.handover.begin(successor)
 		d.stop()
+		return nil
 	})
 	if err != nil {
 		return console.Handover{}, err
@@ -67,7 +67,7 @@ func (d *Daemon) Leave(ctx context.Context) (console.Handover, error) {
 	}
 }
 
-// resign begins to hand over. successor is told who leads next, unless it is refused.
+// resign begins to hand over. successor is told who leads next, unless this board refuses.
 func (d *Daemon) resign(successor chan<- console.Handover) error {
 	switch {
 	case d.core == nil:
@@ -80,68 +80,63 @@ func (d *Daemon) resign(successor chan<- console.Handover) error {
 	if err == nil {
 		d.handover.begin(successor)
 	}
-	d.carryOut(effects) // also if it refuses: it may have found that it does not lead any more
+	d.carryOut(effects) // even if it refuses: it may have found that it does not lead any more
 	return err
 }
 
-// handedOver tells whoever has made this board resign who leads now.
+// handedOver tells the caller that has made this board resign who leads now.
 func (d *Daemon) handedOver(to wire.ID) {
 	h := console.Handover{Text: "handed over to " + d.called(to)}
 	h.Leader, h.LeaderName = d.idAndName(to)
-	d.handover.succeeded(h)
+	d.handover.successor <- h
+	d.handover.forget(d.handover.successor)
 }
 
-// handover is what somebody waits for who has made this board resign.
+// handover is the request of a caller that waits for the successor of this board.
 type handover struct {
 	successor chan<- console.Handover // nil if nobody waits
 }
 
-// begin has a caller wait for the successor.
-func (h *handover) begin(successor chan<- console.Handover) { h.successor = successor }
-
-// waits reports whether somebody waits.
-func (h *handover) waits() bool { return h.successor != nil }
-
-// succeeded tells whoever waits who leads now.
-func (h *handover) succeeded(to console.Handover) {
-	h.successor <- to
-	h.successor = nil
+// begin has a caller wait for the successor, unless another one waits already.
+func (h *handover) begin(successor chan<- console.Handover) {
+	if h.successor == nil {
+		h.successor = successor
+	}
 }
 
-// forget is called for one who does not wait any more; somebody else may.
+func (h *handover) waits() bool { return h.successor != nil }
+
+// forget is called for a caller that no longer waits; another one may.
 func (h *handover) forget(successor chan<- console.Handover) {
 	if h.successor == successor {
 		h.successor = nil
 	}
 }
 
-// Pause has the address stay where it is, on all boards of the group.
+// Pause keeps the address where it is, on all boards of the group.
 func (d *Daemon) Pause(ctx context.Context, asked console.PauseRequest) (console.Done, error) {
 	return d.changePause(ctx, func(core *election.Core) ([]election.Effect, error) {
 		return core.Pause(d.now(), time.Duration(asked.ForNs))
 	})
 }
 
-// Unpause ends that.
+// Unpause ends a pause.
 func (d *Daemon) Unpause(ctx context.Context) (console.Done, error) {
 	return d.changePause(ctx, func(core *election.Core) ([]election.Effect, error) { return core.Unpause(d.now()) })
 }
 
 // changePause asks the core to begin or end a pause, and says what has come of it.
-func (d *Daemon) changePause(ctx context.Context, change func(*election.Core) ([]election.Effect, error)) (console.Done, error) {
-	var done console.Done
-	var refused error
-	err := d.tasks.call(ctx, func() {
+func (d *Daemon) changePause(ctx context.Context, change func(*election.Core) ([]election.Effect, error)) (done console.Done, err error) {
+	err = d.tasks.call(ctx, func() error {
 		if d.core == nil {
-			refused = errNoNetworkYet
-			return
+			return errNoNetworkYet
 		}
-		var effects []election.Effect
-		effects, refused = change(d.core)
+		effects, refused := change(d.core)
 		d.carryOut(effects)
 		done.Text = d.describePause()
+		return refused
 	})
-	return done, errors.Join(err, refused)
+	return done, err
 }
 
 // tellPause logs when a pause begins and ends, wherever somebody has asked for it.
@@ -159,20 +154,20 @@ func (d *Daemon) tellPause() {
 	}
 }
 
-// errNoNetworkYet says that the daemon does not know which board this is.
-var errNoNetworkYet = errors.New("this board has no network yet, so it does not know its id: look at topdog status")
-
-// Drain has this board leave the lead to others from now on, and returns when another board has it.
-// The file is written first, beside the loop: a disk may take its time.
+// Drain has this board leave the lead to others from now on, and returns when another board has it. The file is
+// written first, and outside of the loop: a disk may take its time. What the file says is then done even if the caller
+// has given up meanwhile.
 func (d *Daemon) Drain(ctx context.Context, asked console.DrainRequest) (console.Handover, error) {
 	length := time.Duration(asked.ForNs)
 	if length != 0 && (length < minDrain || length > maxDrain) {
 		return console.Handover{}, fmt.Errorf("the time %v is not from %v to %v", length, minDrain, maxDrain)
 	}
 	var board wire.ID
-	var refused error
-	err := d.tasks.call(ctx, func() { board, refused = d.mayDrain(asked.Force) })
-	if err = errors.Join(err, refused); err != nil {
+	err := d.tasks.call(ctx, func() error {
+		board = d.group.self
+		return d.mayDrain(asked.Force)
+	})
+	if err != nil {
 		return console.Handover{}, err
 	}
 	note := &drainNote{Board: board.String()}
@@ -180,26 +175,25 @@ func (d *Daemon) Drain(ctx context.Context, asked console.DrainRequest) (console
 		note.Boot, note.UntilNs = bootID(), int64(d.drain.awake()+length)
 	}
 	successor := make(chan console.Handover, 1)
-	if err := d.noteDrain(ctx, note, successor); err != nil {
+	err = d.drain.change(ctx, func() error {
+		if err := d.drain.file.write(note); err != nil {
+			return err
+		}
+		return d.tasks.call(context.WithoutCancel(ctx), func() error {
+			d.beginDrain(note.until(), successor)
+			return nil
+		})
+	})
+	if err != nil {
 		return console.Handover{}, err
 	}
 	return d.awaitSuccessor(ctx, successor, "drained")
 }
 
-// noteDrain writes the note, and then does what it says, also if the caller has given up meanwhile.
-func (d *Daemon) noteDrain(ctx context.Context, note *drainNote, successor chan<- console.Handover) error {
-	return d.drain.change(ctx, func() error {
-		if err := d.drain.file.write(note); err != nil {
-			return err
-		}
-		return d.tasks.call(context.WithoutCancel(ctx), func() { d.beginDrain(note.until(), successor) })
-	})
-}
-
-// mayDrain returns which board this is. It refuses to drain the last one that passes.
-func (d *Daemon) mayDrain(force bool) (wire.ID, error) {
+// mayDrain refuses to drain the last board that passes its checks.
+func (d *Daemon) mayDrain(force bool) error {
 	if d.core == nil {
-		return wire.Nobody, errNoNetworkYet
+		return errNoNetworkYet
 	}
 	now := d.now()
 	status := d.core.Status(now)
@@ -209,31 +203,30 @@ func (d *Daemon) mayDrain(force bool) (wire.ID, error) {
 		passing = passing || p.Live(now) && p.Rank().Eligible() && p.Grade < wire.GradeDrained
 	}
 	if !passing && !force {
-		return wire.Nobody, errors.New("no other live board passes its checks, so the address would stay here, or go to one whose service does not work: look at topdog status, or use --force")
+		return errors.New("no other live board passes its checks, so the address would stay here, or go to one whose service does not work: look at topdog status, or use --force")
 	}
-	return d.group.self, nil
+	return nil
 }
 
-// beginDrain drains this board, and tells whoever waits what comes of that.
+// beginDrain drains this board, and tells the caller what has come of that.
 func (d *Daemon) beginDrain(until time.Duration, successor chan<- console.Handover) {
-	leads := d.core.Role() == election.Leader
-	if leads && !d.handover.waits() {
+	led := d.core.Role() == election.Leader
+	if led {
 		d.handover.begin(successor)
 	}
 	d.drain.set(until)
-	d.checks.drain(true)
 	d.checkGrade()
 	h := console.Handover{Text: "drained"}
 	if leader := d.core.Leader(); leader != wire.Nobody {
 		h.Leader, h.LeaderName = d.idAndName(leader)
 		h.Text = "drained; " + d.called(leader) + " leads"
 	}
-	switch {
-	case leads && d.core.Role() == election.Leader:
+	switch leads := d.core.Role() == election.Leader; {
+	case led && leads:
 		d.handover.forget(successor)
 		h.Text = "drained; this board leads on, since no other board is fitter or the group is paused"
-	case leads:
-		return // the successor is awaited
+	case led:
+		return // the caller waits for the successor
 	}
 	successor <- h
 }
@@ -241,12 +234,16 @@ func (d *Daemon) beginDrain(until time.Duration, successor chan<- console.Handov
 // Undrain has this board stand for the lead again.
 func (d *Daemon) Undrain(ctx context.Context) (done console.Done, err error) {
 	err = d.drain.change(ctx, func() error {
-		var drained, known bool
-		if err := d.tasks.call(ctx, func() { drained, known = d.drain.on, d.core != nil }); err != nil {
+		drained := false
+		err := d.tasks.call(ctx, func() error {
+			if d.core == nil {
+				return errNoNetworkYet
+			}
+			drained = d.drain.on
+			return nil
+		})
+		if err != nil {
 			return err
-		}
-		if !known {
-			return errNoNetworkYet
 		}
 		if note, err := d.drain.file.read(); !drained && note == nil && err == nil {
 			return errors.New("this board is not drained")
@@ -254,17 +251,12 @@ func (d *Daemon) Undrain(ctx context.Context) (done console.Done, err error) {
 		if err := d.drain.file.remove(); err != nil {
 			return err
 		}
-		return d.tasks.call(context.WithoutCancel(ctx), func() {
-			d.endDrain()
+		return d.tasks.call(context.WithoutCancel(ctx), func() error {
+			d.drain.end()
+			d.checkGrade()
 			done.Text = "not drained any more; this board is " + d.core.Grade().String()
+			return nil
 		})
 	})
 	return done, err
-}
-
-// endDrain has the grade follow from the checks alone.
-func (d *Daemon) endDrain() {
-	d.drain.end()
-	d.checks.drain(false)
-	d.checkGrade()
 }

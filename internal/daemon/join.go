@@ -21,11 +21,10 @@ func (d *Daemon) join(local netip.Addr, since time.Duration) error {
 	}
 	d.core = core
 	d.group.identify(board.ID, core.Signature)
-	d.scoreChanged(d.score.value)
+	d.scoreChanged(d.checks.score)
 	d.drain.load(board.ID)
-	d.checks.drain(d.drain.on)
-	d.checks.judge()
-	d.carryOut(core.SetGrade(d.now(), d.checks.grade()))
+	grade, _ := d.checks.judge(d.drain.on, d.address.backsOff())
+	d.carryOut(core.SetGrade(d.now(), grade))
 	d.checkVoters()
 	d.reporter.log.Infof("board %v (%s) on %s, group %q, algorithm %v, detector %v, fanout %v",
 		board.ID, board.Name, d.link.name, d.cfg.Group, board.Algorithm, literature.Detector(board.Algorithm, board.Detector), board.Fanout)
@@ -71,8 +70,7 @@ func (d *Daemon) scoreChanged(score uint32) {
 // is looked at while this board leads.
 func (d *Daemon) checkGrade() {
 	d.checks.follow(d.core != nil && d.core.Role() == election.Leader)
-	d.checks.unheld(d.address.backsOff())
-	if grade, changed := d.checks.judge(); changed && d.core != nil {
+	if grade, changed := d.checks.judge(d.drain.on, d.address.backsOff()); changed && d.core != nil {
 		d.carryOut(d.core.SetGrade(d.now(), grade))
 	}
 }

@@ -9,30 +9,6 @@ import (
 	"topdog/wire"
 )
 
-// event is something that happens to the board. Each kind has its own handle; what
-// has to be done before and after every one stands in [Daemon.handle].
-type event interface {
-	handle(d *Daemon)
-}
-
-// The kinds of events, beside *received.
-type (
-	linkChange   netio.Snapshot // the state of the interface, or an address, has changed
-	posted       func()         // a task, or somebody who asks, wants something done
-	timerExpired struct{}       // something is due
-	stopRequest  struct{}       // the daemon shall hand over and end
-)
-
-func (r *received) handle(d *Daemon) { d.receive(r) }
-
-func (s linkChange) handle(d *Daemon) { d.linkChanged(netio.Snapshot(s)) }
-
-func (do posted) handle(*Daemon) { do() }
-
-func (timerExpired) handle(d *Daemon) { d.timerExpired() }
-
-func (stopRequest) handle(d *Daemon) { d.stop() }
-
 // loop handles one event at a time until the board has left the group.
 func (d *Daemon) loop(ctx context.Context) {
 	d.reporter.ready()
@@ -44,29 +20,29 @@ func (d *Daemon) loop(ctx context.Context) {
 	for !d.finished {
 		d.trace.idle()
 		d.timer.set(d.due(), d.now())
-		var e event
 		select {
 		case <-d.killed:
 			return
 		case <-stop:
-			e, stop = stopRequest{}, nil
-		case e = <-d.group.inbox.messages:
+			stop = nil
+			d.handle(d.stop)
+		case r := <-d.group.inbox.messages:
+			d.handle(func() { d.receive(r) })
 		case s := <-d.link.snapshots:
-			e = linkChange(s)
+			d.handle(func() { d.linkChanged(s) })
 		case do := <-d.tasks.posted:
-			e = posted(do)
+			d.handle(do)
 		case <-d.timer.Expired():
-			e = timerExpired{}
+			d.handle(d.timerExpired)
 		}
-		d.handle(e)
 	}
 }
 
-// handle handles one event. Whatever it is, the dead man's switch is checked before
-// it, and nothing is left half done after it.
-func (d *Daemon) handle(e event) {
+// handle handles one event. The dead man's switch is checked first, whatever the event is, and nothing is left
+// half done afterwards.
+func (d *Daemon) handle(event func()) {
 	d.checkDeadman()
-	e.handle(d)
+	event()
 	d.settle()
 }
 
@@ -120,9 +96,7 @@ func (d *Daemon) timerExpired() {
 		d.applyPriority()
 	}
 	d.checks.expire(d.now())
-	if d.drain.expire(d.now()) {
-		d.checks.drain(false)
-	}
+	d.drain.expire(d.now())
 	d.address.maintain(d.now())
 	d.maintainLink(d.now())
 	d.reporter.feedWatchdog(now)

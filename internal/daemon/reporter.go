@@ -38,9 +38,22 @@ func (r *reporter) failed(what string, err error) {
 	}
 }
 
-// note notes a problem of this board, and reports whether it should be logged.
-func (r *reporter) note(kind console.ProblemKind, text string, lasts time.Duration) (tell bool) {
-	return r.problems.note(kind, wire.Nobody, text, lasts)
+// show has the status show a problem of this board for as long as there is a text. The log is another matter.
+func (r *reporter) show(kind console.ProblemKind, text string) {
+	if text == "" {
+		r.solved(kind)
+		return
+	}
+	r.problems.note(kind, wire.Nobody, text, forever)
+}
+
+// set warns of a problem of this board for as long as there is a text.
+func (r *reporter) set(kind console.ProblemKind, text string) {
+	if text == "" {
+		r.solved(kind)
+		return
+	}
+	r.warn(kind, text, forever)
 }
 
 // warn notes a problem, and logs it if that is due.

@@ -46,8 +46,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d.address.takes = cfg.TakeInUse
 	d.group.muteWhile(d.address.mayAnswer)
 	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered)
-	d.score = newScore(d.shared, d.scoreChanged)
-	d.checks = newChecks(d.shared, cfg, d.link, d.score)
+	d.checks = newChecks(d.shared, cfg, d.link, d.scoreChanged)
 	d.drain = newDrain(d.shared, o.StateDir)
 	d.light = newLight(d.ledOpener(), d.ledFailed)
 	d.console = console.NewServer(cfg.Socket, d)

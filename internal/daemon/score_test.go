@@ -44,7 +44,7 @@ func (b *fakeBoard) computes(s check.Score) {
 // score is what the loop knows of the board's score.
 func (b *fakeBoard) score(t *testing.T) (score uint32) {
 	t.Helper()
-	b.onLoop(t, func() { score = b.Daemon.score.value })
+	b.onLoop(t, func() { score = b.Daemon.checks.score })
 	return score
 }
 

@@ -17,12 +17,14 @@ import (
 // Status returns what this board knows, for people.
 func (d *Daemon) Status(ctx context.Context) (console.Status, error) {
 	var s console.Status
-	err := d.tasks.call(ctx, func() { s = d.status(d.now()) })
+	err := d.tasks.call(ctx, func() error { s = d.status(d.now()); return nil })
 	return s, err
 }
 
 // Alive returns when the loop has turned.
-func (d *Daemon) Alive(ctx context.Context) error { return d.tasks.call(ctx, func() {}) }
+func (d *Daemon) Alive(ctx context.Context) error {
+	return d.tasks.call(ctx, func() error { return nil })
+}
 
 // status describes everything.
 func (d *Daemon) status(now time.Duration) console.Status {

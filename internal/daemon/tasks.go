@@ -77,16 +77,16 @@ func (t *tasks) postAfter(delay time.Duration, do func()) {
 	})
 }
 
-// call has something done in the loop and waits for it. If the caller has to give up
-// before it was begun, it is not done at all: its answer would be written while the caller
-// reads it, and nobody would wait for what it begins.
-func (t *tasks) call(ctx context.Context, do func()) error {
+// call has something done in the loop, waits for it, and returns its error. If the caller gives up before the loop has
+// begun, it is not done at all: its answer would be written while the caller reads it, and nobody would wait for what it
+// begins.
+func (t *tasks) call(ctx context.Context, do func() error) (err error) {
 	var claimed atomic.Bool // by the loop, which does it, or by the caller, who has given up
 	done := make(chan struct{})
 	select {
 	case t.posted <- func() {
 		if claimed.CompareAndSwap(false, true) {
-			do()
+			err = do()
 			close(done)
 		}
 	}:
@@ -95,20 +95,20 @@ func (t *tasks) call(ctx context.Context, do func()) error {
 	case <-t.ctx.Done():
 		return errStopping
 	}
-	var err error
+	var gaveUp error
 	select {
 	case <-done:
-		return nil
+		return err
 	case <-ctx.Done():
-		err = ctx.Err()
+		gaveUp = ctx.Err()
 	case <-t.ctx.Done():
-		err = errStopping
+		gaveUp = errStopping
 	}
 	if claimed.CompareAndSwap(false, true) {
-		return err
+		return gaveUp
 	}
-	<-done // the loop is at it
-	return nil
+	<-done // the loop has begun
+	return err
 }
 
 var errStopping = errors.New("the daemon is stopping")
