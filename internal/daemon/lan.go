@@ -14,55 +14,51 @@ import (
 	"topdog/wire"
 )
 
-// lan is the network around this board, apart from the boards of the group. When the core
-// doubts that it hears anything, the LAN is asked by ARP. The machine that has announced the floating
-// address is asked whether it still answers for it. The witnesses and some neighbours are asked
-// to find out whether anything arrives on this board's port at all; for the same reason the frames of other hosts are
-// counted. Without a doubt, nothing is sent, read or counted.
+// lan is the network around this board, apart from the boards of the group. When the core doubts that this board hears
+// anything, lan asks by ARP. It asks the machine that has announced the floating address whether it still answers for it.
+// It asks the witnesses and some neighbours to find out whether anything arrives on this board's port at all, and counts
+// the frames of other hosts for the same reason. Without a doubt, it sends, reads and counts nothing.
 type lan struct {
 	shared
 	link     *link
 	group    *group
-	answered func(netio.ARPAnswer) // in the loop
+	answered func(netio.ARPAnswer) // is called in the loop
 
-	local      netip.Addr // this board's own address there
+	local      netip.Addr // this board's own address
 	announcer  Announcer  // nil while the link is closed
 	neighbours Neighbours // nil while the link is closed, or if there is none
 	table      []netio.Neighbour
 	gateway    netip.Addr // none if it is not on this link
 	readAt     time.Duration
-	reading    int // counts the readings of the table, so that the result of an old one is recognized
+	reading    int // counts the readings of the table, to recognize the result of an old one
 
-	witness   config.Witness
-	witnesses []witness
-	// answerers are witnesses that have answered at least once, the newest first. They outlive the link: a
-	// gateway that has answered for weeks still counts when this board gets another address.
-	answerers []netip.Addr
+	configured config.Witness
+	witnesses  []*witness
 
 	// The last question.
 	asking   bool // nothing was heard since it was asked
 	askedAt  time.Duration
 	doubtEnd time.Duration // when the doubt is over, and the witnesses are asked once more; never without a doubt
-	// seen are the hosts whose frames were counted last. They are asked in the next doubt: this board
-	// expects to hear a host that it has heard once.
+	// seen are the hosts whose frames were counted last. They are asked in the next doubt: this board expects to hear a
+	// host that it has heard once.
 	seen []netio.Neighbour
 }
 
 const (
-	// neighboursMax is how many hosts are asked that are no witnesses.
+	// neighboursMax is how many hosts that are no witnesses are asked.
 	neighboursMax = 3
-	// tableLasts is how long the kernel's table of neighbours is used before it is read again. A doubt
-	// takes no longer, and a board's MAC address does not change meanwhile.
+	// tableLasts is how long the kernel's table of neighbours is used before it is read again. A doubt takes no longer,
+	// and no board changes its MAC address meanwhile.
 	tableLasts = time.Second
 	// answersWithin is how long an answer may take.
 	answersWithin = time.Second
-	// doubtLasts is how long a doubt lasts after its last question. A board that waits for
-	// the first frame asks in every interval, which is 10 s at most.
+	// doubtLasts is how long a doubt lasts after its last question. A board that waits for the first frame asks in every
+	// interval, which is 10 s at most.
 	doubtLasts = 15 * time.Second
 )
 
 func newLAN(s shared, w config.Witness, l *link, g *group, answered func(netio.ARPAnswer)) *lan {
-	return &lan{shared: s, link: l, group: g, witness: w, answered: answered, readAt: -time.Hour, doubtEnd: never}
+	return &lan{shared: s, link: l, group: g, configured: w, answered: answered, readAt: -time.Hour, doubtEnd: never}
 }
 
 // open begins to listen for answers when the link has been opened.
@@ -91,31 +87,28 @@ func (l *lan) close() {
 	}
 }
 
-// ask asks the LAN because the core doubts. suspect is the own address of the board that had
-// the floating address, or none.
+// ask asks the LAN because the core doubts. suspect is the own address of the board that had the floating address, or
+// none. Hosts that are known are asked at once, since their answers have to be back before the grace is over. Those in
+// the kernel's table are asked when it has been read.
 func (l *lan) ask(suspect netip.Addr) {
 	l.asking, l.askedAt = true, l.now()
 	l.doubtEnd = l.askedAt + doubtLasts
 	if l.announcer == nil {
 		return
 	}
-	// The hosts that are known are asked at once, since the answers have to be back before the
-	// grace is over. Those in the kernel's table are asked when it was read.
 	began, asked := l.askedAt, l.addressQuestions(suspect)
 	l.failed(l.announcer.Doubt(netio.Doubt{
-		Questions: l.withWitnesses(began, asked), Port: l.link.outside(), Ignored: l.group.hosts(),
+		Questions: append(asked, l.askWitnesses(notSince(began))...), Port: l.link.outside(), Ignored: l.group.hosts(),
 	}))
 	if l.now()-l.readAt <= tableLasts {
 		return
 	}
 	l.readTable(func() {
-		var more []netio.ARPQuestion
-		for _, q := range l.addressQuestions(suspect) {
-			if !slices.ContainsFunc(asked, func(a netio.ARPQuestion) bool { return slices.Equal(a.To, q.To) }) {
-				more = append(more, q)
-			}
-		}
-		l.send(l.withWitnesses(began, append(more, l.neighbourQuestions()...)))
+		more := slices.DeleteFunc(l.addressQuestions(suspect), func(q netio.ARPQuestion) bool {
+			return slices.ContainsFunc(asked, func(a netio.ARPQuestion) bool { return slices.Equal(a.To, q.To) })
+		})
+		more = append(more, l.neighbourQuestions()...)
+		l.send(append(more, l.askWitnesses(notSince(began))...))
 	})
 }
 
@@ -146,7 +139,7 @@ func (l *lan) neighbourQuestions() (questions []netio.ARPQuestion) {
 		hosts = append(hosts, l.table...)
 	}
 	for _, n := range hosts {
-		asked := slices.ContainsFunc(l.witnesses, func(w witness) bool { return w.addr == n.Addr }) ||
+		asked := slices.ContainsFunc(l.witnesses, func(w *witness) bool { return w.addr == n.Addr }) ||
 			slices.ContainsFunc(questions, func(q netio.ARPQuestion) bool { return q.Addr == n.Addr })
 		if len(questions) < neighboursMax && !asked && !slices.Contains(l.group.hosts(), n.Addr) {
 			questions = append(questions, netio.ARPQuestion{Addr: n.Addr, To: n.MAC})
@@ -168,15 +161,12 @@ func (l *lan) resolve(board netip.Addr) {
 	}
 }
 
-// waits reports whether the core, or a question to a witness, still waits for an answer. Other questions would make
-// the announcer forget these.
+// waits reports whether the core, or a question to a witness, still waits for an answer. Another question would make the
+// announcer forget these.
 func (l *lan) waits() bool {
-	now := l.now()
-	waits := l.doubtEnd != never && now-l.askedAt < answersWithin
-	for i := range l.witnesses {
-		waits = waits || now-l.witnesses[i].askedAt < answersWithin
-	}
-	return waits
+	recent := func(at time.Duration) bool { return l.now()-at < answersWithin }
+	return l.doubtEnd != never && recent(l.askedAt) ||
+		slices.ContainsFunc(l.witnesses, func(w *witness) bool { return recent(w.askedAt) })
 }
 
 // announce tells the neighbours this board's present Ethernet address.
@@ -207,11 +197,8 @@ func (l *lan) failed(err error) {
 
 // receive handles an answer, in the loop.
 func (l *lan) receive(answer netio.ARPAnswer) {
-	for i := range l.witnesses {
-		if w := &l.witnesses[i]; w.receive(answer) && !l.hasAnswered(w) {
-			l.answerers = append([]netip.Addr{w.addr}, l.answerers...)
-			l.answerers = l.answerers[:min(len(l.answerers), answerersMax)]
-		}
+	for _, w := range l.witnesses {
+		w.receive(answer)
 	}
 	l.answered(answer)
 }
@@ -280,13 +267,19 @@ func (l *lan) readTable(done func()) {
 	})
 }
 
-// due is when the doubt is over, or a witness is asked again that has not answered.
-func (l *lan) due() time.Duration { return min(l.doubtEnd, l.retryAt()) }
+// due is when the doubt is over, or a silent witness is asked again.
+func (l *lan) due() time.Duration {
+	next := l.doubtEnd
+	for _, w := range l.witnesses {
+		next = min(next, w.retryAt())
+	}
+	return next
+}
 
-// maintain ends a doubt that is over. It asks the witnesses once more, to know
-// which of them count in the next doubt.
+// maintain asks silent witnesses again, and ends a doubt that is over. It then asks all witnesses once more, to know which
+// of them count in the next doubt.
 func (l *lan) maintain(now time.Duration) {
-	l.askWhich(func(w *witness) bool { return now >= w.retryAt() })
+	l.send(l.askWitnesses(func(w *witness) bool { return now >= w.retryAt() }))
 	if now >= l.doubtEnd {
 		l.asking, l.doubtEnd = false, never
 		if l.announcer != nil {
@@ -296,93 +289,128 @@ func (l *lan) maintain(now time.Duration) {
 	}
 }
 
-// hasAnswered reports whether a witness has ever answered, on this link or an earlier one.
-func (l *lan) hasAnswered(w *witness) bool { return slices.Contains(l.answerers, w.addr) }
-
 // setWitness replaces the configured witnesses, and asks them.
 func (l *lan) setWitness(w config.Witness) {
-	l.witness = w
+	l.configured = w
 	l.chooseWitnesses()
-	if l.announcer != nil {
-		l.send(l.withWitnesses(l.now(), nil))
-	}
+	l.send(l.askWitnesses(notSince(l.now())))
 }
 
 // findWitnesses finds out which witnesses there are, and asks them.
-func (l *lan) findWitnesses() { l.readTable(func() { l.send(l.withWitnesses(l.now(), nil)) }) }
+func (l *lan) findWitnesses() { l.readTable(func() { l.send(l.askWitnesses(notSince(l.now()))) }) }
 
-// withWitnesses adds questions to all witnesses that were not asked since then.
-func (l *lan) withWitnesses(since time.Duration, questions []netio.ARPQuestion) []netio.ARPQuestion {
-	now := l.now()
-	for i := range l.witnesses {
-		if w := &l.witnesses[i]; w.askedAt < since {
-			questions = append(questions, w.ask(now))
+// askWitnesses returns questions to those witnesses that are to be asked now.
+func (l *lan) askWitnesses(which func(*witness) bool) (questions []netio.ARPQuestion) {
+	for _, w := range l.witnesses {
+		if which(w) {
+			w.ask(l.now())
+			questions = append(questions, netio.ARPQuestion{Addr: w.addr})
 		}
 	}
 	return questions
 }
 
-// askWhich asks those witnesses again for which a condition holds.
-func (l *lan) askWhich(holds func(*witness) bool) {
-	var questions []netio.ARPQuestion
-	for i := range l.witnesses {
-		if w := &l.witnesses[i]; holds(w) {
-			questions = append(questions, w.ask(l.now()))
-		}
-	}
-	l.send(questions)
+// notSince chooses the witnesses that were not asked since then.
+func notSince(at time.Duration) func(*witness) bool {
+	return func(w *witness) bool { return w.askedAt < at }
 }
 
 // excuseWitnesses is called while nothing arrives at all: the silence of a witness proves nothing then.
 func (l *lan) excuseWitnesses() {
-	for i := range l.witnesses {
-		l.witnesses[i].vain = 0
+	for _, w := range l.witnesses {
+		w.vain = 0
 	}
-}
-
-// retryAt is when the next witness is asked again because it has not answered.
-func (l *lan) retryAt() time.Duration {
-	next := never
-	for i := range l.witnesses {
-		next = min(next, l.witnesses[i].retryAt())
-	}
-	return next
 }
 
 // chooseWitnesses brings the list of witnesses in line with the configuration and the routes.
 func (l *lan) chooseWitnesses() {
-	addrs := l.witness.Addrs
-	if l.witness.Gateway && l.gateway.IsValid() {
+	addrs := l.configured.Addrs
+	if l.configured.Gateway && l.gateway.IsValid() {
 		addrs = []netip.Addr{l.gateway}
 	}
 	former := l.witnesses
 	l.witnesses = nil
 	for _, addr := range addrs {
-		w := witness{addr: addr, askedAt: -time.Hour, since: -time.Hour}
-		if i := slices.IndexFunc(former, func(f witness) bool { return f.addr == addr }); i >= 0 {
+		w := &witness{addr: addr, askedAt: -time.Hour, since: -time.Hour}
+		if i := slices.IndexFunc(former, func(f *witness) bool { return f.addr == addr }); i >= 0 {
 			w = former[i]
 		}
-		w.configured = !l.witness.Gateway
 		l.witnesses = append(l.witnesses, w)
 	}
 }
 
-// status fills in what topdog status shows of it.
+// status fills in what topdog status shows of the witnesses.
 func (l *lan) status(s *console.Status) {
 	now := l.now()
 	for _, w := range l.witnesses {
 		waits := w.present && now-w.since < witnessAnswers // for the answer
 		s.Witnesses = append(s.Witnesses, console.Witness{Address: w.addr.String(), Answers: w.heard || waits})
 	}
-	l.askWhich(func(w *witness) bool { return w.missed(now) && now-w.askedAt >= lookAgain })
 }
 
 // problems returns a problem for each witness that does not answer.
 func (l *lan) problems() (found []console.Problem) {
-	for i := range l.witnesses {
-		if w := &l.witnesses[i]; w.missed(l.now()) {
-			found = append(found, console.Problem{Kind: console.ProblemWitness, Text: w.problem(l.hasAnswered(w))})
+	who, remedy := "witness", "switch it on, or name another host of this network that always runs"
+	if l.configured.Gateway {
+		who, remedy = "the gateway", "name another host of this network that always runs as `witness`"
+	}
+	for _, w := range l.witnesses {
+		if w.missed(l.now()) {
+			found = append(found, console.Problem{Kind: console.ProblemWitness, Text: fmt.Sprintf(
+				"%s %v does not answer ARP requests, so it cannot show whether anything arrives on this board's port: %s", who, w.addr, remedy)})
 		}
 	}
 	return found
+}
+
+// witness is a host whose answers show that this board's port receives.
+type witness struct {
+	addr    netip.Addr
+	askedAt time.Duration // when it was asked last
+	since   time.Duration // when it was asked first in the last doubt
+	heard   bool          // it has answered since then
+	present bool          // it has answered since then, or in the doubt before
+	vain    int           // in how many doubts it was asked since its last answer
+}
+
+const (
+	// witnessAnswers is how long a witness may take to answer: a Wi-Fi station that sleeps wakes for every third beacon of
+	// 102 ms, and some sleep for longer.
+	witnessAnswers = 500 * time.Millisecond
+	// witnessMissed is how often a witness must be asked in vain before people are told.
+	witnessMissed = 2
+)
+
+// witnessRetries are the times, each after the last question, at which a silent witness is asked again. The last one
+// repeats. A question may be lost, and a port of a switch with spanning tree forwards nothing for 30 s after the link has
+// come up.
+var witnessRetries = [...]time.Duration{time.Second, 10 * time.Second, time.Minute}
+
+// ask notes that the witness is asked now.
+func (w *witness) ask(now time.Duration) {
+	if now-w.since > witnessAnswers { // otherwise it may still answer the last question
+		w.present, w.heard, w.since = w.heard, false, now
+		w.vain++
+	}
+	w.askedAt = now
+}
+
+// receive takes in an answer, perhaps of another host.
+func (w *witness) receive(answer netio.ARPAnswer) {
+	if w.addr == answer.Addr && answer.AskedAt >= w.since {
+		w.present, w.heard, w.vain = true, true, 0
+	}
+}
+
+// retryAt is when the witness is asked again because it has not answered.
+func (w *witness) retryAt() time.Duration {
+	if w.vain == 0 {
+		return never
+	}
+	return w.askedAt + witnessRetries[min(w.vain, len(witnessRetries))-1]
+}
+
+// missed reports whether the witness has been silent for so long that people should know.
+func (w *witness) missed(now time.Duration) bool {
+	return w.vain > witnessMissed || w.vain == witnessMissed && now-w.since >= witnessAnswers
 }
