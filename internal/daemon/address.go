@@ -43,7 +43,7 @@ type address struct {
 	restored   uint64        // how often something else had deleted it
 
 	everywhere []netio.LocalAddr // all addresses of this board
-	strayFor   lasting           // some floating address is where topdog has not put it
+	strayFor   condition         // some floating address is where topdog has not put it
 
 	// Not being able to release it.
 	unreleased bool          // this board may still have it
@@ -119,7 +119,7 @@ func (a *address) openAddresses() {
 	a.reporter.beforeLong(a.now())
 	addresses, err := a.platform.OpenAddresses(a.iface, a.configured())
 	if err != nil {
-		a.reporter.alert(console.ProblemAddressNotHeld, err.Error(), forever)
+		a.reporter.alert(console.ProblemAddressNotHeld, err.Error())
 		return
 	}
 	a.reporter.solved(console.ProblemAddressNotHeld)
@@ -166,7 +166,7 @@ func (a *address) acquire() {
 func (a *address) acquireFailed(err error) {
 	a.setHeld(false)
 	a.failed = true
-	a.reporter.alert(console.ProblemAddressNotHeld, err.Error(), forever)
+	a.reporter.alert(console.ProblemAddressNotHeld, err.Error())
 }
 
 // setHeld notes whether this board has the address.
@@ -211,7 +211,7 @@ func (a *address) tryRelease() {
 				a.goneAt = a.now() + netio.GoneAfter
 			}
 			a.unreleased, a.releaseAt = true, a.now()+retryReleaseEvery
-			a.reporter.alert(console.ProblemAddressNotReleased, err.Error(), forever)
+			a.reporter.alert(console.ProblemAddressNotReleased, err.Error())
 			return
 		}
 	}
@@ -465,6 +465,6 @@ func (a *address) checkStrays() {
 	case len(strays) == 0:
 		a.reporter.solved(console.ProblemStrayAddress)
 	case long:
-		a.reporter.warn(console.ProblemStrayAddress, strays[0], forever)
+		a.reporter.set(console.ProblemStrayAddress, strays[0])
 	}
 }

@@ -88,7 +88,7 @@ func (a *address) defend(addr netip.Addr, rival string) {
 	}
 	if a.reporter.claimIsForeign(now) {
 		text := fmt.Sprintf("%s answers for %v as well, which this board holds: find that machine, and take the address from it, or switch its proxy ARP off%s", rival, addr, a.group.otherGroup())
-		a.reporter.warn(console.ProblemAddressConflict, text, time.Minute)
+		a.reporter.warn(console.ProblemAddressConflict, text)
 	}
 	a.announceAnew()
 }
@@ -163,7 +163,7 @@ func (p probeAnswer) inUse() bool { return p.found || p.err != nil }
 func (a *address) tellProbe(answer probeAnswer) {
 	switch {
 	case answer.err != nil:
-		a.reporter.warn(console.ProblemAddressNotFree, answer.err.Error(), time.Minute)
+		a.reporter.warn(console.ProblemAddressNotFree, answer.err.Error())
 	case answer.found:
 		meanwhile := "no board takes it until that machine is silent, unless take_in_use = true"
 		if a.takes {
@@ -180,6 +180,6 @@ func (a *address) tellProbe(answer probeAnswer) {
 func (a *address) tellTaken(answer probeAnswer) {
 	if answer.found {
 		a.reporter.warn(console.ProblemAddressConflict, fmt.Sprintf("%v has had the address %v for %v, and this board takes it all the same, since take_in_use = true: find that machine and give it another address",
-			answer.owner, answer.addr, election.TakeInUseAfter), time.Minute)
+			answer.owner, answer.addr, election.TakeInUseAfter))
 	}
 }

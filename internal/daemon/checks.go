@@ -80,7 +80,7 @@ func (c *checks) start() {
 // starterEnded tells people that no checker can be started any more. The board goes on.
 func (c *checks) starterEnded() {
 	c.reporter.alert(console.ProblemStarter,
-		"the process that starts checkers has ended: no checks run, and no score command, until systemctl restart topdog", forever)
+		"the process that starts checkers has ended: no checks run, and no score command, until systemctl restart topdog")
 }
 
 // send gives the checker its order. A checker that doesn't take it is stuck.
@@ -103,7 +103,7 @@ func (c *checks) send() {
 func (c *checks) ended(e *check.Ended) {
 	switch {
 	case e.PID == 0:
-		c.reporter.warn(console.ProblemChecker, e.Reason, forever)
+		c.reporter.set(console.ProblemChecker, e.Reason)
 	case e.Reason != "" && !c.order.Idle():
 		c.reporter.log.Warnf("the checker (process %d) has ended; starting another one", e.PID)
 	}
@@ -277,7 +277,7 @@ func (c *checks) lose(now time.Duration) {
 	if len(c.order.Checks) > 0 {
 		c.health.Uncheck(now, true)
 		const text = "the checks do not run: nothing is heard of the process that runs them"
-		c.reporter.alert(console.ProblemChecker, text, forever)
+		c.reporter.alert(console.ProblemChecker, text)
 	}
 	if len(c.order.Score) > 0 {
 		const failure = "does not run: nothing is heard of the process that runs it"

@@ -51,7 +51,7 @@ func (d *Daemon) Keys(ctx context.Context) (console.Keys, error) {
 func (d *Daemon) keys(now time.Duration) console.Keys {
 	k := console.Keys{RunningNs: int64(now - d.started), Boards: []console.BoardKeys{}}
 	k.SignsWith, k.AlsoAccepts = fingerprints(d.group.codec.Keys())
-	for id, seen := range d.group.sightings {
+	for id, seen := range d.group.boards {
 		if now-seen.at > keysRemembered {
 			continue
 		}
@@ -230,7 +230,7 @@ func (d *Daemon) ledFailed(err error) {
 			d.reporter.log.Debug(err)
 			return
 		}
-		d.reporter.warn(console.ProblemLED, err.Error(), forever)
+		d.reporter.set(console.ProblemLED, err.Error())
 	})
 }
 

@@ -33,9 +33,9 @@ type Daemon struct {
 	killed   chan struct{}
 	kill     sync.Once
 
-	majorityMissed lasting // too few voters are heard
-	portSilent     lasting // nothing at all is heard
-	portDead       bool    // and that for long
+	majorityMissed condition // too few voters are heard
+	portSilent     condition // nothing at all is heard
+	portDead       bool      // and that for long
 
 	timer       timer
 	link        *link
@@ -56,7 +56,6 @@ type Daemon struct {
 	firewall    firewall
 	duplicate   duplicate // of this board's own address
 	silent      silentBoards
-	differences []console.Problem // between the boards' settings, as they were logged last
 }
 
 // Options are the parts of a daemon that not every caller wants to set.

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"time"
 
 	"topdog/internal/console"
 	"topdog/netio"
@@ -82,7 +81,7 @@ func (s *deadman) prepare(resign wire.Message) {
 		prepared = netio.PreparedResign{Datagram: datagram, To: s.group.destinations()}
 	}
 	if err := s.holder.Prepare(prepared); err != nil {
-		s.reporter.warn(console.ProblemDeadmanOutdated, err.Error(), time.Minute)
+		s.reporter.warn(console.ProblemDeadmanOutdated, err.Error())
 		return
 	}
 	s.prepared = preparation{resign: resign, revision: s.group.revision()}

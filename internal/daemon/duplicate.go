@@ -127,6 +127,6 @@ func (d *Daemon) reportDuplicate() (yields bool) {
 		d.reporter.solved(console.ProblemOwnAddress)
 		return false
 	}
-	d.reporter.warn(console.ProblemOwnAddress, duplicated(u.mac, d.link.local, u.yields), forever)
+	d.reporter.set(console.ProblemOwnAddress, duplicated(u.mac, d.link.local, u.yields))
 	return u.yields
 }

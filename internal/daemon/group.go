@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"net/netip"
 	"slices"
 	"sort"
@@ -28,7 +29,6 @@ type group struct {
 	multicast netip.AddrPort // where Transport.Multicast sends to
 	port      uint16         // where boards listen
 	peers     []netip.Addr   // are sent by unicast what the group is sent by multicast
-	routes    map[wire.ID]*route
 	// broadcasts says that the heartbeats of this leader are broadcast as well.
 	broadcasts bool
 	resolve    func(netip.Addr) // has the kernel know the Ethernet address of a board
@@ -51,15 +51,14 @@ type group struct {
 	mute         func() bool   // whether it must say nothing, see tellsOthers
 
 	// From messages to datagrams and back.
-	codec     *wire.Codec // the loop signs with it, and the readers verify
-	sightings sightings
-	toldAnew  bool               // a board has told other settings than before, or another name
-	settings  wire.Settings      // of this board
-	program   string             // the version of this program, as far as it fits
-	guard     *wire.Guard        // nil until the board's own address is known
-	header    func() wire.Header // of what this board sends without the core
-	out       []byte             // the datagram that was sent last
+	codec    *wire.Codec        // the loop signs with it, and the readers verify
+	settings wire.Settings      // of this board
+	program  string             // the version of this program, as far as it fits
+	guard    *wire.Guard        // nil until the board's own address is known
+	header   func() wire.Header // of what this board sends without the core
+	out      []byte             // the datagram that was sent last
 
+	boards   boards
 	refusals map[netip.Addr]refusal
 	counts   groupCounts
 	lost     uint64 // for which there was no room anywhere, as it was looked up last
@@ -81,7 +80,7 @@ func newGroup(s shared, cfg *config.Config, l *link, resolve func(netip.Addr)) (
 		multicast: cfg.Multicast, port: cfg.Multicast.Port(), peers: cfg.Peers,
 		inbox:        newInbox(inboxSize, codec),
 		configuredID: cfg.ID, incarnation: newIncarnation(), codec: codec,
-		routes: make(map[wire.ID]*route), sightings: make(sightings), refusals: make(map[netip.Addr]refusal), settings: SettingsOf(cfg),
+		boards: make(boards), refusals: make(map[netip.Addr]refusal), settings: SettingsOf(cfg),
 	}, nil
 }
 
@@ -135,7 +134,7 @@ func (g *group) setCodec(codec *wire.Codec) {
 	g.codec = codec
 	g.inbox.use(codec)
 	g.changes++
-	g.sightings.keep(codec.Keys())
+	g.boards.keep(codec.Keys())
 	if g.guard != nil {
 		g.guard.AcceptKeys(codec.Keys())
 	}
@@ -157,7 +156,6 @@ func (g *group) forget() {
 	if g.transport != nil {
 		g.transport.SetIncarnation(g.incarnation)
 	}
-	clear(g.routes)
 }
 
 // open begins to receive.
@@ -277,101 +275,6 @@ func (g *group) counters(c *console.Counters) {
 	}
 }
 
-// keysRemembered is for how long it is known which keys a board has told of that is silent. A board
-// that was off for longer is one that nobody waits for.
-const keysRemembered = 24 * time.Hour
-
-// sighting is when a board was heard last, and what it has told of itself.
-type sighting struct {
-	first, at time.Duration // for the first time, and the last
-	addr      netip.Addr
-	// byHolder says that its last message was the RESIGN of its holder: its daemon has ended, or stands still.
-	byHolder bool
-	name     string
-	// program is the version of its program, and settings are those that it has told.
-	program  string
-	settings wire.Settings
-	keys     wire.Keys        // zero until it has told
-	key      wire.Fingerprint // that has verified its last message
-}
-
-// sightings are those of the boards that were heard since the daemon started. The roster of the
-// core is none: it begins anew when this board gets another id.
-type sightings map[wire.ID]*sighting
-
-// note enters a message that was accepted, and reports whether it tells another name or other settings than before.
-// port is that of the group: the holder sends from another one.
-func (s sightings) note(now time.Duration, m *wire.Message, from netip.AddrPort, port uint16) (news bool) {
-	seen, ok := s[m.Sender]
-	if !ok {
-		if len(s) >= wire.MaxBoards {
-			s.forgetOldest()
-		}
-		seen = &sighting{first: now}
-		s[m.Sender] = seen
-	}
-	seen.at, seen.addr, seen.key = now, from.Addr(), m.Key
-	seen.byHolder = m.Type == wire.TypeResign && from.Port() != port
-	if m.Type == wire.TypeHello {
-		if news = seen.name != m.Hello.Name || !seen.settings.Equal(m.Hello.Settings); news {
-			seen.settings = m.Hello.Settings.Clone() // the message is used again
-		}
-		seen.name, seen.keys, seen.program = m.Hello.Name, m.Hello.Keys, m.Hello.Program
-	}
-	return news
-}
-
-func (s sightings) forgetOldest() {
-	var oldest wire.ID
-	var at time.Duration
-	found := false
-	for id, seen := range s {
-		if !found || seen.at < at {
-			oldest, at, found = id, seen.at, true
-		}
-	}
-	delete(s, oldest)
-}
-
-// keep forgets the boards that were heard last with another key than these. Whoever has that key may have made them
-// up, and a change of the key would wait for them for a day. One that lives is soon heard again.
-func (s sightings) keep(keys wire.Keys) {
-	for id, seen := range s {
-		if !keys.Accept(seen.key) {
-			delete(s, id)
-		}
-	}
-}
-
-// takeToldAnew reports whether a board has told other settings, or another name, since it was asked last.
-func (g *group) takeToldAnew() bool {
-	told := g.toldAnew
-	g.toldAnew = false
-	return told
-}
-
-// hasAddresses reports whether a leader would hold all floating addresses of this board, as far as it has told.
-func (g *group) hasAddresses(leader wire.ID) bool {
-	seen := g.sightings[leader]
-	if leader == g.self || seen == nil || !seen.settings.Told() {
-		return true
-	}
-	return !slices.ContainsFunc(g.settings.Addresses, func(a netip.Addr) bool { return !slices.Contains(seen.settings.Addresses, a) })
-}
-
-// route says where another board is reached, and when it was heard by which path.
-type route struct {
-	addr                               netip.AddrPort
-	multicastAt, broadcastAt, directAt time.Duration
-	toldAt                             time.Duration // when something was last sent to it alone
-}
-
-// refusal says why packets from an address are refused. Anybody may have put that address into a packet.
-type refusal struct {
-	reason      wire.DropReason
-	first, last time.Duration
-}
-
 // noteSend notes the outcome of a send. A link that is down is no problem of its
 // own: the watch over the link reports it, and nothing here could be done about it.
 func (g *group) noteSend(err error) {
@@ -379,8 +282,8 @@ func (g *group) noteSend(err error) {
 		return
 	}
 	g.counts.sendErrors++
-	if !isLinkDown(err) {
-		g.reporter.warn(console.ProblemSend, err.Error(), time.Minute)
+	if !errors.Is(err, netio.ErrLinkDown) {
+		g.reporter.warn(console.ProblemSend, err.Error())
 	}
 }
 

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -23,15 +22,15 @@ func (g *group) send(e *election.Effect) {
 		}
 		g.transmit(m, netip.AddrPort{}, e.Broadcast)
 	default:
-		addr, ok := g.routeTo(e.To)
-		if !ok {
+		addr := g.addressOf(e.To)
+		if !addr.IsValid() {
 			g.noRoute(e.To)
 			return
 		}
-		if r, heard := g.routes[e.To]; heard {
-			r.toldAt = g.now()
+		if b := g.boards[e.To]; b != nil {
+			b.toldAt = g.now()
 		}
-		g.transmit(m, addr, false)
+		g.transmit(m, netip.AddrPortFrom(addr, g.port), false)
 	}
 }
 
@@ -49,7 +48,7 @@ func (g *group) heartbeatsBroadcast(also bool) {
 func (g *group) noRoute(id wire.ID) {
 	g.counts.withoutRoute++
 	text := fmt.Sprintf("the address of board %v is not known: nothing is sent to it until it is heard", id)
-	g.reporter.warn(console.ProblemNoRoute, text, time.Minute)
+	g.reporter.warn(console.ProblemNoRoute, text)
 }
 
 // transmit sends a message to one address, or to the group if that is zero, and then
@@ -95,8 +94,6 @@ func (g *group) hearItself() {
 	m.Type, m.Priority = wire.TypeResign, 0
 	g.transmit(&m, netip.AddrPortFrom(netio.LimitedBroadcast, g.port), false)
 }
-
-func isLinkDown(err error) bool { return errors.Is(err, netio.ErrLinkDown) }
 
 // presignAhead is how far the sequence of a pre-signed message is ahead of what was
 // sent when it was signed. It is signed anew when half of that is used up, after
@@ -190,7 +187,9 @@ func (g *group) receive(r *received, now time.Duration) (*wire.Message, conflict
 	g.reply(&verdict, r.from.Addr())
 	if verdict.Drop != wire.Accepted {
 		if verdict.Drop == wire.Duplicate {
-			g.heardBy(m.Sender, r, now, false) // it came by the other path as well
+			if b := g.boards[m.Sender]; b != nil {
+				b.heardBy(r.path, now) // it came by another path as well
+			}
 			g.drop(verdict.Drop, r.from)
 			return m, conflictCopy
 		}
@@ -205,8 +204,7 @@ func (g *group) receive(r *received, now time.Duration) (*wire.Message, conflict
 		return m, conflictID
 	}
 	g.transport.Know(r.from.Addr())
-	g.toldAnew = g.sightings.note(now, m, r.from, g.port) || g.toldAnew
-	g.heardBy(m.Sender, r, now, true)
+	g.heard(r, now)
 	return m, conflictNone
 }
 
@@ -215,7 +213,7 @@ func (g *group) receive(r *received, now time.Duration) (*wire.Message, conflict
 // now, and this one needs a new id.
 func (g *group) duplicateID(from netip.Addr) {
 	text := fmt.Sprintf("the board at %v has this board's id %v as well", from, g.self)
-	g.reporter.warn(console.ProblemKind(election.NoticeDuplicateID.Identifier()), text, time.Minute)
+	g.reporter.warn(console.ProblemKind(election.NoticeDuplicateID.Identifier()), text)
 	if g.chooseID(g.local) != g.self {
 		g.outdated = true
 	}
@@ -242,7 +240,7 @@ func (g *group) drop(reason wire.DropReason, from netip.AddrPort) {
 	}
 	// One problem for each reason, whoever sends them: a source address is easily
 	// made up, and the log must not grow with what somebody makes up.
-	g.reporter.warn(console.ProblemKind(reason.Identifier()), text, time.Minute)
+	g.reporter.warn(console.ProblemKind(reason.Identifier()), text)
 }
 
 // outside tells people of a board of the group that nothing is sent to, since this board's networks do not have its address. Each of
@@ -250,7 +248,7 @@ func (g *group) drop(reason wire.DropReason, from netip.AddrPort) {
 func (g *group) outside(from netip.Addr) {
 	text := fmt.Sprintf("packets of the group come from %v, which is in none of this board's networks (%s), so that board is not answered, and is no member: correct the address or the netmask of one of the two, or list both in `peers`",
 		from, joined(g.link.networks()))
-	g.reporter.warn(console.ProblemOutside, text, time.Minute)
+	g.reporter.warn(console.ProblemOutside, text)
 }
 
 // reply sends what the guard wants sent: challenges and proofs. They speak for

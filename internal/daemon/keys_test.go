@@ -232,11 +232,11 @@ func TestKeysOfTheBoards(t *testing.T) {
 	})
 }
 
-// TestSightingsAreBounded: the boards that are remembered are as many as a group may have, the newest ones.
-func TestSightingsAreBounded(t *testing.T) {
-	s := make(sightings)
+// TestBoardsAreBounded: the boards that are remembered are as many as a group may have, the newest ones.
+func TestBoardsAreBounded(t *testing.T) {
+	s := make(boards)
 	for id := range wire.ID(2 * wire.MaxBoards) {
-		s.note(time.Duration(id)*time.Second, &wire.Message{Header: wire.Header{Type: wire.TypeHeartbeat, Sender: id + 1}}, netip.AddrPort{}, 0)
+		s.of(id+1, time.Duration(id)*time.Second)
 	}
 	if len(s) != wire.MaxBoards || s[1] != nil || s[2*wire.MaxBoards] == nil || s[wire.MaxBoards+1] == nil {
 		t.Errorf("%d boards are remembered", len(s))
@@ -310,7 +310,7 @@ func TestSpentSequence(t *testing.T) {
 				boards[victim-1].spent(t, keyA, kind, boards)
 				pass(5 * time.Millisecond)
 				boards[0].get(func() {
-					boards[0].group.sightings.note(boards[0].now(), &wire.Message{Header: wire.Header{Sender: 77, Key: keyA.Fingerprint()}}, netip.AddrPort{}, 0)
+					boards[0].group.boards.of(77, boards[0].now()).key = keyA.Fingerprint()
 				})
 				for _, b := range boards {
 					b.reload(func(c *config.Config) { c.Keys = config.Keyring{Signs: keyB} })

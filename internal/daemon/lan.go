@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -190,8 +191,8 @@ func (l *lan) hostWith(mac net.HardwareAddr, called func(wire.ID) string) string
 
 // failed warns that a doubt may last because of an error. A link that is down is reported elsewhere.
 func (l *lan) failed(err error) {
-	if err != nil && !isLinkDown(err) {
-		l.reporter.warn(console.ProblemAskLAN, err.Error(), time.Minute)
+	if err != nil && !errors.Is(err, netio.ErrLinkDown) {
+		l.reporter.warn(console.ProblemAskLAN, err.Error())
 	}
 }
 

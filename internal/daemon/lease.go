@@ -152,7 +152,7 @@ func (l *lease) coverEnded(err error) {
 		l.tasks.start(l.coverAgain)
 		return
 	}
-	l.reporter.warn(console.ProblemFence, err.Error(), forever)
+	l.reporter.set(console.ProblemFence, err.Error())
 }
 
 // coverAgain tries again after a while, in a task.

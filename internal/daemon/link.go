@@ -160,21 +160,13 @@ func (l *link) owns(mac net.HardwareAddr) bool {
 
 // report warns that the interface was not found, or is one of several, or that a floating address belongs to another one.
 func (l *link) report() {
-	if l.missing == "" {
-		l.reporter.solved(console.ProblemInterface)
-	} else {
-		l.reporter.warn(console.ProblemInterface, "waiting for the interface: "+l.missing, forever)
+	waits := l.missing
+	if waits != "" {
+		waits = "waiting for the interface: " + waits
 	}
-	if l.elsewhere == "" {
-		l.reporter.solved(console.ProblemAddressElsewhere)
-	} else {
-		l.reporter.warn(console.ProblemAddressElsewhere, l.elsewhere, forever)
-	}
-	if l.ambiguous == "" {
-		l.reporter.solved(console.ProblemInterfaceAmbiguous)
-	} else {
-		l.reporter.warn(console.ProblemInterfaceAmbiguous, l.ambiguous, forever)
-	}
+	l.reporter.set(console.ProblemInterface, waits)
+	l.reporter.set(console.ProblemAddressElsewhere, l.elsewhere)
+	l.reporter.set(console.ProblemInterfaceAmbiguous, l.ambiguous)
 }
 
 // opened notes that the sockets are open for one of the board's addresses.

@@ -61,7 +61,6 @@ func (d *Daemon) settle() {
 	d.checkPort()
 	d.checkMajority()
 	d.address.checkStrays()
-	d.checkSettings()
 	d.checkFirewall()
 	d.checkSilence()
 	d.checkGrade()

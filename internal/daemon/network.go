@@ -58,12 +58,12 @@ func (d *Daemon) reopenLink() {
 			return
 		}
 	}
-	if problem := d.link.noCarrier(); problem != "" {
+	problem = d.link.noCarrier()
+	d.reporter.set(console.ProblemLink, problem)
+	if problem != "" {
 		d.linkLost()
-		d.reporter.warn(console.ProblemLink, problem, forever)
 		return
 	}
-	d.reporter.solved(console.ProblemLink)
 	if d.reportFirewall() || d.reportDuplicate() {
 		d.linkLost()
 		return
@@ -120,7 +120,7 @@ func (d *Daemon) openFailed(err error) {
 	if errors.Is(err, syscall.EPERM) {
 		text += ": the holder lacks rights; look at topdog-holder.service, or, by hand, run topdog as root"
 	}
-	d.reporter.warn(console.ProblemSockets, text, forever)
+	d.reporter.set(console.ProblemSockets, text)
 }
 
 // linkLost tells the core, which releases the address.

@@ -21,7 +21,7 @@ func TestRouteAfterAPresignedResign(t *testing.T) {
 		latest().untilFired(t)
 		pass(time.Millisecond)
 		one.onLoop(t, func() {
-			assert.Is(t, netip.MustParseAddrPort("10.0.0.3:9254"), one.group.routes[three.group.self].addr, "where board 1 would send to")
+			assert.Is(t, netip.MustParseAddr("10.0.0.3"), one.group.addressOf(three.group.self), "where board 1 would send to")
 		})
 	})
 }

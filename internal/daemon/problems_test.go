@@ -43,10 +43,8 @@ func TestFolded(t *testing.T) {
 			case text == "keep", text != "" && test.every > 1 && text == "a" && s%test.every != 0:
 			case text == "":
 				p.end(console.ProblemLink)
-			case p.note(console.ProblemLink, wire.Nobody, text, test.lasts):
+			case p.note(console.ProblemLink, wire.Nobody, text, test.lasts).tell(p.now()):
 				got = append(got, s)
-			default:
-				p.wait(console.ProblemLink, wire.Nobody)
 			}
 			if p.due() <= p.now() && len(p.overdue()) > 0 {
 				got = append(got, s)

@@ -38,39 +38,38 @@ func (r *reporter) failed(what string, err error) {
 	}
 }
 
-// show has the status show a problem of this board for as long as there is a text. The log is another matter.
+// show has the status show a problem of this board for as long as there is a text. It logs nothing.
 func (r *reporter) show(kind console.ProblemKind, text string) {
 	if text == "" {
 		r.solved(kind)
-		return
+	} else {
+		r.problems.note(kind, wire.Nobody, text, forever)
 	}
-	r.problems.note(kind, wire.Nobody, text, forever)
 }
 
 // set warns of a problem of this board for as long as there is a text.
 func (r *reporter) set(kind console.ProblemKind, text string) {
 	if text == "" {
 		r.solved(kind)
-		return
-	}
-	r.warn(kind, text, forever)
-}
-
-// warn notes a problem, and logs it if that is due.
-func (r *reporter) warn(kind console.ProblemKind, text string, lasts time.Duration) {
-	r.say(logrus.WarnLevel, kind, wire.Nobody, text, lasts)
-}
-
-// alert is warn for what keeps the address from the users.
-func (r *reporter) alert(kind console.ProblemKind, text string, lasts time.Duration) {
-	r.say(logrus.ErrorLevel, kind, wire.Nobody, text, lasts)
-}
-
-func (r *reporter) say(level logrus.Level, kind console.ProblemKind, board wire.ID, text string, lasts time.Duration) {
-	if r.problems.note(kind, board, text, lasts) {
-		r.log.Log(level, text)
 	} else {
-		r.problems.wait(kind, board)
+		r.say(logrus.WarnLevel, kind, wire.Nobody, text, forever)
+	}
+}
+
+// alert is set for what keeps the address from the users.
+func (r *reporter) alert(kind console.ProblemKind, text string) {
+	r.say(logrus.ErrorLevel, kind, wire.Nobody, text, forever)
+}
+
+// warn warns of a problem of this board that is over if it is not seen again for a minute.
+func (r *reporter) warn(kind console.ProblemKind, text string) {
+	r.say(logrus.WarnLevel, kind, wire.Nobody, text, time.Minute)
+}
+
+// say notes a problem, and logs it if that is due.
+func (r *reporter) say(level logrus.Level, kind console.ProblemKind, board wire.ID, text string, lasts time.Duration) {
+	if r.problems.note(kind, board, text, lasts).tell(r.problems.now()) {
+		r.log.Log(level, text)
 	}
 }
 
@@ -81,7 +80,8 @@ func (r *reporter) tellOverdue() {
 	}
 }
 
-// only tells of one kind of problem with other boards, or of wire.Nobody with several: of all that there are now. Others have ended.
+// only warns of one kind of problem, with other boards or, for wire.Nobody, with several. said are all that there are now;
+// others of that kind are over.
 func (r *reporter) only(kind console.ProblemKind, said map[wire.ID]string) {
 	r.problems.keep(kind, said)
 	ids := make([]wire.ID, 0, len(said))
@@ -99,19 +99,17 @@ func (r *reporter) solved(kind console.ProblemKind) { r.problems.end(kind) }
 
 // noticed tells of something that the core has noticed, in these words.
 func (r *reporter) noticed(n election.Notice, text string) {
-	if n.Kind == election.NoticeRival {
+	level := logrus.WarnLevel
+	switch n.Kind {
+	case election.NoticeNoMulticast:
+		r.log.Warn(text) // no problem here: a status asks the core which boards get no multicast
+		return
+	case election.NoticeDuplicateID, election.NoticeOtherAlgorithm, election.NoticeOtherVersion:
+		level = logrus.ErrorLevel // one of the boards stays out until somebody repairs it
+	case election.NoticeRival:
 		r.history.rivalHeard()
 	}
-	// A status asks the core which boards get no multicast, so that is no problem here.
-	if n.Kind != election.NoticeNoMulticast && !r.problems.note(console.ProblemKind(n.Kind.Identifier()), n.Board, text, time.Minute) {
-		return
-	}
-	switch n.Kind {
-	case election.NoticeDuplicateID, election.NoticeOtherAlgorithm, election.NoticeOtherVersion:
-		r.log.Error(text) // one of the boards stays out until somebody repairs it
-	default:
-		r.log.Warn(text)
-	}
+	r.say(level, console.ProblemKind(n.Kind.Identifier()), n.Board, text, time.Minute)
 }
 
 // remember enters a change of role or leader into the history. lastSeen is when the
@@ -128,7 +126,7 @@ func (r *reporter) remember(c election.Change, lastSeen time.Duration) {
 // second time in a row. The first time it may be a board that began to lead a moment ago, and is heard of soon.
 func (r *reporter) addressTaken(text string) {
 	if r.taken++; r.taken > 1 {
-		r.alert(console.ProblemAddressNotFree, text, time.Minute)
+		r.say(logrus.ErrorLevel, console.ProblemAddressNotFree, wire.Nobody, text, time.Minute)
 	}
 }
 
@@ -155,7 +153,7 @@ func (r *reporter) tell(c election.Change, text string) {
 
 // waiting tells of a link that is not there, which is no failure.
 func (r *reporter) waiting(problem string) {
-	r.warn(console.ProblemLink, problem, forever)
+	r.set(console.ProblemLink, problem)
 	r.failed("tell systemd", r.notifier.Status("waiting: "+problem))
 }
 

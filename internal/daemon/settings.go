@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"fmt"
-	"slices"
 	"sort"
-	"strings"
 	"time"
 
 	"topdog/internal/config"
@@ -50,9 +48,9 @@ type member struct {
 // members are this board and the others that are live, in the order of their ids.
 func (d *Daemon) members(now time.Duration) []member {
 	all := []member{{d.group.self, d.called(d.group.self), d.cfg.Name, d.group.settings}}
-	for id, seen := range d.group.sightings {
-		if id != d.group.self && seen.settings.Told() && d.hears(id, now) {
-			all = append(all, member{id, d.called(id), seen.name, seen.settings})
+	for id, b := range d.group.boards {
+		if id != d.group.self && b.settings.Told() && d.hears(id, now) {
+			all = append(all, member{id, d.called(id), b.name, b.settings})
 		}
 	}
 	others := all[1:]
@@ -60,25 +58,29 @@ func (d *Daemon) members(now time.Duration) []member {
 	return all
 }
 
-// differing returns a problem for each board that has a setting unlike the others: unlike most of them, or, if there are no
-// most, unlike the first one, which asks.
-func differing(members []member) (found []console.Problem) {
-	unlike := make([][]string, len(members))
+// differing says which members have a setting unlike the others: unlike most of them or, if there is no majority, unlike
+// the first member, which asks.
+func differing(members []member) map[wire.ID]string {
+	unlike := map[wire.ID]string{}
 	for _, s := range settings {
 		usual, by := usualValue(members, s)
 		for i := range members {
-			if value := s.value(members[i].settings); value != usual {
-				unlike[i] = append(unlike[i], fmt.Sprintf("%s = %s where %s %s", s.key, value, by, usual))
+			m := &members[i]
+			value := s.value(m.settings)
+			if value == usual {
+				continue
 			}
+			before := m.called + " has "
+			if said, also := unlike[m.id]; also {
+				before = said + ", and "
+			}
+			unlike[m.id] = fmt.Sprintf("%s%s = %s where %s %s", before, s.key, value, by, usual)
 		}
 	}
-	for i, differences := range unlike {
-		if len(differences) > 0 {
-			found = append(found, console.Problem{Kind: console.ProblemSettings, Board: members[i].id.String(), Text: fmt.Sprintf(
-				"%s has %s: make the configurations alike, and restart topdog on each board on which you change one", members[i].called, strings.Join(differences, ", and "))})
-		}
+	for id := range unlike {
+		unlike[id] += ": make the configurations alike, and restart topdog on each board on which you change one"
 	}
-	return found
+	return unlike
 }
 
 // usualValue returns the value that most members have, and who has it, in words.
@@ -96,43 +98,29 @@ func usualValue(members []member, s setting) (usual, by string) {
 	return own, members[0].called + " has"
 }
 
-// namesakes returns a problem for each name that several boards have: people could not tell them apart.
-func namesakes(members []member) (found []console.Problem) {
-	members = slices.Clone(members)
-	sort.Slice(members, func(i, j int) bool { return members[i].id < members[j].id })
-	for len(members) > 0 {
-		first, ids := members[0], []string(nil)
-		members = slices.DeleteFunc(members, func(m member) bool {
-			same := m.name == first.name
-			if same {
-				ids = append(ids, m.id.String())
-			}
-			return same
-		})
-		if len(ids) > 1 && first.name != "" {
-			found = append(found, console.Problem{Kind: console.ProblemSameName, Board: ids[0], Text: fmt.Sprintf(
-				"the boards %s are all called %s: give them different host names, or set `name`", strings.Join(ids, ", "), first.name)})
+// namesakes says which names several boards have: people could not tell these boards apart.
+func namesakes(members []member) map[wire.ID]string {
+	ids := map[string][]wire.ID{} // by name
+	for i := range members {
+		if m := &members[i]; m.name != "" {
+			ids[m.name] = append(ids[m.name], m.id)
 		}
 	}
-	return found
-}
-
-// settingsProblems says which live boards do not agree with the others.
-func (d *Daemon) settingsProblems(now time.Duration) []console.Problem {
-	members := d.members(now)
-	return append(differing(members), namesakes(members)...)
-}
-
-// checkSettings tells people when a board has told other settings than before, and they differ from those of others.
-func (d *Daemon) checkSettings() {
-	if d.core == nil || !d.group.takeToldAnew() {
-		return
-	}
-	found := d.settingsProblems(d.now())
-	for _, p := range found {
-		if !slices.Contains(d.differences, p) {
-			d.reporter.log.Warn(p.Text)
+	said := map[wire.ID]string{}
+	for name, same := range ids {
+		if len(same) > 1 {
+			sort.Slice(same, func(i, j int) bool { return same[i] < same[j] })
+			said[same[0]] = fmt.Sprintf("the boards %s are all called %s: give them different host names, or set `name`", joined(same), name)
 		}
 	}
-	d.differences = found
+	return said
+}
+
+// checkSettings tells people which live boards do not agree with the others.
+func (d *Daemon) checkSettings(now time.Duration) {
+	if d.core != nil {
+		members := d.members(now)
+		d.reporter.only(console.ProblemSettings, differing(members))
+		d.reporter.only(console.ProblemSameName, namesakes(members))
+	}
 }

@@ -49,10 +49,12 @@ func TestDiffering(t *testing.T) {
 			members = append(members, m)
 		}
 		var got []string
-		for _, p := range differing(members) {
-			text, remedy, _ := strings.Cut(p.Text, ": make")
-			assert.Is(t, " the configurations alike, and restart topdog on each board on which you change one", remedy, "%s: the remedy", test.name)
-			got = append(got, strings.TrimPrefix(p.Board, "0.0.0.")+": "+text)
+		said := differing(members)
+		for i := range members {
+			if text, remedy, differs := strings.Cut(said[members[i].id], ": make"); differs {
+				assert.Is(t, " the configurations alike, and restart topdog on each board on which you change one", remedy, "%s: the remedy", test.name)
+				got = append(got, fmt.Sprintf("%d: %s", members[i].id, text))
+			}
 		}
 		assert.Is(t, test.want, strings.Join(got, "; "), "%s", test.name)
 	}

@@ -113,6 +113,7 @@ func (d *Daemon) checkSilence() {
 	}
 	d.lan.send(questions)
 	d.tellSilence(addrs, found)
+	d.checkSettings(now)
 }
 
 // tellSilence tells people why boards are not heard, in their order, and ends what is over.
@@ -167,12 +168,12 @@ func (d *Daemon) silentBoards(now time.Duration) map[netip.Addr]wire.ID {
 			found[addr] = id
 		}
 	}
-	for id, seen := range d.group.sightings {
+	for id, seen := range d.group.boards {
 		if _, known := d.core.Peer(id); known && d.link.hasHost(seen.addr) {
 			found[seen.addr] = id
 		}
 	}
-	for id, seen := range d.group.sightings {
+	for id, seen := range d.group.boards {
 		if p, known := d.core.Peer(id); id == d.group.self || known && (p.Live(now) || p.Left && !seen.byHolder && !d.group.inOtherGroupSince(seen)) {
 			delete(found, seen.addr)
 		}
@@ -188,11 +189,11 @@ func (d *Daemon) silentBoards(now time.Duration) map[netip.Addr]wire.ID {
 
 // hasMoved reports whether a board is heard as another one since it fell silent: it has another address, and with that another id.
 func (d *Daemon) hasMoved(id wire.ID, now time.Duration) bool {
-	silent := d.group.sightings[id]
+	silent := d.group.boards[id]
 	if silent == nil || silent.name == "" {
 		return false
 	}
-	for other, seen := range d.group.sightings {
+	for other, seen := range d.group.boards {
 		if seen.name == silent.name && seen.first > silent.at && d.hears(other, now) {
 			return true
 		}

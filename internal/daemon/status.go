@@ -104,7 +104,6 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 	s.Patience = d.describePatience(&core.Patience, now)
 	d.describeBoards(s, &core, now)
 	s.Problems = append(s.Problems, d.unfitLeaderProblems(&core, now)...)
-	s.Problems = append(s.Problems, d.settingsProblems(now)...)
 	d.describeVoters(s, &core, now)
 	d.pauseStatus(s, now)
 	spares := s.CountSpares()
@@ -171,11 +170,12 @@ func (d *Daemon) describeSelf(core *election.Status, now time.Duration) console.
 
 func (d *Daemon) describePeer(p *election.Peer, core *election.Status, now time.Duration) console.Board {
 	b := console.Board{
-		ID: p.ID.String(), Name: p.Name, Address: addrText(d.group.heardFrom(p.ID)), Priority: int(p.Priority), Grade: p.Grade.String(), GradeText: gradeText(p.Grade),
+		ID: p.ID.String(), Name: p.Name, Priority: int(p.Priority), Grade: p.Grade.String(), GradeText: gradeText(p.Grade),
 		Role: peerRole(p, core), HeardMs: age(now - p.LastHeard), Gone: p.Gone, Stale: !p.Gone && !p.Live(now),
 		Following: idText(p.Following),
 	}
-	if seen := d.group.sightings[p.ID]; seen != nil {
+	if seen := d.group.boards[p.ID]; seen != nil {
+		b.Address = addrText(seen.addr)
 		b.SignsWith, b.AlsoAccepts = fingerprints(seen.keys)
 		b.Version, b.Floating = seen.program, addrTexts(seen.settings.Addresses)
 	}

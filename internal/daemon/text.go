@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"net/netip"
 	"strings"
 	"time"
@@ -13,11 +14,11 @@ import (
 // capitalised makes a sentence of a line of the log.
 func capitalised(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// joined writes prefixes as a list.
-func joined(prefixes []netip.Prefix) string {
-	texts := make([]string, len(prefixes))
-	for i, p := range prefixes {
-		texts[i] = p.String()
+// joined writes prefixes, or ids, as a list.
+func joined[T fmt.Stringer](all []T) string {
+	texts := make([]string, len(all))
+	for i, one := range all {
+		texts[i] = one.String()
 	}
 	return strings.Join(texts, ", ")
 }

@@ -24,7 +24,7 @@ func (d *Daemon) checkPort() {
 		return
 	}
 	text := fmt.Sprintf("nothing arrives on this board's port (%s), from no board and no other host, so it does not take the address: look at its cable, and at its port of the switch (VLAN, spanning tree)", d.link.name)
-	d.reporter.warn(console.ProblemPortSilent, text, forever)
+	d.reporter.set(console.ProblemPortSilent, text)
 }
 
 // checkMajority tells people when nobody can lead, as far as this board hears, because too few
@@ -41,7 +41,7 @@ func (d *Daemon) checkMajority() {
 	case d.portDead:
 		d.reporter.solved(kind) // that is why
 	case long:
-		d.reporter.warn(kind, d.describeMajority(unheard), forever)
+		d.reporter.set(kind, d.describeMajority(unheard))
 	case misses, d.core.Role() == election.Leader && d.leaseEnd() <= now:
 		// It may be over soon; or the core has told, and it is not over.
 	default:
@@ -99,14 +99,14 @@ func (d *Daemon) checkVoters() {
 	}
 	if n := len(voters); n%2 == 0 {
 		text := fmt.Sprintf("there are %d voters: no more of them may fail than of %d; add one, or remove one", n, n-1)
-		d.reporter.warn(console.ProblemEvenVoters, text, forever)
+		d.reporter.set(console.ProblemEvenVoters, text)
 	}
 	if slices.Contains(voters, d.group.self) {
 		d.reporter.solved(console.ProblemNoVoter)
 		return
 	}
 	text := fmt.Sprintf("this board has the id %v, which is not among the voters, so it neither votes nor leads: give it its address back, or change the list on all boards", d.group.self)
-	d.reporter.alert(console.ProblemNoVoter, text, forever)
+	d.reporter.alert(console.ProblemNoVoter, text)
 }
 
 const (
@@ -142,11 +142,7 @@ func (d *Daemon) checkClock() {
 	}
 	text := clockOff(off, tolerance)
 	d.clockOff = text != ""
-	if !d.clockOff {
-		d.reporter.solved(console.ProblemClockRate)
-	} else {
-		d.reporter.warn(console.ProblemClockRate, text, forever)
-	}
+	d.reporter.set(console.ProblemClockRate, text)
 	d.carryOut(d.core.ClockTrusted(d.now(), !d.clockOff))
 }
 
@@ -238,6 +234,6 @@ func (d *Daemon) reportFirewall() (blocks bool) {
 		d.reporter.solved(console.ProblemFirewall)
 		return false
 	}
-	d.reporter.warn(console.ProblemFirewall, Blocked(d.link.name, d.cfg.Multicast.Port()), forever)
+	d.reporter.set(console.ProblemFirewall, Blocked(d.link.name, d.cfg.Multicast.Port()))
 	return true
 }
