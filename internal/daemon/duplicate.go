@@ -43,6 +43,9 @@ func (u *duplicate) due(lookedAt time.Duration) time.Duration {
 func (d *Daemon) probeOwn() {
 	d.duplicate.askedAt = d.now()
 	announcer, local := d.address.announcer, d.link.local
+	if announcer == nil {
+		return
+	}
 	d.tasks.start(func(ctx context.Context) error {
 		mac, found, err := announcer.Probe(ctx, local, 1, probeSpacing)
 		if err == nil && found {
@@ -77,7 +80,7 @@ func (d *Daemon) checkDuplicate(now time.Duration, a netio.Arrivals) {
 		return
 	case u.mac != nil && now-u.heardAt >= duplicateLasts && !spoke:
 		*u = duplicate{fromOwn: u.fromOwn, yields: u.yields} // decided anew below
-	case now-u.askedAt >= duplicateEvery && d.address.announcer != nil:
+	case now-u.askedAt >= duplicateEvery:
 		d.probeOwn()
 	}
 	d.decideDuplicate()

@@ -65,7 +65,9 @@ func newLAN(s shared, w config.Witness, l *link, g *group, answered func(netio.A
 // open begins to listen for answers when the link has been opened.
 func (l *lan) open(announcer Announcer, index int, local netip.Addr) {
 	l.announcer, l.local = announcer, local
-	announcer.Answers(func(answer netio.ARPAnswer) { l.tasks.tryPost(func() { l.receive(answer) }) })
+	if announcer != nil {
+		announcer.Answers(func(answer netio.ARPAnswer) { l.tasks.tryPost(func() { l.receive(answer) }) })
+	}
 	if l.platform.OpenNeighbours == nil {
 		return
 	}

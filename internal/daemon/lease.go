@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -196,12 +195,4 @@ func (l *lease) status(s *console.Status, now time.Duration) {
 var fenceTexts = map[netio.FenceKind]string{
 	netio.FenceTCX: "the kernel drops what is for the address and from it when the lease is over, whatever is frozen",
 	netio.FenceXDP: "the kernel drops what is for the address when the lease is over, whatever is frozen; what it sends from the address still leaves",
-}
-
-// ipsOf are the floating addresses without their prefix lengths.
-func ipsOf(floating []config.Address) (all []netip.Addr) {
-	for _, f := range floating {
-		all = append(all, f.IP)
-	}
-	return all
 }

@@ -90,17 +90,19 @@ func (d *Daemon) openLink(local netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	announcer, err := d.platform.OpenAnnouncer(d.link.state.Index, local)
+	var announcer Announcer
+	if !d.witness {
+		announcer, err = d.platform.OpenAnnouncer(d.link.state.Index, local)
+	}
+	if err == nil && d.core == nil {
+		err = d.join(local, d.started)
+	}
 	if err != nil {
 		transport.Close()
-		return err
-	}
-	if d.core == nil {
-		if err := d.join(local, d.started); err != nil {
-			transport.Close()
+		if announcer != nil {
 			announcer.Close()
-			return err
 		}
+		return err
 	}
 	d.reporter.solved(console.ProblemSockets)
 	if local != d.link.local {

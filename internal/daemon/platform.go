@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -68,8 +67,8 @@ type Neighbours interface {
 	Close() error
 }
 
-// Platform is what a daemon uses of the machine that it runs on. What needs rights is done by another
-// process, the holder, see UseHolder. The daemon shares the memory of the lease with it.
+// Platform is what a daemon uses of the machine that it runs on. What needs rights is done by another process, the holder,
+// which shares the memory of the lease with the daemon.
 type Platform struct {
 	// Now reads a monotonic clock; nil means netio.Now.
 	Now func() time.Duration
@@ -85,7 +84,8 @@ type Platform struct {
 	// OpenAddresses prepares to hold the addresses on the interface; nil for a board that
 	// never does.
 	OpenAddresses func(iface string, addresses []netip.Prefix) (Addresses, error)
-	// OpenAnnouncer opens what reaches the neighbours on the interface with that index, where this board's own address is local.
+	// OpenAnnouncer opens what speaks ARP on the interface with that index, where this board's own address is local. It is
+	// not called for a witness.
 	OpenAnnouncer func(index int, local netip.Addr) (Announcer, error)
 	// OpenNeighbours opens what knows the hosts on the link; nil means that nothing does.
 	OpenNeighbours func(index int) (Neighbours, error)
@@ -115,61 +115,34 @@ type RealOptions struct {
 	Log            *logrus.Entry // may be nil if no socket is configured
 }
 
-// Real returns the real machine. It must be called before the first socket is
-// opened, see gpio.Init.
+// Real returns the real machine. It must be called before the first socket is opened, see gpio.Init.
 func Real(cfg *config.Config, o RealOptions) Platform {
 	gpio.Init(cfg.LED)
 	floating := ipsOf(cfg.Addresses)
-	s := Platform{
+	p := Platform{
 		ClockRate:     netio.NewRateMeter().Measure,
 		FindInterface: netio.FindInterface,
 		Watch:         netio.Watch,
 		OpenTransport: func(iface string, local netip.Addr) (Transport, error) {
-			c, err := netio.Open(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast, Floating: floating})
-			if err != nil {
-				return nil, err
-			}
-			return c, nil
+			return opened[Transport](netio.Open(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast, Floating: floating}))
 		},
 		OpenAddresses: func(iface string, addresses []netip.Prefix) (Addresses, error) {
-			f, err := netio.NewFloatingIP(netio.FloatingOptions{
-				Interface: iface, Addresses: addresses, Method: cfg.Hold,
-			})
-			if err != nil {
-				return nil, err
-			}
-			return f, nil
+			return opened[Addresses](netio.NewFloatingIP(netio.FloatingOptions{Interface: iface, Addresses: addresses, Method: cfg.Hold}))
 		},
 		OpenAnnouncer: func(index int, local netip.Addr) (Announcer, error) {
-			a, err := netio.OpenAnnouncer(index, local, floating...)
-			if err != nil {
-				return nil, err
-			}
-			return a, nil
+			return opened[Announcer](netio.OpenAnnouncer(index, local, floating...))
 		},
-		OpenNeighbours: func(index int) (Neighbours, error) {
-			n, err := netio.OpenNeighbours(index)
-			if err != nil {
-				return nil, err
-			}
-			return n, nil
-		},
-		OpenLED: realLED(cfg, o.Log),
-		Checker: o.Checker,
-		Trier:   o.Trier,
-		Awake:   awakeSinceBoot,
-		NewTimer: func() (Timer, error) {
-			t, err := netio.NewTimer()
-			if err != nil {
-				return nil, err
-			}
-			return t, nil
-		},
+		OpenNeighbours: func(index int) (Neighbours, error) { return opened[Neighbours](netio.OpenNeighbours(index)) },
+		OpenLED:        realLED(cfg, o.Log),
+		Checker:        o.Checker,
+		Trier:          o.Trier,
+		Awake:          func() time.Duration { return boottime.Read(unix.CLOCK_MONOTONIC) }, // stands still in a suspend
+		NewTimer:       func() (Timer, error) { return opened[Timer](netio.NewTimer()) },
 	}
 	if o.Holder != nil {
-		s.useHolder(cfg, o.Holder)
+		p.useHolder(cfg, o.Holder)
 	}
-	return s
+	return p
 }
 
 // HolderOptions are what a holder does for a board with that configuration.
@@ -183,7 +156,7 @@ func HolderOptions(cfg *config.Config) netio.HolderOptions {
 	return o
 }
 
-// useHolder has another process do what needs rights. It also enforces a lease: by a fence, and by a dead man's switch.
+// useHolder has the holder do what needs rights. The holder also enforces a lease: by a fence, and by a dead man's switch.
 func (p *Platform) useHolder(cfg *config.Config, h *netio.Holder) {
 	p.StartDeadman = func() Deadman { return h }
 	p.OpenTransport = func(iface string, local netip.Addr) (Transport, error) {
@@ -196,7 +169,7 @@ func (p *Platform) useHolder(cfg *config.Config, h *netio.Holder) {
 	p.OpenFence = func([]netip.Addr) (Fence, error) { return opened[Fence](h.OpenFence()) }
 }
 
-// opened is what was opened. A pointer that is nil is no interface that is nil.
+// opened returns what was opened, or a nil interface: an interface with a nil pointer in it is not nil.
 func opened[I any](what any, err error) (i I, failed error) {
 	if err == nil {
 		i = what.(I)
@@ -204,8 +177,8 @@ func opened[I any](what any, err error) (i I, failed error) {
 	return i, err
 }
 
-// realLED returns what opens a light, with a note for `topdog cleanup`. That notes
-// cannot be written is logged once: it matters only to a daemon that gets killed.
+// realLED returns what opens a light, and leaves a note for `topdog cleanup`. If notes cannot be written, that is logged
+// once: it matters only to a daemon that gets killed.
 func realLED(cfg *config.Config, log *logrus.Entry) func(gpio.Spec) (gpio.LED, error) {
 	var options gpio.Options
 	if cfg.Socket != "" {
@@ -216,13 +189,11 @@ func realLED(cfg *config.Config, log *logrus.Entry) func(gpio.Spec) (gpio.LED, e
 	return func(spec gpio.Spec) (gpio.LED, error) { return gpio.Open(spec, options) }
 }
 
-// Witness is the machine of a witness: a voter that never leads. It has no address to hold, no
-// light and no holder, and speaks no ARP, so it needs no privilege. What it has are the
-// sockets of the group and the watch over the interface.
+// Witness is the machine of a witness: a voter that never leads. It has no address to hold, no light and no holder, and
+// speaks no ARP, so it needs no privilege. What it has are the sockets of the group and the watch over the interface.
 func Witness(cfg *config.Config) Platform {
 	p := Real(witnessed(cfg), RealOptions{})
-	p.OpenFence, p.OpenAddresses, p.OpenNeighbours = nil, nil, nil
-	p.OpenAnnouncer = func(int, netip.Addr) (Announcer, error) { return noARP{}, nil }
+	p.OpenFence, p.OpenAddresses, p.OpenNeighbours, p.OpenAnnouncer = nil, nil, nil, nil
 	return p
 }
 
@@ -235,91 +206,11 @@ func witnessed(cfg *config.Config) *config.Config {
 	return &c
 }
 
-// noARP is an Announcer that announces nothing, asks nobody and hears nothing.
-type noARP struct{}
-
-func (noARP) Announce(netip.Addr) error { return nil }
-
-func (noARP) Rivals([]netip.Addr, func(netip.Addr, net.HardwareAddr)) {}
-
-func (noARP) Answers(func(netio.ARPAnswer)) {}
-
-func (noARP) Ask([]netio.ARPQuestion) error { return nil }
-
-func (noARP) Resolve(netip.Addr) error { return nil }
-
-func (noARP) Doubt(netio.Doubt) error { return nil }
-
-func (noARP) Heard() (uint64, []netio.Neighbour, error) { return 0, nil, nil }
-
-func (noARP) Calm() error { return nil }
-
-func (noARP) Close() error { return nil }
-
-// Probe is never called: only who may lead looks whether the address is free.
-func (noARP) Probe(context.Context, netip.Addr, int, time.Duration) (net.HardwareAddr, bool, error) {
-	return nil, false, errors.New("a witness holds no address")
-}
-
 // Timer expires once, at a time that can be moved; netio.Timer is the real one.
 type Timer interface {
 	Set(after time.Duration)
 	Expired() <-chan struct{}
 	Close() error
-}
-
-// timer wakes the loop.
-type timer struct {
-	Timer
-	at time.Duration // for when it is set; never if it has expired since
-}
-
-// never is a time that does not come.
-const never time.Duration = 1<<63 - 1
-
-// newTimer returns the machine's timer, or, where it has none, one of the Go runtime.
-func newTimer(open func() (Timer, error), r *reporter) timer {
-	if open != nil {
-		t, err := open()
-		if err == nil {
-			return timer{t, never}
-		}
-		r.log.Warnf("%v; using the Go runtime's timers, which are less exact", err)
-	}
-	t := &runtimeTimer{expired: make(chan struct{}, 1)}
-	t.timer = time.AfterFunc(time.Hour, func() {
-		select {
-		case t.expired <- struct{}{}:
-		default:
-		}
-	})
-	return timer{t, never}
-}
-
-// set has it expire at a time, unless it will anyway: most events move nothing.
-func (t *timer) set(at, now time.Duration) {
-	if t.at != at {
-		t.at = at
-		t.Set(max(0, at-now))
-	}
-}
-
-// unset is called when it has expired.
-func (t *timer) unset() { t.at = never }
-
-// runtimeTimer is a timer of the Go runtime, which also runs in virtual time.
-type runtimeTimer struct {
-	timer   *time.Timer
-	expired chan struct{}
-}
-
-func (t *runtimeTimer) Set(after time.Duration) { t.timer.Reset(after) }
-
-func (t *runtimeTimer) Expired() <-chan struct{} { return t.expired }
-
-func (t *runtimeTimer) Close() error {
-	t.timer.Stop()
-	return nil
 }
 
 // Checker runs the checks and the score command in a process of its own; check.Process is the real one.
@@ -362,6 +253,3 @@ type Fence interface {
 	State() (kind netio.FenceKind, problem string)
 	Close() error
 }
-
-// awakeSinceBoot reads CLOCK_MONOTONIC, which stands still while the machine is suspended.
-func awakeSinceBoot() time.Duration { return boottime.Read(unix.CLOCK_MONOTONIC) }

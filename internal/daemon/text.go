@@ -68,3 +68,11 @@ func quoted(addrs []netip.Addr) string {
 	}
 	return strings.Join(texts, ", ")
 }
+
+// ipsOf are the floating addresses without their prefix lengths.
+func ipsOf(floating []config.Address) (all []netip.Addr) {
+	for _, f := range floating {
+		all = append(all, f.IP)
+	}
+	return all
+}
