@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"topdog/internal/config"
@@ -15,19 +15,19 @@ import (
 	"topdog/wire"
 )
 
-// address is the floating address on this board, or all of them, since they are held
-// together. Only [address.acquire] acquires it: when the core says so, and again for as
-// long as the core wants it held.
+// address is the floating address on this board, or all of them, since they are held together. Only [address.acquire]
+// acquires it: when the core says so, and again for as long as the core wants it held.
 type address struct {
 	shared
-	link     *link
-	group    *group
-	lease    *lease
-	deadman  *deadman
-	floating []config.Address
-	takes    bool                 // take it from a machine that has it at a cold start, see election.TakeInUseAfter
-	firstEnd func() time.Duration // the first end of a lease that begins now
-	tellHeld func(bool)           // is called whenever it was acquired or released
+	link       *link
+	group      *group
+	lease      *lease
+	deadman    *deadman
+	floating   []config.Address
+	takes      bool                               // take it from a machine that has it at a cold start, see election.TakeInUseAfter
+	firstEnd   func() time.Duration               // the first end of a lease that begins now
+	tellHeld   func(bool)                         // is called whenever it was acquired or released
+	rivalHeard func(netip.Addr, net.HardwareAddr) // is called in the loop when a machine claims an address
 
 	// Holding it.
 	iface      string          // where it is to be held
@@ -39,46 +39,35 @@ type address struct {
 	unfinished bool          // it was just acquired, and finishAcquire was not called yet
 	acquired   int           // how often it was acquired
 	renewAt    time.Duration // when to start its lifetime over, or to try again to acquire it
-	renewing   atomic.Uint32 // whether a task renews it: renewIdle, renewRuns or renewAgain
+	renewing   bool          // a task renews it
+	renewAgain bool          // and it is to be renewed once more when that task has ended
 	restored   uint64        // how often something else had deleted it
 
 	everywhere []netio.LocalAddr // all addresses of this board
-	strayFor   condition         // some floating address is where topdog has not put it
+	stray      condition         // some floating address is where topdog has not put it
 
-	// Not being able to release it.
+	// Failing to release it.
 	unreleased bool          // this board may still have it
 	goneAt     time.Duration // when the kernel has removed it
-	releaseAt  time.Duration // when releasing it is tried again
+	releaseAt  time.Duration // when to try again to release it
 
-	// Not being able to acquire it.
+	// Failing to acquire it.
 	failed       bool          // acquiring it failed, and the core was not told yet
 	backOff      time.Duration // how long this board backs off; it doubles
 	backOffUntil time.Duration // when this board stands for the lead again; never if it does now
 
 	// Announcing and defending it.
-	announcer  Announcer     // nil while the link is closed
+	announcer  Announcer     // nil while the link is closed, and on a witness
 	announceAt time.Duration // when to announce it next; never while the lease is over
 	announced  int           // how often it was announced since it was acquired
 	defence    netio.Defence
-	rivalHeard func(addr netip.Addr, mac net.HardwareAddr)
 	probes     int // counts the probes, so that the answer to an old one is recognized
 }
 
-func newAddress(
-	s shared, floating []config.Address, l *link, g *group, leases *lease, d *deadman, firstEnd func() time.Duration,
-	rivalHeard func(netip.Addr, net.HardwareAddr), tellHeld func(bool),
-) *address {
-	return &address{
-		shared: s, link: l, group: g, lease: leases, deadman: d, floating: floating,
-		firstEnd: firstEnd, rivalHeard: rivalHeard, tellHeld: tellHeld, backOffUntil: never,
-	}
-}
-
 const (
-	// renewEvery is how often the lifetime is started over. A renewal may be late by as
-	// much again before the address is lost. From renewAfter on, the address is renewed
-	// whenever the loop is awake anyway, as for a heartbeat: waking up costs more than
-	// renewing.
+	// renewEvery is how often the lifetime is started over. A renewal may be late by as much again before the address is
+	// lost. From renewAfter on, the address is renewed whenever the loop is awake anyway, as for a heartbeat: waking up
+	// costs more than renewing.
 	renewEvery = netio.DefaultLifetime / 2
 	renewAfter = netio.DefaultLifetime * 2 / 5
 	// retryAcquireEvery is how often a leader that cannot acquire the address tries again.
@@ -258,41 +247,31 @@ func (a *address) maintain(now time.Duration) {
 	}
 }
 
-// renew starts the lifetime of the address over, in a task of its own. The kernel takes a lock for that, and
-// another program, which makes a container or sets up a wireless interface, may hold it for tens of
-// milliseconds. A leader's heartbeats must not wait for that.
+// renew starts the lifetime of the address over, in a task. The kernel takes a lock for that, and another program, which
+// makes a container or sets up a wireless interface, may hold it for tens of milliseconds. A leader's heartbeats must not
+// wait for that.
 func (a *address) renew(now time.Duration) {
 	if a.lease.fired() {
 		return // the core hears of it before anything else is done
 	}
 	a.renewAt = now + renewEvery
-	if !a.renewing.CompareAndSwap(renewIdle, renewRuns) {
-		// The task that runs may have looked at the address before it was deleted.
-		if a.renewing.CompareAndSwap(renewRuns, renewAgain) || a.renewing.Load() == renewAgain {
-			return
-		}
-		a.renewing.Store(renewRuns) // that task has just ended
+	if a.renewing {
+		a.renewAgain = true // the task that runs may have looked at the address before it was deleted
+		return
 	}
+	a.renewing = true
 	addresses, acquired := a.addresses, a.acquired
 	a.tasks.start(func(context.Context) error {
 		restored, err := addresses.Renew()
-		again := a.renewing.Swap(renewIdle) == renewAgain
-		if restored || err != nil || again { // otherwise there is nothing to wake the loop for
-			a.tasks.post(func() { a.renewed(acquired, restored, err, again) })
-		}
+		a.tasks.post(func() { a.renewed(acquired, restored, err) })
 		return nil
 	})
 }
 
-// The states of a renewal. Only the loop leaves renewIdle, and only a task returns to it.
-const (
-	renewIdle uint32 = iota
-	renewRuns
-	renewAgain // once more when the task has ended
-)
-
-// renewed handles the result of a renewal. The renewal began when the address had been acquired that often.
-func (a *address) renewed(acquired int, restored bool, err error, again bool) {
+// renewed handles the result of a renewal, which began when the address had been acquired that often.
+func (a *address) renewed(acquired int, restored bool, err error) {
+	again := a.renewAgain
+	a.renewing, a.renewAgain = false, false
 	switch {
 	case !a.held:
 		return // it was released meanwhile
@@ -329,23 +308,18 @@ func (a *address) tellMoved() (moved bool) {
 	return moved
 }
 
-// restore renews the address if it is missing: somebody may have deleted it.
-func (a *address) restore(s netio.Snapshot) {
-	if !a.held {
-		return
-	}
-	for _, f := range a.floating {
-		if !s.Has(f.IP) {
-			// The snapshot may be older than the address; then nothing is restored.
-			a.renew(a.now())
-			return
-		}
+// located takes in all addresses that this board has now. If a floating address is missing, somebody may have deleted it,
+// and it is renewed. If the snapshot is older than the address, that restores nothing.
+func (a *address) located(s netio.Snapshot) {
+	a.everywhere = s.Local
+	missing := func(f config.Address) bool { return !s.Has(f.IP) }
+	if a.held && slices.ContainsFunc(a.floating, missing) {
+		a.renew(a.now())
 	}
 }
 
-// How long a board backs off that could not acquire the address. Without that, boards
-// that all lack the permission would pass the lead around as fast as they can
-// send, and a broken board that preempts would claim it again and again.
+// How long a board backs off that could not acquire the address. Without that, boards that all lack the permission would
+// pass the lead around as fast as they can send, and a broken board that preempts would claim it again and again.
 const (
 	backOffMin = 10 * time.Second
 	backOffMax = 5 * time.Minute
@@ -394,21 +368,18 @@ func (a *address) extendLease(resign wire.Message, end, overdue time.Duration) {
 
 // configured are the floating addresses with their configured prefix lengths. One without a configured length is alone
 // (/32): then no route comes with it, and nothing is copied from the interface's own network, which may change.
-func (a *address) configured() []netip.Prefix {
-	all := make([]netip.Prefix, 0, len(a.floating))
+func (a *address) configured() (all []netip.Prefix) {
 	for _, f := range a.floating {
-		bits := f.Bits
-		if bits == config.FromSubnet {
-			bits = f.IP.BitLen()
+		if f.Bits == config.FromSubnet {
+			f.Bits = f.IP.BitLen()
 		}
-		all = append(all, netip.PrefixFrom(f.IP, bits))
+		all = append(all, netip.PrefixFrom(f.IP, f.Bits))
 	}
 	return all
 }
 
-// prefixes are the floating addresses with their prefix lengths.
-func (a *address) prefixes() []netip.Prefix {
-	all := make([]netip.Prefix, 0, len(a.floating))
+// prefixes are the floating addresses with the prefix lengths that people are told.
+func (a *address) prefixes() (all []netip.Prefix) {
 	for _, f := range a.floating {
 		all = append(all, a.link.prefix(f))
 	}
@@ -437,31 +408,26 @@ func (a *address) status(s *console.Status) {
 	}
 }
 
-// strays are the floating addresses that this board's kernel has where topdog has not put them: somebody has added them by hand, or left
-// them there. The kernel answers for them, whoever leads.
+// strays are the floating addresses that this board's kernel has where topdog has not put them: somebody has added them by
+// hand, or left them there. The kernel answers for them, whoever leads.
 func (a *address) strays() (strays []string) {
+	here := ""
+	if a.addresses != nil && (a.held || a.wanted || a.unreleased) {
+		here = a.addresses.State().Device
+	}
 	for _, l := range a.everywhere {
-		if !a.link.isFloating(l.Prefix.Addr()) {
-			continue
+		if a.link.isFloating(l.Prefix.Addr()) && !(l.Prefix.IsSingleIP() && l.Device == here) {
+			strays = append(strays, fmt.Sprintf("%v is on %s, and topdog has not put it there, so this board answers for it whoever leads: ip addr del %[1]v dev %[2]s",
+				l.Prefix, l.Device))
 		}
-		here := a.held || a.wanted || a.unreleased
-		if here && a.addresses != nil && l.Prefix.IsSingleIP() && l.Device == a.addresses.State().Device {
-			continue
-		}
-		strays = append(strays, fmt.Sprintf("%v is on %s, and topdog has not put it there, so this board answers for it whoever leads: ip addr del %[1]v dev %[2]s",
-			l.Prefix, l.Device))
 	}
 	return strays
 }
 
-// located enters all addresses that this board has now.
-func (a *address) located(all []netio.LocalAddr) { a.everywhere = all }
-
-// checkStrays tells people of them. One that topdog removes at the moment is no stray.
+// checkStrays tells people of strays. One that topdog removes at the moment is none.
 func (a *address) checkStrays() {
 	strays := a.strays()
-	long := a.strayFor.update(a.now(), len(strays) > 0)
-	switch {
+	switch long := a.stray.update(a.now(), len(strays) > 0); {
 	case len(strays) == 0:
 		a.reporter.solved(console.ProblemStrayAddress)
 	case long:

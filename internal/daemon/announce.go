@@ -14,10 +14,9 @@ import (
 	"topdog/netio"
 )
 
-// announce tells the neighbours where the address is now, and sets when to do so again. While the lease
-// is over it says nothing: somebody else may have the address by now, and a fence that drops only
-// incoming packets (netio.FenceXDP) would let an announcement out. Once the lease goes on,
-// extendLease announces the address.
+// announce tells the neighbours where the address is now, and sets when to do so again. While the lease is over it says
+// nothing: somebody else may have the address by now, and a fence that drops only incoming packets (netio.FenceXDP) would
+// let an announcement out. Once the lease goes on, extendLease announces the address.
 func (a *address) announce() {
 	if a.announcer == nil {
 		return // the link was just lost, and the core is about to be told
@@ -46,13 +45,11 @@ func (a *address) announce() {
 // announcement.
 const askOthersEvery = time.Minute
 
-// askOthers asks everybody for the addresses. A machine that answers is a rival: a proxy, or one to which somebody
-// gave the address.
+// askOthers asks everybody for the addresses. A machine that answers is a rival: a proxy, or one to which somebody gave
+// the address.
 func (a *address) askOthers() {
 	for _, f := range a.floating {
-		if err := a.announcer.Resolve(f.IP); err != nil {
-			a.group.noteSend(err)
-		}
+		a.group.noteSend(a.announcer.Resolve(f.IP))
 	}
 }
 
@@ -64,9 +61,9 @@ func (a *address) announceAnew() {
 	}
 }
 
-// listenForRivals begins or stops to defend the address. When a rival claims it, this board announces it again (RFC
-// 5227, section 2.4): at once, and then not too often (netio.Defence). This board always listens for another machine
-// that has its own address.
+// listenForRivals begins or stops to defend the address. When a rival claims it, this board announces it again (RFC 5227,
+// section 2.4): at once, and then not too often (netio.Defence). For another machine with this board's own address it
+// listens always.
 func (a *address) listenForRivals() {
 	if a.announcer == nil {
 		return
@@ -101,9 +98,8 @@ func (a *address) closeAnnouncer() {
 	}
 }
 
-// The probe at a cold start is RFC 5227's with shorter spacing: boards of a LAN
-// answer ARP within a millisecond, sleeping Wi-Fi stations within three beacons
-// of 102 ms, and the users wait for an address.
+// The probe at a cold start is RFC 5227's with shorter spacing: boards of a LAN answer ARP within a millisecond, sleeping
+// Wi-Fi stations within three beacons of 102 ms, and the users wait for an address.
 const (
 	probeCount   = 3
 	probeSpacing = 35 * time.Millisecond
@@ -117,15 +113,15 @@ type probeAnswer struct {
 	err   error
 }
 
-// probe asks, in a task, whether a foreign machine has one of the addresses. It then
-// calls answered in the loop, unless another probe was begun meanwhile.
+// probe asks, in a task, whether a foreign machine has one of the addresses. It then calls answered in the loop, unless
+// another probe was begun meanwhile.
 func (a *address) probe(answered func(probeAnswer)) {
 	a.probes++
 	number, announcer, floating := a.probes, a.announcer, a.floating
 	a.tasks.start(func(ctx context.Context) error {
 		worst := probeAll(ctx, announcer, floating)
 		a.tasks.post(func() {
-			if number == a.probes { // otherwise that candidacy is over
+			if number == a.probes { // else that candidacy is over
 				a.tellProbe(worst)
 				answered(worst)
 			}
@@ -154,9 +150,8 @@ func probeAll(ctx context.Context, announcer Announcer, floating []config.Addres
 	return worst
 }
 
-// inUse reports whether the address may not be claimed. A probe that could not be made counts as
-// if the address had an owner: the address must not be claimed blindly, and the probe is
-// repeated soon.
+// inUse reports whether the address may not be claimed. A probe that could not be made counts as if the address had an
+// owner: it must not be claimed blindly, and the probe is repeated soon.
 func (p probeAnswer) inUse() bool { return p.found || p.err != nil }
 
 // tellProbe reports the result to people.

@@ -267,9 +267,10 @@ func TestFailedWhileDeleted(t *testing.T) {
 		three.onLoop(t, func() {
 			a := three.address
 			retryAt := a.renewAt
-			a.renewed(a.acquired, false, errNoPermission, true)
-			if a.held || a.renewAt != retryAt || a.renewing.Load() != renewIdle {
-				t.Errorf("held: %t; it tries to acquire the address %v later; renewing: %d", a.held, a.renewAt-retryAt, a.renewing.Load())
+			a.renewing, a.renewAgain = true, true
+			a.renewed(a.acquired, false, errNoPermission)
+			if a.held || a.renewAt != retryAt || a.renewing {
+				t.Errorf("held: %t; it tries to acquire the address %v later; renewing: %t", a.held, a.renewAt-retryAt, a.renewing)
 			}
 		})
 	})
@@ -282,7 +283,7 @@ func TestExpiredAsksFirst(t *testing.T) {
 		_, _, three := l.three()
 		three.onLoop(t, func() {
 			acquired := three.address.acquired
-			three.address.renewed(acquired, false, netio.ErrExpired, false)
+			three.address.renewed(acquired, false, netio.ErrExpired)
 			if three.address.acquired != acquired || three.address.held {
 				t.Error("it has acquired the address at once")
 			}
@@ -304,7 +305,7 @@ func TestReleasedWhileRenewing(t *testing.T) {
 		three.onLoop(t, func() {
 			former := three.address.acquired
 			three.carryOut(three.core.Stop(three.now()))
-			three.address.renewed(former, true, nil, false)
+			three.address.renewed(former, true, nil)
 			assert.Is(t, 0, three.address.restored, "restored addresses that it counts")
 		})
 	})

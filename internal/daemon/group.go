@@ -48,7 +48,7 @@ type group struct {
 	incarnation  wire.Incarnation
 	sequence     wire.Sequence // of what was sent last
 	outdated     bool          // the id belongs to another board now; a new one is due
-	mute         func() bool   // whether it must say nothing, see tellsOthers
+	mute         func() bool   // whether it must say nothing, see tellsOthers; what the guard wants said is no effect
 
 	// From messages to datagrams and back.
 	codec    *wire.Codec        // the loop signs with it, and the readers verify
@@ -117,10 +117,6 @@ func (g *group) byAnyInterface(may bool) {
 		g.reporter.failed("hear by other interfaces", g.transport.ByAnyInterface(may))
 	}
 }
-
-// muteWhile names who says whether this board must say nothing. What the core wants said is withheld in
-// carryOut; what the guard wants said is no effect.
-func (g *group) muteWhile(mute func() bool) { g.mute = mute }
 
 // identify begins the board's life under an id. header is that of its messages.
 func (g *group) identify(self wire.ID, header func() wire.Header) {

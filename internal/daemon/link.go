@@ -92,9 +92,6 @@ func (l *link) watch(ctx context.Context) error {
 	})
 }
 
-// covers sets the function that is given each snapshot before the loop.
-func (l *link) covers(cover func(netio.Snapshot)) { l.cover = cover }
-
 // update notes the state of the interface, and reports whether its Ethernet address has changed.
 func (l *link) update(s netio.Snapshot) (readdressed bool) {
 	readdressed = l.open && s.Present && s.Link.Index == l.index && !slices.Equal(s.Link.HardwareAddr, l.state.HardwareAddr)

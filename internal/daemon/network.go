@@ -20,8 +20,7 @@ func (d *Daemon) linkChanged(s netio.Snapshot) {
 	d.trace.linkSeen(s)
 	d.reopenLink()
 	d.hearByOthers()
-	d.address.restore(s)
-	d.address.located(s.Local)
+	d.address.located(s)
 	if readdressed && d.link.open {
 		// The kernels of the boards and the clients keep the old one until they ask again.
 		d.reporter.log.Infof("the Ethernet address of %s is %v now", d.link.name, d.link.state.HardwareAddr)

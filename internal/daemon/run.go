@@ -40,11 +40,13 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	}
 	d.group.program = ProgramName(o.Version)
 	d.lease = &lease{shared: d.shared}
-	d.link.covers(d.lease.cover)
+	d.link.cover = d.lease.cover
 	d.deadman = &deadman{shared: d.shared, group: d.group}
-	d.address = newAddress(d.shared, cfg.Addresses, d.link, d.group, d.lease, d.deadman, d.firstLeaseEnd, d.rivalHeard, d.transitions.held)
-	d.address.takes = cfg.TakeInUse
-	d.group.muteWhile(d.address.mayAnswer)
+	d.address = &address{
+		shared: d.shared, link: d.link, group: d.group, lease: d.lease, deadman: d.deadman, floating: cfg.Addresses, takes: cfg.TakeInUse,
+		firstEnd: d.firstLeaseEnd, tellHeld: d.transitions.held, rivalHeard: d.rivalHeard, backOffUntil: never,
+	}
+	d.group.mute = d.address.mayAnswer
 	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered)
 	d.checks = newChecks(d.shared, cfg, d.link, d.scoreChanged)
 	d.drain = newDrain(d.shared, o.StateDir)
