@@ -10,7 +10,6 @@ import (
 	"sort"
 	"time"
 
-	"topdog/election"
 	"topdog/gpio"
 	"topdog/internal/check"
 	"topdog/internal/config"
@@ -322,25 +321,4 @@ func (d *Daemon) nameBoards(names map[wire.ID]string, l *timeline) {
 	for i := range l.steps {
 		name(l.steps[i].board)
 	}
-}
-
-// unfitLeaderProblems tells people of a leader that will hand over as soon as it can.
-func (d *Daemon) unfitLeaderProblems(core *election.Status, now time.Duration) []console.Problem {
-	grade := core.Rank.Grade
-	if core.Leader != d.group.self {
-		if !d.hears(core.Leader, now) {
-			return nil
-		}
-		p, _ := d.core.Peer(core.Leader)
-		grade = p.Grade
-	}
-	if core.Leader == wire.Nobody || grade < wire.GradeDrained {
-		return nil
-	}
-	why := "no other board is fitter"
-	if _, _, paused := d.core.Paused(now); paused {
-		why = "the group is paused"
-	}
-	text := fmt.Sprintf("%s leads on although it is %s, since %s", d.called(core.Leader), gradeText(grade), why)
-	return []console.Problem{{Kind: console.ProblemLeaderUnfit, Board: core.Leader.String(), Text: text}}
 }

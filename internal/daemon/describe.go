@@ -3,7 +3,6 @@ package daemon
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"topdog/election"
@@ -90,6 +89,17 @@ func (d *Daemon) idAndName(id wire.ID) (text, name string) {
 	return id.String(), p.Name
 }
 
+// hears reports whether this board has heard another one lately.
+func (d *Daemon) hears(id wire.ID, now time.Duration) bool {
+	p, known := d.core.Peer(id)
+	return known && p.Live(now)
+}
+
+// missesLeader reports whether this follower has no leader that it hears.
+func (d *Daemon) missesLeader() bool {
+	return d.core.Role() == election.Follower && !d.hears(d.core.Leader(), d.now())
+}
+
 // describePause says whether the group is paused.
 func (d *Daemon) describePause() string {
 	leader, left, paused := d.core.Paused(d.now())
@@ -111,15 +121,4 @@ func (d *Daemon) describeVoters(s *console.Status, core *election.Status, now ti
 		}
 		s.Voters = append(s.Voters, voter)
 	}
-}
-
-// describeMajority says which voters are missing, what follows from it, and what to do.
-func (d *Daemon) describeMajority(unheard []wire.ID) string {
-	names := make([]string, len(unheard))
-	for i, id := range unheard {
-		names[i] = d.called(id)
-	}
-	voters := len(d.cfg.Voters)
-	return fmt.Sprintf("this board hears %d of the %d voters, not %s; nobody takes the address without %d of them: look at the power, the cables and the switch of those, and of this board",
-		voters-len(unheard), voters, strings.Join(names, " and not "), voters/2+1)
 }

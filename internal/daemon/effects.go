@@ -170,12 +170,12 @@ func (d *Daemon) probed(answer probeAnswer) {
 // not running, that may be our successor: the core must know the time before anything
 // is announced against it.
 func (d *Daemon) rivalHeard(addr netip.Addr, mac net.HardwareAddr) {
+	if d.link.owns(mac) {
+		return // another interface of this board has answered
+	}
 	if addr == d.link.local {
 		d.duplicateHeard(mac)
 		return
-	}
-	if d.link.owns(mac) {
-		return // another interface of this board has answered
 	}
 	d.carryOut(d.core.Wake(d.now()))
 	d.address.defend(addr, d.lan.hostWith(mac, d.called))

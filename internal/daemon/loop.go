@@ -61,7 +61,7 @@ func (d *Daemon) settle() {
 	d.checkPort()
 	d.checkMajority()
 	d.address.checkStrays()
-	d.checkFirewall()
+	d.checkArrivals()
 	d.checkSilence()
 	d.checkGrade()
 	d.tellPause()
@@ -72,7 +72,7 @@ func (d *Daemon) settle() {
 
 // due is when something has to be done though nothing happens.
 func (d *Daemon) due() time.Duration {
-	next := min(d.address.due(), d.group.due(), d.link.retryAt, d.lan.due(), d.checks.due(), d.drain.checkAt, d.reporter.due(), d.firewall.due(), d.duplicate.due(d.firewall.at), d.silent.due())
+	next := min(d.address.due(), d.group.due(), d.link.retryAt, d.lan.due(), d.checks.due(), d.drain.checkAt, d.reporter.due(), d.arrivalsDue(), d.silent.due())
 	if d.core != nil {
 		if at, ok := d.core.Deadline(); ok {
 			next = min(next, at)

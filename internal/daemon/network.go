@@ -63,7 +63,7 @@ func (d *Daemon) reopenLink() {
 		d.linkLost()
 		return
 	}
-	if d.reportFirewall() || d.reportDuplicate() {
+	if d.staysOut() {
 		d.linkLost()
 		return
 	}

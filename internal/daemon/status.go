@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"sort"
 	"time"
 
@@ -213,4 +214,38 @@ func (d *Daemon) pauseStatus(s *console.Status, now time.Duration) {
 	}
 	s.Paused, s.PauseLeader, s.PauseLeftNs = true, leader.String(), int64(max(0, left))
 	s.Problems = append(s.Problems, console.Problem{Kind: console.ProblemPaused, Board: s.PauseLeader, Text: d.describePause()})
+}
+
+// unfitLeaderProblems tells people of a leader that will hand over as soon as it can.
+func (d *Daemon) unfitLeaderProblems(core *election.Status, now time.Duration) []console.Problem {
+	grade := core.Rank.Grade
+	if core.Leader != d.group.self {
+		if !d.hears(core.Leader, now) {
+			return nil
+		}
+		p, _ := d.core.Peer(core.Leader)
+		grade = p.Grade
+	}
+	if core.Leader == wire.Nobody || grade < wire.GradeDrained {
+		return nil
+	}
+	why := "no other board is fitter"
+	if _, _, paused := d.core.Paused(now); paused {
+		why = "the group is paused"
+	}
+	text := fmt.Sprintf("%s leads on although it is %s, since %s", d.called(core.Leader), gradeText(grade), why)
+	return []console.Problem{{Kind: console.ProblemLeaderUnfit, Board: core.Leader.String(), Text: text}}
+}
+
+// addressQuestionOver reports whether a problem is that the address of a silent board answers, and
+// that board does not lead any more, or is not silent. The core tells of it once a minute, so
+// the problem is kept for so long, in case it comes again.
+func (d *Daemon) addressQuestionOver(kind console.ProblemKind, board wire.ID, now time.Duration) bool {
+	switch kind {
+	case console.ProblemKind(election.NoticeAddressAnswers.Identifier()), console.ProblemKind(election.NoticeAddressStays.Identifier()):
+	default:
+		return false
+	}
+	leader, _ := d.core.Peer(board)
+	return d.core.Leader() != board || d.core.Role() != election.Candidate && now-leader.LastHeard < 2*d.cfg.Interval
 }
