@@ -8,18 +8,14 @@ import (
 	"topdog/wire"
 )
 
-// deadman is the dead man's switch. The holder releases the address, and sends the RESIGN that was signed
-// for it, when the lease of this daemon ends. A leader extends its lease with each heartbeat that it sends.
+// deadman is the dead man's switch. When the lease of this daemon ends, the holder releases the address, and sends the
+// RESIGN that was signed for it. A leader extends its lease with each heartbeat that it sends.
 type deadman struct {
 	shared
-	group *group
+	group  *group
+	holder Deadman // nil if there is none
 
-	holder   Deadman // nil if there is none
-	prepared preparation
-}
-
-// preparation is the RESIGN that the holder was given, and what it was made of.
-type preparation struct {
+	// What the holder was given, and what it was made of.
 	resign   wire.Message // with its sequence
 	revision int          // of the group
 	past     bool         // it is out of date, since the address was released: the holder will not send it
@@ -53,23 +49,12 @@ func (s *deadman) close(unreleased bool) {
 	}
 }
 
-// update gives the holder a new RESIGN if the one that it has is out of date.
+// update gives the holder a new RESIGN if the one that it has is out of date. If that fails, the leader goes on all the same.
 func (s *deadman) update(resign wire.Message) {
-	// A leader that runs is not deposed because what was prepared is out of date.
-	if s.holder != nil && s.outdated(&resign) {
-		s.prepare(resign)
+	if s.holder == nil || !s.past && resign.Term == s.resign.Term && resign.Grade == s.resign.Grade && resign.Resign == s.resign.Resign &&
+		!s.group.presignDue(s.resign.Sequence) && s.group.revision() == s.revision {
+		return
 	}
-}
-
-// outdated reports whether the holder needs a new RESIGN.
-func (s *deadman) outdated(resign *wire.Message) bool {
-	p := &s.prepared
-	return p.past || resign.Term != p.resign.Term || resign.Grade != p.resign.Grade || resign.Resign != p.resign.Resign ||
-		s.group.presignDue(p.resign.Sequence) || s.group.revision() != p.revision
-}
-
-// prepare gives the holder the RESIGN to send.
-func (s *deadman) prepare(resign wire.Message) {
 	resign.Sequence = s.group.presignSequence()
 	var prepared netio.PreparedResign
 	if resign.Resign.Successor != wire.Nobody {
@@ -84,20 +69,19 @@ func (s *deadman) prepare(resign wire.Message) {
 		s.reporter.warn(console.ProblemDeadmanOutdated, err.Error())
 		return
 	}
-	s.prepared = preparation{resign: resign, revision: s.group.revision()}
+	s.resign, s.revision, s.past = resign, s.group.revision(), false
 }
 
 // named is the successor that the holder's RESIGN names; Nobody if it has none to send.
-func (s *deadman) named() wire.ID { return s.prepared.resign.Resign.Successor }
+func (s *deadman) named() wire.ID { return s.resign.Resign.Successor }
 
 // released is called when this daemon has released the address itself.
-func (s *deadman) released() { s.prepared.past = true }
+func (s *deadman) released() { s.past = true }
 
 // acted is called when the lease was ended by the holder.
 func (s *deadman) acted() {
-	// The RESIGN was sent, or is about to be. Whatever this board says from now on must
-	// have a later sequence.
-	s.group.skipTo(s.prepared.resign.Sequence)
+	// The RESIGN was sent, or is about to be. Whatever this board says from now on must have a later sequence.
+	s.group.skipTo(s.resign.Sequence)
 	s.reporter.log.Warn("this daemon did not run when its next heartbeat was due: its dead man's switch has released the address")
 }
 

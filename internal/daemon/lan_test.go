@@ -93,7 +93,7 @@ func TestWhenWitnessesAreAsked(t *testing.T) {
 				t.Errorf("when the leader died, %q was asked %d times, want a few: %q", want, n, asked)
 			}
 		}
-		pass(time.Minute)
+		pass(time.Minute + 2*time.Second)
 		two.wantAsked(t, "after the doubt, and once a minute by which is known that only its daemon is dead", "10.0.0.3", "10.0.0.254", "10.0.0.3")
 	})
 }

@@ -10,9 +10,8 @@ import (
 	"topdog/netio"
 )
 
-// lease is the right of this board to answer for the address. It begins before the address
-// is acquired, and ends when the core says so, or when the address is released. The fence in
-// the kernel and the dead man's switch enforce it.
+// lease is the right of this board to answer for the address. It begins before the address is acquired, and ends when the
+// core says so or when the address is released. The fence in the kernel and the dead man's switch enforce it.
 type lease struct {
 	shared
 	fence   Fence  // nil where there is none
@@ -21,7 +20,7 @@ type lease struct {
 	end     time.Duration // while it has begun; netio.NoEnd for none
 	wake    time.Duration // when the dead man's switch wakes: at the end, or later
 
-	covered int // how often the interfaces could not be covered since they changed
+	uncovered int // how often in a row the present interfaces could not be covered
 }
 
 // open makes the fence. Without one, nothing ends a lease.
@@ -63,11 +62,10 @@ func (l *lease) begin(end time.Duration) {
 	}
 }
 
-// extend moves its end. If somebody has ended the lease, fired says so, and is asked before anything else is done. A
-// daemon that does not hear the majority may run on although its lease is over; until overdue the dead man's switch
-// leaves it alone, and 0 means that it never does. Both times are set at once, since a late acknowledgement may move
-// the end to a moment in the past. Without a fence that closes, the switch must remove the address at the end of the
-// lease.
+// extend moves the end. If somebody has ended the lease, fired says so, and is asked before anything else is done. A daemon
+// that does not hear the majority may run on although its lease is over; the dead man's switch leaves it alone until
+// overdue, or for good if that is 0. Both times are set at once, since a late acknowledgement may move the end into the
+// past. Without a fence that closes, the switch must remove the address at the end of the lease.
 func (l *lease) extend(end, overdue time.Duration) {
 	if !l.begun {
 		return
@@ -103,7 +101,7 @@ func (l *lease) endsAt(end time.Duration) bool { return !l.begun || l.end == end
 // leads nor touch the address.
 func (l *lease) fired() bool { return l.begun && l.fence != nil && l.fence.Fired() }
 
-// shut ends the lease before the address is released. It reports false if somebody else had ended it.
+// shut ends the lease before the address is released. It reports false if somebody else had ended it already.
 func (l *lease) shut() (inTime bool) {
 	if !l.begun {
 		return true
@@ -127,42 +125,40 @@ const (
 	coverRetryEvery = time.Second
 )
 
-// cover puts the fence on the present interfaces. It is called outside of the loop, before
-// the loop hears of them, since it waits for a lock of the kernel that other programs may hold for long.
+// cover puts the fence on the present interfaces. It is called outside of the loop, before the loop hears of them, since it
+// waits for a lock of the kernel that other programs may hold for long.
 func (l *lease) cover(s netio.Snapshot) {
 	if l.fence == nil {
 		return
 	}
 	err := l.fence.Cover(s.Interfaces, s.Link.Index)
 	l.tasks.tryPost(func() {
-		l.covered = 0
+		l.uncovered = 0
 		l.coverEnded(err)
 	})
 }
 
-// coverEnded tries again if an interface is not covered, since the program of a daemon that
-// was killed may still be there for a moment. After some attempts it warns.
+// coverEnded tries again if an interface is not covered, since the program of a daemon that was killed may still be there
+// for a moment. It warns after some attempts.
 func (l *lease) coverEnded(err error) {
-	if err == nil {
+	switch {
+	case err == nil:
 		l.reporter.solved(console.ProblemFence)
 		return
-	}
-	if l.covered++; l.covered <= coverRetries {
-		l.tasks.start(l.coverAgain)
+	case l.uncovered == coverRetries:
+		l.reporter.set(console.ProblemFence, err.Error())
 		return
 	}
-	l.reporter.set(console.ProblemFence, err.Error())
-}
-
-// coverAgain tries again after a while, in a task.
-func (l *lease) coverAgain(ctx context.Context) error {
-	select {
-	case <-time.After(coverRetryEvery):
-		err := l.fence.CoverAgain()
-		l.tasks.post(func() { l.coverEnded(err) })
-	case <-ctx.Done():
-	}
-	return nil
+	l.uncovered++
+	l.tasks.start(func(ctx context.Context) error {
+		select {
+		case <-time.After(coverRetryEvery):
+			err := l.fence.CoverAgain()
+			l.tasks.post(func() { l.coverEnded(err) })
+		case <-ctx.Done():
+		}
+		return nil
+	})
 }
 
 // left is how long this board may answer for the address if the lease is not extended.

@@ -8,23 +8,18 @@ import (
 	"topdog/internal/console"
 )
 
-// light runs the board's light, and changes to another light when a new
-// configuration names one.
+// light runs the board's light, and changes to another light when a new configuration names one.
 type light struct {
-	report  func(error)
-	changes chan func() (gpio.LED, error)
+	report func(error)
 
 	mu      sync.Mutex
 	blinker *gpio.Blinker
 	pattern gpio.Pattern
+	end     context.CancelFunc // ends the blinker that runs; nil before the first one
 }
 
 func newLight(open func() (gpio.LED, error), report func(error)) *light {
-	return &light{
-		report:  report,
-		changes: make(chan func() (gpio.LED, error), 1),
-		blinker: gpio.NewBlinker(open, report),
-	}
+	return &light{report: report, blinker: gpio.NewBlinker(open, report)}
 }
 
 // show changes the pattern. It never blocks.
@@ -35,8 +30,7 @@ func (l *light) show(p gpio.Pattern) {
 	l.blinker.Show(p)
 }
 
-// status fills in what the light shows, or why it shows nothing, and reports
-// whether it works.
+// status fills in what the light shows, or why it shows nothing, and reports whether it works.
 func (l *light) status(s *console.Status) (works bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,37 +47,32 @@ func (l *light) status(s *console.Status) (works bool) {
 	return state.Fail == nil
 }
 
-// replace has another light show the pattern from now on.
+// replace has another light show the pattern, once the present one is closed.
 func (l *light) replace(open func() (gpio.LED, error)) {
-	select {
-	case <-l.changes: // nobody has seen that one
-	default:
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.blinker = gpio.NewBlinker(open, l.report)
+	l.blinker.Show(l.pattern)
+	if l.end != nil {
+		l.end()
 	}
-	l.changes <- open
 }
 
 // run runs one light after the other until ctx ends.
 func (l *light) run(ctx context.Context) error {
 	for {
 		l.mu.Lock()
-		blinker := l.blinker
-		l.mu.Unlock()
 		blinking, end := context.WithCancel(ctx)
-		ended := make(chan error, 1)
-		go func() { ended <- blinker.Run(blinking) }()
-		select {
-		case open := <-l.changes:
-			end()
-			if err := <-ended; err != nil {
-				l.report(err)
-			}
-			l.mu.Lock()
-			l.blinker = gpio.NewBlinker(open, l.report)
-			l.blinker.Show(l.pattern)
-			l.mu.Unlock()
-		case err := <-ended:
-			end()
+		blinker := l.blinker
+		l.end = end
+		l.mu.Unlock()
+		err := blinker.Run(blinking)
+		end()
+		if ctx.Err() != nil {
 			return err
+		}
+		if err != nil {
+			l.report(err)
 		}
 	}
 }

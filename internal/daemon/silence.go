@@ -3,6 +3,7 @@ package daemon
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"topdog/wire"
 )
 
-// silentBoards finds out why this board does not hear others: what comes from there may be refused, the board may be off, or only
+// silentBoards finds out why this board does not hear others: their packets may be refused, the board may be off, or only
 // its daemon.
 type silentBoards struct {
 	at     time.Duration // when it was looked at last
@@ -21,30 +22,30 @@ type silentBoards struct {
 
 // silentBoard is a board that is not heard.
 type silentBoard struct {
-	since      time.Duration
-	askedAt    time.Duration // when it was asked by ARP last
-	asked      int           // how often since burstAt
-	burstAt    time.Duration
-	answeredAt time.Duration // when its kernel answered last
-	text       string        // what is known; "" for nothing yet
+	since    time.Duration
+	askedAt  time.Duration // when it was asked by ARP last
+	asked    int           // how often in a row
+	answered bool          // its kernel has answered one of these questions
+	text     string        // what is known; "" for nothing yet
 }
 
 const (
-	// silenceEvery is how often it is looked which boards are silent.
+	// silenceEvery is how often this board looks for silent ones.
 	silenceEvery = time.Second
-	// silenceFor is how long a board must be silent until people are told that it is off: boards that are switched on together do
-	// not start at the same moment. By then it is known whether its packets are refused.
+	// silenceFor is how long a board must be silent until people are told that it is off: boards that are switched on
+	// together do not start at the same moment. By then it is known whether its packets are refused.
 	silenceFor = refusedFor + 2*time.Second
-	// silenceAsks questions in a row must go unanswered until the kernel of a board counts as silent too, and silenceAgain later
-	// it is asked once more.
+	// silenceAsks questions in a row must go unanswered until the kernel of a board counts as silent too. After
+	// silenceAgain it is asked once more.
 	silenceAsks  = 3
 	silenceAgain = time.Minute
-	// silentMax bounds how many boards have a problem each. If more are silent, it is the network, and they have one together.
+	// silentMax bounds how many boards have a problem each. If more are silent, it is the network, and they have one
+	// problem together.
 	silentMax = 4
 )
 
-// whyRefused says what is wrong with a board whose packets are refused for a reason, and what to do. It is "" if the reason says nothing
-// of a board, or drop has told people.
+// whyRefused says what is wrong with a board whose packets are refused for a reason, and what to do. It is "" if the reason
+// says nothing about a board, or if drop has told people.
 func whyRefused(reason wire.DropReason, group string) string {
 	switch reason {
 	case wire.OtherGroup:
@@ -78,7 +79,7 @@ func (s *silentBoards) due() time.Duration {
 	return s.at + silenceEvery
 }
 
-// checkSilence looks which boards are silent, asks their kernels, and tells people what is known.
+// checkSilence looks for silent boards, asks their kernels, and tells people what is known.
 func (d *Daemon) checkSilence() {
 	now := d.now()
 	s := &d.silent
@@ -88,21 +89,21 @@ func (d *Daemon) checkSilence() {
 	s.at = now
 	d.group.hearOtherGroups()
 	found := d.silentBoards(now)
-	addrs := make([]netip.Addr, 0, len(found))
-	for addr := range found {
-		addrs = append(addrs, addr)
-	}
-	sort.Slice(addrs, func(i, j int) bool { return addrs[i].Less(addrs[j]) })
 	for addr := range s.boards {
 		if _, still := found[addr]; !still {
 			delete(s.boards, addr)
 		}
 	}
+	addrs := make([]netip.Addr, 0, len(found))
+	for addr := range found {
+		addrs = append(addrs, addr)
+	}
+	sort.Slice(addrs, func(i, j int) bool { return addrs[i].Less(addrs[j]) })
 	var questions []netio.ARPQuestion
 	for _, addr := range addrs {
 		b := s.boards[addr]
 		if b == nil {
-			b = &silentBoard{since: now, burstAt: now, answeredAt: -1}
+			b = &silentBoard{since: now, askedAt: now}
 			s.boards[addr] = b
 		}
 		b.judge(now, addr, whyRefused(d.group.refused(addr), d.cfg.Group))
@@ -116,13 +117,13 @@ func (d *Daemon) checkSilence() {
 	d.checkSettings(now)
 }
 
-// tellSilence tells people why boards are not heard, in their order, and ends what is over.
+// tellSilence tells people why boards are not heard, and ends what is over.
 func (d *Daemon) tellSilence(addrs []netip.Addr, ids map[netip.Addr]wire.ID) {
 	said := map[wire.ID]string{}
 	var names []string
 	for _, addr := range addrs {
 		b, id := d.silent.boards[addr], ids[addr]
-		if b.text == "" || told(d.group.refused(addr)) { // which is said already, with the remedy
+		if b.text == "" || told(d.group.refused(addr)) { // people know already, and what to do
 			continue
 		}
 		said[id] = fmt.Sprintf("%s is not heard: %s", d.called(id), b.text)
@@ -135,29 +136,30 @@ func (d *Daemon) tellSilence(addrs []netip.Addr, ids map[netip.Addr]wire.ID) {
 	d.reporter.only(console.ProblemBoardSilent, said)
 }
 
-// asks reports whether a board is to be asked now.
+// asks reports whether the board is to be asked now.
 func (b *silentBoard) asks(now time.Duration) bool {
-	if now-b.burstAt >= silenceAgain {
-		b.burstAt, b.asked = now, 0
+	if now-b.askedAt >= silenceAgain {
+		b.asked, b.answered = 0, false
 	}
-	return b.asked < silenceAsks && b.answeredAt < b.burstAt
+	return b.asked < silenceAsks && !b.answered
 }
 
-// judge enters why a board is not heard, if that is known: because what it sends is refused for some reason, or by what its kernel says.
+// judge enters why the board is not heard, if that is known: because its packets are refused for some reason, or by what its
+// kernel says.
 func (b *silentBoard) judge(now time.Duration, addr netip.Addr, refused string) {
 	switch {
 	case refused != "":
 		b.text = refused
 	case now-b.since < silenceFor:
-	case b.answeredAt >= b.burstAt:
+	case b.answered:
 		b.text = fmt.Sprintf("its kernel answers for %v, so topdog does not run there, or a firewall drops what it sends or hears: look at `topdog status` there", addr)
 	case b.asked == silenceAsks && now-b.askedAt >= silenceEvery:
 		b.text = fmt.Sprintf("nothing answers for %v either: look at its power, its cable or Wi-Fi, and the switches between; if it was taken away for good, restart topdog on this board", addr)
 	}
 }
 
-// silentBoards are the boards that are not heard, by their own addresses: those that were, and those that are listed as peers. While this
-// board hears nobody for a reason of its own there are none.
+// silentBoards are the boards that are not heard, by their own addresses: those that were heard before, and those that are
+// listed as peers. There are none while this board hears nobody for a reason of its own.
 func (d *Daemon) silentBoards(now time.Duration) map[netip.Addr]wire.ID {
 	found := make(map[netip.Addr]wire.ID)
 	if d.core == nil || !d.link.state.Up || d.core.PortSilent() || d.firewall.blocks || d.duplicate.yields || d.group.transport == nil {
@@ -168,26 +170,26 @@ func (d *Daemon) silentBoards(now time.Duration) map[netip.Addr]wire.ID {
 			found[addr] = id
 		}
 	}
+	var excused []netip.Addr
 	for id, seen := range d.group.boards {
-		if _, known := d.core.Peer(id); known && d.link.hasHost(seen.addr) {
+		p, known := d.core.Peer(id)
+		if known && d.link.hasHost(seen.addr) {
 			found[seen.addr] = id
 		}
-	}
-	for id, seen := range d.group.boards {
-		if p, known := d.core.Peer(id); id == d.group.self || known && (p.Live(now) || p.Left && !seen.byHolder && !d.group.inOtherGroupSince(seen)) {
-			delete(found, seen.addr)
+		if id == d.group.self || known && (p.Live(now) || p.Left && !seen.byHolder && !d.group.inOtherGroupSince(seen)) {
+			excused = append(excused, seen.addr)
 		}
 	}
 	for addr, id := range found {
-		if d.hasMoved(id, now) {
+		if addr == d.link.local || slices.Contains(excused, addr) || d.hasMoved(id, now) {
 			delete(found, addr)
 		}
 	}
-	delete(found, d.link.local)
 	return found
 }
 
-// hasMoved reports whether a board is heard as another one since it fell silent: it has another address, and with that another id.
+// hasMoved reports whether a board is heard as another one since it fell silent: it has another address, and with that
+// another id.
 func (d *Daemon) hasMoved(id wire.ID, now time.Duration) bool {
 	silent := d.group.boards[id]
 	if silent == nil || silent.name == "" {
@@ -201,12 +203,12 @@ func (d *Daemon) hasMoved(id wire.ID, now time.Duration) bool {
 	return false
 }
 
-// silentAnswered takes in that the kernel of a silent board has answered, and reports whether that was asked. It says nothing of whether this
-// board's port receives what matters: the kernel of a lost leader answers, too.
+// silentAnswered takes in an answer, and reports whether it is that of the kernel of a silent board. That says nothing about
+// whether this board's port receives what matters: the kernel of a lost leader answers, too.
 func (d *Daemon) silentAnswered(answer netio.ARPAnswer) bool {
 	b, silent := d.silent.boards[answer.Addr]
-	if silent && answer.AskedAt >= b.burstAt {
-		b.answeredAt = answer.AskedAt
+	if silent {
+		b.answered = true
 	}
 	return silent
 }
