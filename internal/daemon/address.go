@@ -43,8 +43,7 @@ type address struct {
 	renewAgain bool          // and it is to be renewed once more when that task has ended
 	restored   uint64        // how often something else had deleted it
 
-	everywhere []netio.LocalAddr // all addresses of this board
-	stray      condition         // some floating address is where topdog has not put it
+	stray condition // some floating address is where topdog has not put it
 
 	// Failing to release it.
 	unreleased bool          // this board may still have it
@@ -308,10 +307,9 @@ func (a *address) tellMoved() (moved bool) {
 	return moved
 }
 
-// located takes in all addresses that this board has now. If a floating address is missing, somebody may have deleted it,
-// and it is renewed. If the snapshot is older than the address, that restores nothing.
-func (a *address) located(s netio.Snapshot) {
-	a.everywhere = s.Local
+// restore renews the address if it is missing: somebody may have deleted it. If the snapshot is older than the address,
+// that restores nothing.
+func (a *address) restore(s netio.Snapshot) {
 	missing := func(f config.Address) bool { return !s.Has(f.IP) }
 	if a.held && slices.ContainsFunc(a.floating, missing) {
 		a.renew(a.now())
@@ -415,7 +413,7 @@ func (a *address) strays() (strays []string) {
 	if a.addresses != nil && (a.held || a.wanted || a.unreleased) {
 		here = a.addresses.State().Device
 	}
-	for _, l := range a.everywhere {
+	for _, l := range a.link.everywhere() {
 		if a.link.isFloating(l.Prefix.Addr()) && !(l.Prefix.IsSingleIP() && l.Device == here) {
 			strays = append(strays, fmt.Sprintf("%v is on %s, and topdog has not put it there, so this board answers for it whoever leads: ip addr del %[1]v dev %[2]s",
 				l.Prefix, l.Device))

@@ -2,13 +2,11 @@ package daemon
 
 import (
 	"errors"
-	"net"
 	"net/netip"
 	"syscall"
 	"time"
 
 	"topdog/election"
-	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
 )
@@ -20,10 +18,10 @@ func (d *Daemon) linkChanged(s netio.Snapshot) {
 	d.trace.linkSeen(s)
 	d.reopenLink()
 	d.hearByOthers()
-	d.address.located(s)
+	d.address.restore(s)
 	if readdressed && d.link.open {
 		// The kernels of the boards and the clients keep the old one until they ask again.
-		d.reporter.log.Infof("the Ethernet address of %s is %v now", d.link.name, d.link.state.HardwareAddr)
+		d.reporter.log.Infof("the Ethernet address of %s is %v now", d.link.name, d.link.seen.Link.HardwareAddr)
 		d.address.announceAnew()
 		d.lan.announce()
 	}
@@ -41,7 +39,7 @@ func (d *Daemon) reopenLink() {
 		return
 	}
 	if d.link.open {
-		replaced := d.link.state.Index != d.link.index
+		replaced := d.link.seen.Link.Index != d.link.index
 		if replaced {
 			d.linkLost()
 		}
@@ -91,7 +89,7 @@ func (d *Daemon) openLink(local netip.Addr) error {
 	}
 	var announcer Announcer
 	if !d.witness {
-		announcer, err = d.platform.OpenAnnouncer(d.link.state.Index, local)
+		announcer, err = d.platform.OpenAnnouncer(d.link.seen.Link.Index, local)
 	}
 	if err == nil && d.core == nil {
 		err = d.join(local, d.started)
@@ -109,7 +107,7 @@ func (d *Daemon) openLink(local netip.Addr) error {
 	}
 	d.link.opened(local)
 	d.group.open(transport, local)
-	d.lan.open(announcer, d.link.state.Index, local)
+	d.lan.open(announcer, d.link.seen.Link.Index, local)
 	d.address.open(d.link.name, announcer)
 	d.probeOwn()
 	return nil
@@ -146,43 +144,4 @@ func (d *Daemon) maintainLink(now time.Duration) {
 	}
 	d.group.rejoin(now)
 	d.lan.maintain(now)
-}
-
-// Network is what a daemon makes of the network of its board.
-type Network struct {
-	Interface string // "" if none is the one
-	Index     int
-	Local     netip.Prefix // this board's own address
-	// Waits says why the daemon would wait, and what to do; "" if it would take part.
-	Waits string
-	Down  string   // likewise, of an interface without a carrier
-	Notes []string // what works, and should be looked at
-
-	hardware net.HardwareAddr
-	owns     func(net.HardwareAddr) bool
-}
-
-// Owns reports whether an Ethernet address is one of this board's.
-func (n *Network) Owns(mac net.HardwareAddr) bool { return n.owns != nil && n.owns(mac) }
-
-// JudgeNetwork judges a state of the network as a daemon with that configuration does. What it refuses, the daemon waits for.
-func JudgeNetwork(cfg *config.Config, s netio.Snapshot) Network {
-	l := newLink(shared{}, cfg)
-	l.update(s)
-	n := Network{Interface: l.name, Index: l.state.Index, Waits: l.missing, hardware: l.state.HardwareAddr, owns: l.owns}
-	if n.Waits != "" {
-		return n
-	}
-	n.Down = l.noCarrier()
-	var local netip.Addr
-	local, n.Waits = l.chooseLocal()
-	for _, p := range l.state.Addrs {
-		if p.Addr() == local {
-			n.Local = p
-		}
-	}
-	if n.Waits == "" {
-		n.Notes = l.notes()
-	}
-	return n
 }

@@ -85,7 +85,7 @@ func (d *Daemon) checkArrivals() {
 	if d.firewall.look(now, arrivals) {
 		d.reopenLink()
 	}
-	if d.firewall.blocks && d.link.state.Up {
+	if d.firewall.blocks && d.link.seen.Link.Up {
 		d.group.hearItself()
 	}
 }
@@ -178,7 +178,7 @@ func (d *Daemon) checkDuplicate(now time.Duration, a netio.Arrivals) {
 // decideDuplicate decides which of the two takes no part.
 func (d *Daemon) decideDuplicate() {
 	u := &d.duplicate
-	yields := u.mac != nil && yieldsTo(d.link.state.HardwareAddr, u.mac, u.isBoard(d.now()))
+	yields := u.mac != nil && yieldsTo(d.link.seen.Link.HardwareAddr, u.mac, u.isBoard(d.now()))
 	if yields == u.yields {
 		d.reportDuplicate()
 		return

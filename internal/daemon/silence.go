@@ -162,7 +162,7 @@ func (b *silentBoard) judge(now time.Duration, addr netip.Addr, refused string) 
 // listed as peers. There are none while this board hears nobody for a reason of its own.
 func (d *Daemon) silentBoards(now time.Duration) map[netip.Addr]wire.ID {
 	found := make(map[netip.Addr]wire.ID)
-	if d.core == nil || !d.link.state.Up || d.core.PortSilent() || d.firewall.blocks || d.duplicate.yields || d.group.transport == nil {
+	if d.core == nil || !d.link.seen.Link.Up || d.core.PortSilent() || d.firewall.blocks || d.duplicate.yields || d.group.transport == nil {
 		return found
 	}
 	for _, addr := range d.group.peers {

@@ -85,7 +85,7 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 	}
 	s.PortSilent = core.PortSilent
 	s.Problems = append(s.Problems, d.noMulticastProblems(&core, now)...)
-	if d.link.state.Up && !s.PortSilent { // else that is the problem
+	if d.link.seen.Link.Up && !s.PortSilent { // else that is the problem
 		s.Problems = append(s.Problems, d.lan.problems()...)
 	}
 	s.Heir, s.HeirName = d.idAndName(core.Heir)
