@@ -167,10 +167,13 @@ func (c *checks) computed(s *check.Score) {
 	c.scored(c.score)
 }
 
-// configure replaces the checks.
+// configure replaces the checks, and the score command. Whether one runs at all changes with a restart only.
 func (c *checks) configure(cfg *config.Config) {
 	c.health.Configure(c.now(), cfg.StartGrace, cfg.Checks)
 	c.order.Checks = cfg.Checks
+	if len(c.order.Score) > 0 && len(cfg.ScoreCommand) > 0 {
+		c.order.Score = cfg.ScoreCommand
+	}
 	c.noteAim()
 	if len(cfg.Checks) == 0 {
 		c.health.Uncheck(c.now(), false)
@@ -179,15 +182,6 @@ func (c *checks) configure(cfg *config.Config) {
 		c.lost = false
 		c.reporter.solved(console.ProblemChecker)
 	}
-	c.send()
-}
-
-// replaceScore runs another score command from now on. Whether one runs at all changes with a restart only.
-func (c *checks) replaceScore(command []string) {
-	if len(c.order.Score) == 0 || len(command) == 0 {
-		return
-	}
-	c.order.Score = command
 	c.send()
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sort"
 	"time"
 
@@ -21,8 +22,8 @@ import (
 // serveRetry is how long to wait before the sockets are made again.
 const serveRetry = 5 * time.Second
 
-// serveConsole answers people and programs. A socket that cannot be made is
-// reported and tried again; the election does not depend on it.
+// serveConsole answers people and programs. A socket that cannot be made is reported and tried again; the election does not
+// depend on it.
 func (d *Daemon) serveConsole(ctx context.Context) error {
 	for {
 		err := d.console.Run(ctx)
@@ -77,7 +78,7 @@ func fingerprints(k wire.Keys) (signs, also string) {
 	return signs, also
 }
 
-// ReloadKeys reads the key file again. The file is read beside the loop: a disk may take its time.
+// ReloadKeys reads the key file again, outside of the loop: a disk may take its time.
 func (d *Daemon) ReloadKeys(ctx context.Context) (console.Done, error) {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
@@ -98,8 +99,8 @@ func (d *Daemon) ReloadKeys(ctx context.Context) (console.Done, error) {
 	return console.Done{Text: "this board " + describeKeys(keys.Fingerprints())}, nil
 }
 
-// takeKeys takes over what a configuration that was read again says of the keys, and reports whether
-// something has changed. What cannot be taken over while the daemon runs is told, and left out of the configuration.
+// takeKeys takes over the keys of a configuration that was read again, and reports whether something has changed. What
+// cannot be taken over while the daemon runs is logged, and left out of the configuration.
 func (d *Daemon) takeKeys(cfg *config.Config) (changed bool) {
 	var refused error
 	if before := d.cfg.Keys; (cfg.KeyFile == config.NoKey) != (d.cfg.KeyFile == config.NoKey) {
@@ -112,15 +113,16 @@ func (d *Daemon) takeKeys(cfg *config.Config) (changed bool) {
 	return false
 }
 
-// changeKeys has this board sign with and accept other keys from now on. The key that it signs with
-// must be among them: the others may not accept another one yet, and then there would be two leaders.
+// changeKeys has this board sign with and accept other keys from now on. The key that it signs with must be among them: the
+// others may not accept another one yet, and then there would be two leaders.
 func (d *Daemon) changeKeys(keys config.Keyring) error {
 	signs := d.cfg.Keys.Signs.Fingerprint()
 	switch {
 	case keys == d.cfg.Keys:
 		return nil
 	case !keys.Fingerprints().Accept(signs):
-		return fmt.Errorf("the key %v, with which this board signs, is not in the key file any more: put it back (topdog key show), or restart the daemon, which moves the address if this board leads", signs)
+		return fmt.Errorf("the key %v, with which this board signs, is not in the key file any more: put it back (topdog key show), "+
+			"or restart the daemon, which moves the address if this board leads", signs)
 	}
 	codec, err := wire.NewCodec(d.cfg.Group, keys.Secrets()...)
 	if err != nil {
@@ -148,8 +150,8 @@ func describeKeys(k wire.Keys) string {
 	return text
 }
 
-// Reload reads the configuration again from the file at path, and applies what can
-// be applied while the daemon runs. A configuration with a mistake changes nothing.
+// Reload reads the configuration again from the file at path, and applies what can be applied while the daemon runs. A
+// configuration with a mistake changes nothing.
 func (d *Daemon) Reload(path string) {
 	d.reporter.reloading()
 	d.reloading.Lock()
@@ -169,15 +171,16 @@ func (d *Daemon) Reload(path string) {
 	d.reporter.ready()
 }
 
-// reconfigure applies the live keys of a changed configuration. What needs a restart
-// keeps its value, and so is told of at each reload until the restart, or until it is
-// changed back. What is for the page is told of once.
+// reconfigure applies the live keys of a changed configuration. What needs a restart keeps its value, and so is logged at
+// each reload until the restart, or until it is changed back. What is for the page is logged once.
 func (d *Daemon) reconfigure(cfg *config.Config) {
 	keysChanged := d.takeKeys(cfg)
-	changed := map[string]bool{}
+	changed := d.cfg.Changed(cfg)
+	if len(changed) == 0 && !keysChanged {
+		d.reporter.log.Info("read the configuration again; nothing has changed")
+	}
 	var applied []string
-	for _, key := range d.cfg.Changed(cfg) {
-		changed[key] = true
+	for _, key := range changed {
 		switch {
 		case config.Live(key):
 			applied = append(applied, key)
@@ -187,25 +190,15 @@ func (d *Daemon) reconfigure(cfg *config.Config) {
 			d.reporter.log.Warnf("%s: %s has changed, which needs a restart: systemctl restart topdog", cfg.Where(key), key)
 		}
 	}
-	if len(changed) == 0 && !keysChanged {
-		d.reporter.log.Info("read the configuration again; nothing has changed")
-	}
 	d.cfg.ApplyLive(cfg)
 	if len(applied) == 0 {
 		return
 	}
 	d.reporter.log.Logger.SetLevel(cfg.LogLevel)
 	d.group.setPeers(d.cfg.Peers)
-	if changed["witness"] {
-		d.lan.setWitness(cfg.Witness)
-	}
-	if changed["score_command"] {
-		d.checks.replaceScore(cfg.ScoreCommand)
-	}
-	if changed["check"] || changed["start_grace"] {
-		d.checks.configure(cfg)
-	}
-	if changed["led"] {
+	d.lan.setWitness(cfg.Witness)
+	d.checks.configure(cfg)
+	if slices.Contains(applied, "led") {
 		d.light.replace(d.ledOpener())
 		d.reporter.solved(console.ProblemLED)
 	}
@@ -233,29 +226,28 @@ func (d *Daemon) ledFailed(err error) {
 	})
 }
 
-// MissesNoLight reports whether a light cannot be opened that this board does not have, and that nobody has asked for: not every board has
-// the usual one.
+// MissesNoLight reports whether a light that cannot be opened is one that this board does not have and that nobody has asked
+// for: not every board has the usual one.
 func MissesNoLight(spec gpio.Spec, err error) bool {
 	return spec == gpio.Default && (errors.Is(err, gpio.ErrNotFound) || errors.Is(err, gpio.ErrNoGPIO))
 }
 
 // Try runs the checks of a configuration once, in a checker of their own. It is the same program as the one that runs the
 // daemon's checks, with the same user and sandbox, and without capabilities. The daemon and its checks go on meanwhile.
-func (d *Daemon) Try(ctx context.Context, asked console.TryRequest) (console.Tried, error) {
+func (d *Daemon) Try(ctx context.Context, asked console.TryRequest) (tried console.Tried, err error) {
 	if len(asked.Config) > config.MaxFileBytes {
-		return console.Tried{}, console.Refuse(http.StatusRequestEntityTooLarge,
+		return tried, console.Refuse(http.StatusRequestEntityTooLarge,
 			fmt.Sprintf("the configuration has %d bytes, and a file has %d at most", len(asked.Config), config.MaxFileBytes), "")
 	}
 	cfg, err := config.Parse(asked.File, []byte(asked.Config))
 	switch {
 	case err != nil:
-		return console.Tried{}, console.Refuse(http.StatusBadRequest, "the daemon, which may be of another version, does not take this configuration: "+err.Error(), "")
+		return tried, console.Refuse(http.StatusBadRequest,
+			"the daemon, which may be of another version, does not take this configuration: "+err.Error(), "")
 	case d.platform.Trier == nil:
-		return console.Tried{}, console.Refuse(http.StatusNotImplemented, "this daemon runs no checks", "try them on a board that may lead")
-	}
-	// One at a time is enough for people.
-	if !d.trying.TryLock() {
-		return console.Tried{}, console.Refuse(http.StatusServiceUnavailable, "checks are being tried already", "try again when that is over")
+		return tried, console.Refuse(http.StatusNotImplemented, "this daemon runs no checks", "try them on a board that may lead")
+	case !d.trying.TryLock(): // one at a time is enough for people
+		return tried, console.Refuse(http.StatusServiceUnavailable, "checks are being tried already", "try again when that is over")
 	}
 	defer d.trying.Unlock()
 	defer d.platform.Trier.Stop()
@@ -263,14 +255,11 @@ func (d *Daemon) Try(ctx context.Context, asked console.TryRequest) (console.Tri
 		d.reporter.log.Infof("trying the checks of %q once, as root has asked", asked.File)
 	})
 	reasons, err := check.Once(ctx, d.platform.Trier, CheckOrder(cfg, d.platform.FindInterface))
-	if err != nil {
-		return console.Tried{}, err
-	}
-	tried := console.Tried{Checks: []console.TriedCheck{}}
+	tried.Checks = []console.TriedCheck{}
 	for i, reason := range reasons {
 		tried.Checks = append(tried.Checks, console.TriedCheck{NameText: cfg.Checks[i].String(), Passing: reason == "", Text: reason})
 	}
-	return tried, nil
+	return tried, err
 }
 
 // CheckOrder returns the order to run the checks of a configuration. find returns the interface whose subnet contains an
