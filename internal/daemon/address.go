@@ -25,7 +25,7 @@ type address struct {
 	deadman    *deadman
 	floating   []config.Address
 	takes      bool                               // take it from a machine that has it at a cold start, see election.TakeInUseAfter
-	firstEnd   func() time.Duration               // the first end of a lease that begins now
+	firstEnd   func() time.Duration               // when a lease ends that begins now, unless the COORDINATOR has left by then
 	tellHeld   func(bool)                         // is called whenever it was acquired or released
 	rivalHeard func(netip.Addr, net.HardwareAddr) // is called in the loop when a machine claims an address
 

@@ -1,14 +1,20 @@
 package daemon
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"topdog/election"
+	"topdog/election/literature"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/netio"
 	"topdog/wire"
 )
 
@@ -70,4 +76,82 @@ type Options struct {
 	Refusals []console.Defence
 	// Observe is told, in the loop, of every change of role or leader.
 	Observe func(election.Change)
+}
+
+// New returns a daemon that does not run yet. The error says what is wrong with the configuration.
+func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
+	if err := checkConfig(cfg); err != nil {
+		return nil, fmt.Errorf("daemon: %w", err)
+	}
+	if o.Witness {
+		cfg = witnessed(cfg)
+	}
+	now := netio.Now
+	if platform.Now != nil {
+		now = platform.Now
+	}
+	trace := newTrace(now)
+	platform = trace.traced(platform)
+	d := &Daemon{
+		shared: shared{platform: &platform, now: now, tasks: newTasks(), reporter: newReporter(o.Log, now)},
+		cfg:    *cfg, version: o.Version, witness: o.Witness, started: now(), observe: o.Observe, refusals: o.Refusals,
+		killed: make(chan struct{}), trace: trace, silent: silentBoards{boards: make(map[netip.Addr]*silentBoard)},
+	}
+	d.transitions = newTransitions(cfg, func(t console.Transition) { d.console.Publish(t) })
+	var err error
+	d.link = newLink(d.shared, cfg)
+	if d.group, err = newGroup(d.shared, cfg, d.link, func(board netip.Addr) { d.lan.resolve(board) }); err != nil {
+		return nil, fmt.Errorf("daemon: %w", err)
+	}
+	d.group.program = ProgramName(o.Version)
+	d.lease = &lease{shared: d.shared}
+	d.link.cover = d.lease.cover
+	d.deadman = &deadman{shared: d.shared, group: d.group}
+	d.address = &address{
+		shared: d.shared, link: d.link, group: d.group, lease: d.lease, deadman: d.deadman, floating: cfg.Addresses, takes: cfg.TakeInUse,
+		firstEnd: func() time.Duration { return d.core.FirstLeaseEnd() }, tellHeld: d.transitions.held, rivalHeard: d.rivalHeard, backOffUntil: never,
+	}
+	d.group.mute = d.address.mayAnswer
+	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered)
+	d.checks = newChecks(d.shared, cfg, d.link, d.scoreChanged)
+	d.drain = newDrain(d.shared, o.StateDir)
+	d.light = newLight(d.ledOpener(), d.ledFailed)
+	d.console = console.NewServer(cfg.Socket, d)
+	d.console.Report = func(err error) { d.tasks.tryPost(func() { d.reporter.log.Warn(err) }) }
+	return d, nil
+}
+
+// checkConfig refuses a configuration with which no core could be made: a board that has
+// told systemd that it is ready must not find out then.
+func checkConfig(cfg *config.Config) error {
+	if len(cfg.Addresses) == 0 {
+		return errors.New("no floating address is configured")
+	}
+	if cfg.ScoreSource == election.ScoreFromCommand && len(cfg.ScoreCommand) == 0 {
+		return errors.New("the score is what a command prints, and no command is configured")
+	}
+	board := cfg.Config
+	board.ID = max(board.ID, 1) // Nobody stands for the board's address, which is not known yet
+	_, err := literature.NewCore(board, 0)
+	return err
+}
+
+// Run runs the board until ctx ends; then it hands over, if it leads, and closes
+// everything. Nothing that happens to the board ends it before, but the end of its holder.
+func (d *Daemon) Run(ctx context.Context) error {
+	d.lease.open(d.cfg.Addresses)
+	d.tasks.start(d.light.run)
+	d.tasks.start(d.link.watch)
+	if d.cfg.Socket != "" {
+		d.tasks.start(d.serveConsole)
+	}
+	defer d.tasks.cancel() // also if the loop panics
+	d.loop(ctx)
+	d.leave()
+	return errors.Join(d.lost, d.tasks.end())
+}
+
+// Kill ends the daemon as a power cut would: without a word to anybody.
+func (d *Daemon) Kill() {
+	d.kill.Do(func() { close(d.killed) })
 }

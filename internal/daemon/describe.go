@@ -2,7 +2,8 @@ package daemon
 
 import (
 	"fmt"
-	"slices"
+	"net/netip"
+	"strings"
 	"time"
 
 	"topdog/election"
@@ -109,16 +110,52 @@ func (d *Daemon) describePause() string {
 	return fmt.Sprintf("the group is paused for %v: only %s may lead, and topdog unpause ends that", left.Round(time.Second), d.called(leader))
 }
 
-// describeVoters fills in what the core knows of the voters.
-func (d *Daemon) describeVoters(s *console.Status, core *election.Status, now time.Duration) {
-	unheard := d.unheardVoters(now)
-	s.MajorityUnheard = core.MajorityUnheard || len(core.Voters) > 0 && d.missesMajority(unheard)
-	for _, v := range core.Voters {
-		voter := console.Voter{Twice: v.Twice, Unheard: slices.Contains(unheard, v.ID)}
-		voter.ID, voter.Name = d.idAndName(v.ID)
-		if core.Role == election.Leader {
-			voter.Supports = &v.Supports
-		}
-		s.Voters = append(s.Voters, voter)
+// capitalised makes a sentence of a line of the log.
+func capitalised(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// joined writes prefixes, or ids, as a list.
+func joined[T fmt.Stringer](all []T) string {
+	texts := make([]string, len(all))
+	for i, one := range all {
+		texts[i] = one.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+func addrText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
+
+func addrTexts(addrs []netip.Addr) (texts []string) {
+	for _, a := range addrs {
+		texts = append(texts, a.String())
+	}
+	return texts
+}
+
+func age(d time.Duration) *float64 {
+	ms := console.Milliseconds(d)
+	return &ms
+}
+
+func idText(id wire.ID) string {
+	if id == wire.Nobody {
+		return ""
+	}
+	return id.String()
+}
+
+// gradeText tells people how fit a board is to lead. It is empty if the board passes.
+func gradeText(grade wire.Grade) string {
+	switch grade {
+	case wire.GradePassing:
+		return ""
+	case wire.GradeProbation:
+		return "on probation"
+	default:
+		return grade.String()
 	}
 }

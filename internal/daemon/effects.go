@@ -134,9 +134,6 @@ func (d *Daemon) leaseEnd() time.Duration {
 	return netio.NoEnd
 }
 
-// firstLeaseEnd is when a lease ends that begins now, unless the COORDINATOR has left by then.
-func (d *Daemon) firstLeaseEnd() time.Duration { return d.core.FirstLeaseEnd() }
-
 // checkLapse is called when a heartbeat has left. If the lease was over by then, an heir may have
 // claimed: the core looks whether one has before the lease begins again. It returns what people have
 // to be told of that.

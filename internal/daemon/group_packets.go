@@ -42,13 +42,12 @@ func (g *group) heartbeatsBroadcast(also bool) {
 	}
 }
 
-// noRoute counts a message to a board that was never heard and whose id is no
-// address. To send it to everybody instead would have others act upon it; the
-// algorithms live with a lost message.
+// noRoute counts a message to a board that was never heard and whose id is no address. Nobody else may get it, since they
+// would act upon it; the algorithms live with a lost message.
 func (g *group) noRoute(id wire.ID) {
 	g.counts.withoutRoute++
-	text := fmt.Sprintf("the address of board %v is not known: nothing is sent to it until it is heard", id)
-	g.reporter.warn(console.ProblemNoRoute, text)
+	g.reporter.warn(console.ProblemNoRoute,
+		fmt.Sprintf("the address of board %v is not known: nothing is sent to it until it is heard", id))
 }
 
 // transmit sends a message to one address, or to the group if that is zero, and then
@@ -84,8 +83,9 @@ func (g *group) transmit(m *wire.Message, to netip.AddrPort, broadcast bool) {
 	}
 }
 
-// hearItself broadcasts that this board does not stand for the lead, and comes back to it unless its firewall drops that. All who hear it
-// take the board for dead, see election.Core: with any other message they would take it for a successor.
+// hearItself broadcasts that this board does not stand for the lead. The packet comes back to this board unless its firewall
+// drops that. All who hear it take the board for dead, see election.Core: with any other message they would take it for a
+// successor.
 func (g *group) hearItself() {
 	if g.transport == nil || g.guard == nil || g.mute() {
 		return
@@ -95,20 +95,18 @@ func (g *group) hearItself() {
 	g.transmit(&m, netip.AddrPortFrom(netio.LimitedBroadcast, g.port), false)
 }
 
-// presignAhead is how far the sequence of a pre-signed message is ahead of what was
-// sent when it was signed. It is signed anew when half of that is used up, after
-// an hour at ten messages a second.
+// presignAhead is how far the sequence of a pre-signed message is ahead of what was sent when it was signed. It is signed
+// anew when half of that is used up: after an hour at ten messages a second.
 const presignAhead = 1 << 16
 
-// presignSequence is the sequence number of a message that is signed now, for the
-// holder to send if this daemon no longer can.
+// presignSequence is the sequence number of a message that is signed now, for the holder to send if this daemon no longer
+// can.
 func (g *group) presignSequence() wire.Sequence { return g.sequence + presignAhead }
 
 // presignDue reports whether a message with that number has to be signed anew.
 func (g *group) presignDue(sequence wire.Sequence) bool { return g.sequence+presignAhead/2 > sequence }
 
-// revision changes with everything but the sequence that a pre-signed message and
-// where it goes depend on.
+// revision changes with everything that a pre-signed message and its destinations depend on, except the sequence.
 func (g *group) revision() int { return g.changes }
 
 // presign signs a message that has its sequence number already.
@@ -219,36 +217,34 @@ func (g *group) duplicateID(from netip.Addr) {
 	}
 }
 
-// drop counts a packet that was not accepted. Most need no attention. Some
-// say that a board is set up wrongly. Nothing of such a packet is authenticated, and its
-// source address is what somebody has put there: people are told of a claim.
+// dropTexts tell people what may be wrong on a board whose packets are dropped for a reason, and what to do. Nothing of such
+// a packet is authenticated, and its source address is what somebody has put there: that is why they are told of a claim.
+var dropTexts = map[wire.DropReason]string{
+	wire.BadTag: "packets of somebody who claims to be %v fail authentication: " +
+		"if that is a board of this group, its key differs from this board's",
+	wire.Unauthenticated: "packets of somebody who claims to be %v are not authenticated, and this group has a key: " +
+		"if that is a board of this group, copy the key file to it",
+	wire.NotExpectingAuth: "packets of somebody who claims to be %v are authenticated, and this board has no key: " +
+		"if that is a board of this group, copy the key file to this board",
+	wire.BadVersion: "packets of somebody who claims to be %v have another version of the protocol, and are of another group or key",
+}
+
+// drop counts a packet that was not accepted, and tells people if they can do something about it. They have one problem for
+// each reason, whoever sends such packets: a source address is easily made up, and the log must not grow with that.
 func (g *group) drop(reason wire.DropReason, from netip.AddrPort) {
 	g.counts.dropped[reason]++
 	g.refuse(reason, from.Addr())
-	var text string
-	switch reason {
-	case wire.BadTag:
-		text = fmt.Sprintf("packets of somebody who claims to be %v fail authentication: if that is a board of this group, its key differs from this board's", from.Addr())
-	case wire.Unauthenticated:
-		text = fmt.Sprintf("packets of somebody who claims to be %v are not authenticated, and this group has a key: if that is a board of this group, copy the key file to it", from.Addr())
-	case wire.NotExpectingAuth:
-		text = fmt.Sprintf("packets of somebody who claims to be %v are authenticated, and this board has no key: if that is a board of this group, copy the key file to this board", from.Addr())
-	case wire.BadVersion:
-		text = fmt.Sprintf("packets of somebody who claims to be %v have another version of the protocol, and are of another group or key", from.Addr())
-	default:
-		return
+	if text, tell := dropTexts[reason]; tell {
+		g.reporter.warn(console.ProblemKind(reason.Identifier()), fmt.Sprintf(text, from.Addr()))
 	}
-	// One problem for each reason, whoever sends them: a source address is easily
-	// made up, and the log must not grow with what somebody makes up.
-	g.reporter.warn(console.ProblemKind(reason.Identifier()), text)
 }
 
-// outside tells people of a board of the group that nothing is sent to, since this board's networks do not have its address. Each of
-// the two may have the wrong netmask.
+// outside tells people of a board of the group that nothing is sent to, since this board's networks do not have its address.
+// Each of the two may have the wrong netmask.
 func (g *group) outside(from netip.Addr) {
-	text := fmt.Sprintf("packets of the group come from %v, which is in none of this board's networks (%s), so that board is not answered, and is no member: correct the address or the netmask of one of the two, or list both in `peers`",
-		from, joined(g.link.networks()))
-	g.reporter.warn(console.ProblemOutside, text)
+	g.reporter.warn(console.ProblemOutside, fmt.Sprintf("packets of the group come from %v, which is in none of this board's networks (%s), "+
+		"so that board is not answered, and is no member: correct the address or the netmask of one of the two, or list both in `peers`",
+		from, joined(g.link.networks())))
 }
 
 // reply sends what the guard wants sent: challenges and proofs. They speak for

@@ -199,9 +199,6 @@ type timer struct {
 	at time.Duration // for when it is set; never if it has expired since
 }
 
-// never is a time that does not come.
-const never time.Duration = 1<<63 - 1
-
 // newTimer returns the machine's timer or, where it has none, one of the Go runtime.
 func newTimer(open func() (Timer, error), r *reporter) timer {
 	if open != nil {

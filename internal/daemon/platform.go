@@ -206,6 +206,9 @@ func witnessed(cfg *config.Config) *config.Config {
 	return &c
 }
 
+// never is a time that does not come.
+const never time.Duration = 1<<63 - 1
+
 // Timer expires once, at a time that can be moved; netio.Timer is the real one.
 type Timer interface {
 	Set(after time.Duration)
@@ -252,4 +255,12 @@ type Fence interface {
 	Closes() bool
 	State() (kind netio.FenceKind, problem string)
 	Close() error
+}
+
+// ipsOf are the floating addresses without their prefix lengths.
+func ipsOf(floating []config.Address) (all []netip.Addr) {
+	for _, f := range floating {
+		all = append(all, f.IP)
+	}
+	return all
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"fmt"
 	"sort"
+	"strings"
 	"time"
 
 	"topdog/internal/config"
@@ -21,7 +22,7 @@ func ProgramName(version string) string {
 	return version
 }
 
-// setting is one of them, as a configuration writes it.
+// setting is one that all boards of a group must have alike, as a configuration writes it.
 type setting struct {
 	key   string
 	value func(wire.Settings) string
@@ -29,10 +30,14 @@ type setting struct {
 
 var settings = []setting{
 	{"address", func(s wire.Settings) string {
-		if len(s.Addresses) == 1 {
-			return quoted(s.Addresses)
+		quoted := make([]string, len(s.Addresses))
+		for i, addr := range s.Addresses {
+			quoted[i] = config.Quote(addr.String())
 		}
-		return "[" + quoted(s.Addresses) + "]"
+		if len(quoted) == 1 {
+			return quoted[0]
+		}
+		return "[" + strings.Join(quoted, ", ") + "]"
 	}},
 	{"heartbeat", func(s wire.Settings) string { return config.Quote(s.Heartbeat.String()) }},
 }

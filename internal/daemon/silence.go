@@ -62,15 +62,6 @@ func whyRefused(reason wire.DropReason, group string) string {
 	return ""
 }
 
-// told reports whether people are told of the refusal itself.
-func told(reason wire.DropReason) bool {
-	switch reason {
-	case wire.BadTag, wire.Unauthenticated, wire.NotExpectingAuth, wire.BadVersion:
-		return true
-	}
-	return false
-}
-
 // due is when to look again though nothing happens.
 func (s *silentBoards) due() time.Duration {
 	if len(s.boards) == 0 {
@@ -123,7 +114,7 @@ func (d *Daemon) tellSilence(addrs []netip.Addr, ids map[netip.Addr]wire.ID) {
 	var names []string
 	for _, addr := range addrs {
 		b, id := d.silent.boards[addr], ids[addr]
-		if b.text == "" || told(d.group.refused(addr)) { // people know already, and what to do
+		if _, told := dropTexts[d.group.refused(addr)]; told || b.text == "" { // people know already, and what to do
 			continue
 		}
 		said[id] = fmt.Sprintf("%s is not heard: %s", d.called(id), b.text)

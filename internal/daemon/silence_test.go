@@ -373,7 +373,8 @@ func TestWhyRefused(t *testing.T) {
 	for i := range wire.DropReasons {
 		reason := wire.DropReason(i)
 		ways := 0
-		for _, way := range []bool{nothing[reason], told(reason), whyRefused(reason, "test") != ""} {
+		_, told := dropTexts[reason]
+		for _, way := range []bool{nothing[reason], told, whyRefused(reason, "test") != ""} {
 			if way {
 				ways++
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -248,4 +249,18 @@ func (d *Daemon) addressQuestionOver(kind console.ProblemKind, board wire.ID, no
 	}
 	leader, _ := d.core.Peer(board)
 	return d.core.Leader() != board || d.core.Role() != election.Candidate && now-leader.LastHeard < 2*d.cfg.Interval
+}
+
+// describeVoters fills in what the core knows of the voters.
+func (d *Daemon) describeVoters(s *console.Status, core *election.Status, now time.Duration) {
+	unheard := d.unheardVoters(now)
+	s.MajorityUnheard = core.MajorityUnheard || len(core.Voters) > 0 && d.missesMajority(unheard)
+	for _, v := range core.Voters {
+		voter := console.Voter{Twice: v.Twice, Unheard: slices.Contains(unheard, v.ID)}
+		voter.ID, voter.Name = d.idAndName(v.ID)
+		if core.Role == election.Leader {
+			voter.Supports = &v.Supports
+		}
+		s.Voters = append(s.Voters, voter)
+	}
 }
