@@ -211,7 +211,7 @@ func (a *address) tryRelease() {
 }
 
 // mayAnswer reports whether this board may still answer for an address that it could not
-// release, see tellsOthers. The kernel removes the address at the end of its lifetime.
+// release, see Daemon.withheld. The kernel removes the address at the end of its lifetime.
 func (a *address) mayAnswer() bool {
 	return a.unreleased && !a.lease.closes() && a.now() < a.goneAt
 }

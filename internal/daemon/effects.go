@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"time"
 
 	"topdog/election"
@@ -14,18 +13,17 @@ import (
 	"topdog/wire"
 )
 
-// carryOut does what the core wants done, in order. The order is what keeps the
-// address from having two holders: it is released before the RESIGN leaves. What
-// only people want to know comes last: to tell the log, the light and systemd
-// takes longer than the takeover itself.
+// carryOut does what the core wants done, in order. The order keeps the address from having two holders: it is released
+// before the RESIGN leaves. What is for people comes last, because the log, the light and systemd take longer than the
+// takeover itself.
 func (d *Daemon) carryOut(effects []election.Effect) {
-	sent := false        // a heartbeat
+	sent := false        // a message from which the others count the time until the next heartbeat
 	expired := false     // the dead man's switch came first to release the address
 	named := wire.Nobody // whom it has named as its successor then, while the core named one as well
 	for i := range effects {
 		e := &effects[i]
 		d.trace.effectBegun(e)
-		if claimsLead(e) && d.lease.fired() || tellsOthers(e) && d.address.mayAnswer() || namesSuccessor(e) && named != wire.Nobody {
+		if d.withheld(e, named) {
 			continue
 		}
 		switch e.Kind {
@@ -38,7 +36,7 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 				named = d.deadman.named()
 			}
 		case election.EffectFenced:
-			d.transitions.held(false) // also if the fence keeps it
+			d.transitions.held(false) // even if the fence keeps it
 			expired = !d.lease.closes() && !d.address.release()
 		case election.EffectProbe:
 			d.address.probe(d.probed)
@@ -58,8 +56,8 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 	}
 	d.tell(effects)
 	d.tell(lapsed)
-	// All of this took time, in which the lease may have run out. The core may be
-	// called again only now, since the effects are in memory of its own.
+	// All of this took time, in which the lease may have run out. The core may be called again only now, since the effects
+	// are in memory of its own.
 	if named != wire.Nobody {
 		d.core.SuccessorNamed(named)
 	}
@@ -67,6 +65,24 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 		d.carryOut(d.core.LeaseExpired(d.now()))
 	}
 	d.checkDeadman()
+}
+
+// withheld reports whether an effect must not be carried out. named is the successor that the dead man's switch has named.
+//
+// Once the switch has fired, this board neither acquires the address nor says that it leads.
+//
+// No message may leave while this board may answer for an address that it could not release: upon any of them another board
+// may acquire the address, or hold it for longer. A RESIGN has another board claim, and with votes a promise has. So has
+// any other message, even a request for votes: a board that leads no more says so with each of them, and one that has no
+// leader does not ask whether the address still answers. It is as if they were lost, so a board that needs one asks again.
+//
+// A RESIGN must not follow that of the switch: the two may name different boards, and both would claim. The core then repeats
+// what the switch has said.
+func (d *Daemon) withheld(e *election.Effect, named wire.ID) bool {
+	sends := e.Kind == election.EffectSend
+	claims := e.Kind == election.EffectAcquire || sends && e.Message.Leading
+	resigns := sends && e.Message.Type == wire.TypeResign
+	return claims && d.lease.fired() || sends && d.address.mayAnswer() || resigns && named != wire.Nobody
 }
 
 // tell tells people what the effects say.
@@ -93,40 +109,19 @@ func (d *Daemon) send(e *election.Effect) {
 	}
 }
 
-// claimsLead reports whether an effect would say that this board leads, or
-// acquire the address.
-func claimsLead(e *election.Effect) bool {
-	return e.Kind == election.EffectAcquire || e.Kind == election.EffectSend && e.Message.Leading
-}
-
-// tellsOthers reports whether an effect is a message. Upon any of them another board may acquire the
-// address, or hold it for longer, so none may leave while this board may answer for an address that it
-// was to release. A RESIGN has another board claim, and with votes a promise has. So has any other
-// message, also a request for votes: who leads no more says so with each of them, and who has no leader
-// does not ask whether the address still answers. It is as if they were lost, so whoever needs one asks again.
-func tellsOthers(e *election.Effect) bool { return e.Kind == election.EffectSend }
-
-// namesSuccessor reports whether an effect is a RESIGN. It must not leave when the dead man's switch has sent its own:
-// that may name another board, and both would claim. The core then repeats what the switch has said.
-func namesSuccessor(e *election.Effect) bool {
-	return e.Kind == election.EffectSend && e.Message.Type == wire.TypeResign
-}
-
-// startsInterval reports whether an effect is a message from which the others
-// count the time until the next heartbeat.
+// startsInterval reports whether an effect is a message from which the others count the time until the next heartbeat.
 func startsInterval(e *election.Effect) bool {
 	return e.Kind == election.EffectSend && e.To == wire.Nobody && !e.Floating &&
-		slices.Contains([]wire.Type{wire.TypeHeartbeat, wire.TypeCoordinator}, e.Message.Type)
+		(e.Message.Type == wire.TypeHeartbeat || e.Message.Type == wire.TypeCoordinator)
 }
 
-// leaseMoved reports whether the lease of this leader has another end now. Not only a
-// heartbeat moves it.
+// leaseMoved reports whether the lease of this leader has another end now. Not only a heartbeat moves it.
 func (d *Daemon) leaseMoved() bool {
 	return d.core.Role() == election.Leader && !d.lease.endsAt(d.leaseEnd())
 }
 
-// leaseEnd is when the lease of this leader ends. The core has counted it from a time that
-// was read before the heartbeat left, so it does not matter how long it takes to come here.
+// leaseEnd is when the lease of this leader ends. The core has counted it from a time that was read before the heartbeat
+// left, so it does not matter how long it takes to come here.
 func (d *Daemon) leaseEnd() time.Duration {
 	if end, ends := d.core.LeaseEnd(); ends {
 		return end
@@ -134,9 +129,8 @@ func (d *Daemon) leaseEnd() time.Duration {
 	return netio.NoEnd
 }
 
-// checkLapse is called when a heartbeat has left. If the lease was over by then, an heir may have
-// claimed: the core looks whether one has before the lease begins again. It returns what people have
-// to be told of that.
+// checkLapse is called when a heartbeat has left. If the lease was over by then, an heir may have claimed: the core looks
+// whether one has before the lease begins again. It returns what people have to be told of that.
 func (d *Daemon) checkLapse() []election.Effect {
 	now := d.now()
 	if end, lapsed := d.lease.lapsed(now); lapsed {
@@ -145,8 +139,7 @@ func (d *Daemon) checkLapse() []election.Effect {
 	return nil
 }
 
-// extendLease moves the end of the lease of a leader. It also keeps up to date what the dead man's
-// switch does then.
+// extendLease moves the end of the lease of a leader, and keeps up to date what the dead man's switch does then.
 func (d *Daemon) extendLease() {
 	if d.core == nil || d.core.Role() != election.Leader {
 		return
@@ -163,9 +156,8 @@ func (d *Daemon) probed(answer probeAnswer) {
 	}
 }
 
-// rivalHeard is told of a machine that claims the address. If this process was
-// not running, that may be our successor: the core must know the time before anything
-// is announced against it.
+// rivalHeard is told of a machine that claims an address of this board. If this process was not running, that may be its
+// successor: the core must know the time before anything is announced against it.
 func (d *Daemon) rivalHeard(addr netip.Addr, mac net.HardwareAddr) {
 	if d.link.owns(mac) {
 		return // another interface of this board has answered
@@ -178,8 +170,8 @@ func (d *Daemon) rivalHeard(addr netip.Addr, mac net.HardwareAddr) {
 	d.address.defend(addr, d.lan.hostWith(mac, d.called))
 }
 
-// changed reports a change of role or leader: to the light, the history, the control socket with its hooks,
-// whoever waits for a handover, the log and systemd.
+// changed tells of a change of role or leader: the light, the history, the control socket with its hooks, the caller that
+// waits for a handover, the log and systemd.
 func (d *Daemon) changed(c election.Change) {
 	d.showRole() // at once, since the rest takes longer
 	d.reporter.remember(c, d.lastSeen(c))
@@ -212,9 +204,8 @@ var patterns = map[election.Role]gpio.Pattern{
 	election.Barred:    gpio.Fault,
 }
 
-// showRole has the light show the role. A board that leads without the address
-// shows a fault: a leader's light means that the users are served. So does one that hears nothing
-// on its port; and a follower's light means that there is a leader.
+// showRole has the light show the role. A board that leads without the address shows a fault: a leader's light means that the
+// users are served. So does a board that hears nothing on its port. A follower's light means that there is a leader.
 func (d *Daemon) showRole() {
 	switch {
 	case d.core == nil, d.portDead, d.core.Role() == election.Leader && !d.address.held:
@@ -259,8 +250,8 @@ func (d *Daemon) lanAnswered(answer netio.ARPAnswer) {
 	}
 }
 
-// checkDeadman comes before everything that the loop does: a daemon that was frozen
-// must know, before it sends anything, what its dead man's switch has done.
+// checkDeadman comes before everything that the loop does: a daemon that was frozen must know, before it sends anything, what
+// its dead man's switch has done.
 func (d *Daemon) checkDeadman() {
 	switch {
 	case !d.lease.fired():
@@ -271,13 +262,14 @@ func (d *Daemon) checkDeadman() {
 	}
 }
 
-// holderLost is called when the holder has ended, or stands still. What it had open is useless, and
-// the addresses are gone or will be soon. So this board hands over, and starts again.
+// holderLost is called when the holder has ended, or stands still. What it had opened is useless, and the addresses are gone or
+// will be soon. So this board hands over, and starts again.
 func (d *Daemon) holderLost() {
 	if d.stopping {
 		return
 	}
-	d.lost = fmt.Errorf("daemon: the holder (process %d), which has the address and the sockets, has ended or stands still", d.deadman.holder.PID())
+	d.lost = fmt.Errorf("daemon: the holder (process %d), which has the address and the sockets, has ended or stands still",
+		d.deadman.holder.PID())
 	d.reporter.log.Error(d.lost)
 	d.stop()
 }

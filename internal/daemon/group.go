@@ -17,10 +17,9 @@ import (
 	"topdog/wire"
 )
 
-// group is this board among the others: the sockets, the identity under which it
-// sends, and the route to each board. All datagrams of the daemon are
-// sent by [group.transmit]; only the holder, as the dead man's switch, sends
-// one of its own, which [group.presign] has signed.
+// group is this board among the others: the sockets, the identity under which it sends, and what is known of each board. All
+// datagrams of the daemon are sent by [group.transmit]; only the holder, as the dead man's switch, sends one of its own,
+// which [group.presign] has signed.
 type group struct {
 	shared
 	link *link
@@ -48,7 +47,7 @@ type group struct {
 	incarnation  wire.Incarnation
 	sequence     wire.Sequence // of what was sent last
 	outdated     bool          // the id belongs to another board now; a new one is due
-	mute         func() bool   // whether it must say nothing, see tellsOthers; what the guard wants said is no effect
+	mute         func() bool   // whether it must say nothing, see Daemon.withheld; what the guard wants said is no effect
 
 	// From messages to datagrams and back.
 	codec    *wire.Codec        // the loop signs with it, and the readers verify
@@ -124,8 +123,8 @@ func (g *group) identify(self wire.ID, header func() wire.Header) {
 	g.guard = wire.NewGuard(self, g.incarnation, g.codec.Keys(), wire.RandomNonce)
 }
 
-// setCodec has this board sign and verify with other keys from now on. What was believed by a
-// key that is gone is not believed any more, and what was signed in advance is signed anew.
+// setCodec has this board sign and verify with other keys from now on. What was believed because of a key that is gone is not
+// believed any more, and what was signed in advance is signed anew.
 func (g *group) setCodec(codec *wire.Codec) {
 	g.codec = codec
 	g.inbox.use(codec)
@@ -136,8 +135,8 @@ func (g *group) setCodec(codec *wire.Codec) {
 	}
 }
 
-// lastSequence is the sequence number from which on a new incarnation is due: at
-// ten milliseconds between heartbeats it takes more than a year to come here.
+// lastSequence is the sequence number from which on a new incarnation is due: at ten milliseconds between heartbeats it takes
+// more than a year to come here.
 const lastSequence = ^wire.Sequence(0) - 1<<16
 
 // identityDue reports whether the board needs a new incarnation, and perhaps a new id.
@@ -173,8 +172,8 @@ func (g *group) open(t Transport, local netip.Addr) {
 	})
 }
 
-// close closes the sockets, and waits for their readers. What they have read and the loop has not handled goes with them,
-// as what still waits in the sockets does: so nothing is ever received without a transport.
+// close closes the sockets, and waits for their readers. What they have read and the loop has not handled is dropped, like
+// what still waits in the sockets: so nothing is ever received without a transport.
 func (g *group) close() {
 	if g.transport == nil {
 		return
@@ -193,9 +192,8 @@ func (g *group) setPeers(peers []netip.Addr) {
 	}
 }
 
-// members are the boards that are configured, present or not. A peer is configured
-// by its address, which is its id as well unless somebody gave it another one. A
-// board that was given one itself takes its peers to be like it, and knows nothing.
+// members are the boards that are configured, present or not. A peer is configured by its address, which is its id as well
+// unless somebody gave it another one. A board that was given another id takes its peers to be like it, and knows nothing.
 func (g *group) members(local netip.Addr) (ids []wire.ID) {
 	if g.chooseID(local) != wire.IDFromAddr(local) {
 		return nil
@@ -206,8 +204,8 @@ func (g *group) members(local netip.Addr) (ids []wire.ID) {
 	return ids
 }
 
-// rejoinAfter is how long multicast may stay away. The leader's heartbeats or
-// anybody's HELLO come far more often, and to join a group again costs two packets.
+// rejoinAfter is how long multicast may stay away. The leader's heartbeats or anybody's HELLO come far more often, and to join
+// a group again costs two packets.
 const rejoinAfter = 30 * time.Second
 
 // due is when the group is joined again.
@@ -218,9 +216,8 @@ func (g *group) due() time.Duration {
 	return g.multicastAt + rejoinAfter
 }
 
-// rejoin joins the group again when that is due: Wi-Fi drivers and switches have
-// been observed to lose a membership unnoticed. The kernel takes the same lock for that as for a renewal, so
-// it is done beside the loop.
+// rejoin joins the group again when that is due: Wi-Fi drivers and switches have been observed to lose a membership
+// unnoticed. The kernel takes the same lock for that as for a renewal, so it is done in a task.
 func (g *group) rejoin(now time.Duration) {
 	if now < g.due() {
 		return
@@ -271,8 +268,8 @@ func (g *group) counters(c *console.Counters) {
 	}
 }
 
-// noteSend notes the outcome of a send. A link that is down is no problem of its
-// own: the watch over the link reports it, and nothing here could be done about it.
+// noteSend notes the outcome of a send. A link that is down is no problem of its own: the watch over the link reports it, and
+// nothing could be done about it here.
 func (g *group) noteSend(err error) {
 	if err == nil {
 		return
@@ -283,9 +280,10 @@ func (g *group) noteSend(err error) {
 	}
 }
 
-// SettingsOf are what a configuration says of what all boards of the group must have alike, as the wire carries it.
+// SettingsOf are the settings that all boards of the group must have alike, as the wire carries them.
 func SettingsOf(cfg *config.Config) wire.Settings {
-	s := wire.Settings{Heartbeat: (cfg.Interval + time.Millisecond - 1).Truncate(time.Millisecond), Addresses: ipsOf(cfg.Addresses)}
+	wholeMs := (cfg.Interval + time.Millisecond - 1).Truncate(time.Millisecond)
+	s := wire.Settings{Heartbeat: wholeMs, Addresses: ipsOf(cfg.Addresses)}
 	sort.Slice(s.Addresses, func(i, j int) bool { return s.Addresses[i].Less(s.Addresses[j]) })
 	return s
 }

@@ -19,7 +19,9 @@ func (d *Daemon) linkChanged(s netio.Snapshot) {
 	d.link.report()
 	d.trace.linkSeen(s)
 	d.reopenLink()
-	d.hearByOthers()
+	if crowded, changed := d.link.crowding(); changed {
+		d.group.byAnyInterface(crowded)
+	}
 	d.address.restore(s)
 	if readdressed && d.link.open {
 		// The kernels of the boards and the clients keep the old one until they ask again.
@@ -74,15 +76,7 @@ func (d *Daemon) reopenLink() {
 	}
 }
 
-// hearByOthers sets whether the sockets receive by all interfaces, or by the group's only.
-func (d *Daemon) hearByOthers() {
-	if crowded, changed := d.link.crowding(); changed {
-		d.group.byAnyInterface(crowded)
-	}
-}
-
-// openLink opens the sockets, and makes the core when the board's address is
-// known for the first time.
+// openLink opens the sockets, and makes the core when the board's address is known for the first time.
 func (d *Daemon) openLink(local netip.Addr) error {
 	d.reporter.beforeLong(d.now())
 	transport, err := d.platform.OpenTransport(d.link.name, local)
@@ -148,8 +142,8 @@ func (d *Daemon) maintainLink(now time.Duration) {
 	d.lan.maintain(now)
 }
 
-// join makes the core, once the board knows who it is. since is when this incarnation began: a
-// voter makes no promise until those of the one before are over.
+// join makes the core, once the board knows who it is. since is when this incarnation began: a voter makes no promise until
+// those of the one before are over.
 func (d *Daemon) join(local netip.Addr, since time.Duration) error {
 	board := d.cfg.Config
 	board.ID, board.Incarnation = d.group.chooseID(local), d.group.incarnation
@@ -184,9 +178,8 @@ func (d *Daemon) applyPriority() {
 	d.carryOut(d.core.Reprioritise(d.now(), d.priority(), d.cfg.Preempt))
 }
 
-// backOffIfNotAcquired makes a leader that could not acquire the address hand over and not
-// stand for the lead for a while: another board perhaps can. A board that is alone goes on
-// trying.
+// backOffIfNotAcquired makes a leader that could not acquire the address hand over, and not stand for the lead for a while:
+// another board perhaps can acquire it. A board that is alone goes on trying.
 func (d *Daemon) backOffIfNotAcquired() {
 	if !d.address.clearFailure() {
 		return
@@ -205,8 +198,8 @@ func (d *Daemon) scoreChanged(score uint32) {
 	}
 }
 
-// checkGrade tells the core when this board has become more or less fit to lead. What runs on the leader only
-// is looked at while this board leads.
+// checkGrade tells the core when this board has become more or less fit to lead. Checks that run on the leader only count while
+// this board leads.
 func (d *Daemon) checkGrade() {
 	d.checks.follow(d.core != nil && d.core.Role() == election.Leader)
 	if grade, changed := d.checks.judge(d.drain.on, d.address.backsOff()); changed && d.core != nil {
@@ -214,9 +207,8 @@ func (d *Daemon) checkGrade() {
 	}
 }
 
-// renewIdentity gives the board a new incarnation, and a new id if its address
-// has changed, when it needs one. A leader hands over first, so that the address
-// does not suffer from it.
+// renewIdentity gives the board a new incarnation when it needs one, and a new id if its address has changed. A leader hands
+// over first, so that the address does not suffer from it.
 func (d *Daemon) renewIdentity() {
 	if !d.group.identityDue() {
 		return
