@@ -79,14 +79,13 @@ const (
 func (a *address) due() time.Duration {
 	switch {
 	case !a.wanted && a.unreleased:
-		return min(a.releaseAt, a.backOffUntil)
+		return a.releaseAt
 	case !a.wanted:
-		return a.backOffUntil
+		return never
 	case !a.held:
 		return a.renewAt
-	default:
-		return min(a.renewAt, a.announceAt)
 	}
+	return min(a.renewAt, a.announceAt)
 }
 
 // open prepares to hold the address when the link has been opened, so that a

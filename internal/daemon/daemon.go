@@ -31,6 +31,7 @@ type Daemon struct {
 	console  *console.Server
 
 	core     *election.Core // nil until the board's own address is known
+	lookAt   time.Duration  // when to look after what no event tells
 	clockAt  time.Duration  // when the rate of the clock was looked at last
 	clockOff bool           // it was off then
 	stopping bool           // the board is leaving the group
@@ -95,7 +96,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d := &Daemon{
 		shared: shared{platform: &platform, now: now, tasks: newTasks(), reporter: newReporter(o.Log, now)},
 		cfg:    *cfg, version: o.Version, witness: o.Witness, started: now(), observe: o.Observe, refusals: o.Refusals,
-		killed: make(chan struct{}), trace: trace, silent: silentBoards{boards: make(map[netip.Addr]*silentBoard)},
+		killed: make(chan struct{}), trace: trace, silent: make(silentBoards),
 	}
 	d.transitions = newTransitions(cfg, func(t console.Transition) { d.console.Publish(t) })
 	var err error

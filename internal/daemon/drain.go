@@ -23,9 +23,8 @@ type drain struct {
 	awake    func() time.Duration // for how long the machine has been awake since its boot
 	changing chan struct{}        // is full while the file is being changed; see change
 
-	on      bool
-	until   time.Duration // by awake; never if it has no end
-	checkAt time.Duration // when that may be
+	on    bool
+	until time.Duration // by awake; never if it has no end
 }
 
 // The bounds of a drain with an end.
@@ -35,7 +34,7 @@ const (
 )
 
 func newDrain(s shared, stateDir string) *drain {
-	d := &drain{shared: s, file: drainFile{dir: stateDir}, awake: s.now, changing: make(chan struct{}, 1), until: never, checkAt: never}
+	d := &drain{shared: s, file: drainFile{dir: stateDir}, awake: s.now, changing: make(chan struct{}, 1), until: never}
 	if s.platform.Awake != nil {
 		d.awake = s.platform.Awake
 	}
@@ -62,23 +61,16 @@ func (d *drain) load(board wire.ID) {
 
 // set notes that this board is drained, until that time.
 func (d *drain) set(until time.Duration) {
-	d.on, d.until, d.checkAt = true, until, never
-	if until != never {
-		d.checkAt = d.now() + max(0, until-d.awake())
-	}
+	d.on, d.until = true, until
 	d.reporter.solved(console.ProblemDrain)
 }
 
 // end notes that this board is not drained any more.
-func (d *drain) end() { d.on, d.until, d.checkAt = false, never, never }
+func (d *drain) end() { d.on, d.until = false, never }
 
 // expire ends a drain whose time is over. While the machine is suspended that time stands still.
-func (d *drain) expire(now time.Duration) {
-	if now < d.checkAt {
-		return
-	}
-	if left := d.until - d.awake(); left > 0 {
-		d.checkAt = now + left
+func (d *drain) expire() {
+	if d.until == never || d.awake() < d.until {
 		return
 	}
 	d.end()

@@ -30,20 +30,20 @@ func TestFirewallLook(t *testing.T) {
 		{"nobody sends any more", "10/0 20/0 20/0 20/0", ". B B B"},
 	} {
 		var f firewall
-		f.look(0, netio.Arrivals{Counted: true})
+		f.look(netio.Arrivals{Counted: true})
 		var got []string
-		for i, look := range strings.Fields(test.looks) {
+		for _, look := range strings.Fields(test.looks) {
 			a := netio.Arrivals{Counted: true}
 			_, err := fmt.Sscanf(look, "%d/%d", &a.Seen, &a.Heard)
 			assert.NoError(t, err)
-			f.look(time.Duration(i+1)*time.Second, a)
+			f.look(a)
 			got = append(got, map[bool]string{true: "B", false: "."}[f.blocks])
 		}
 		assert.Is(t, test.want, strings.Join(got, " "), "%s", test.name)
 	}
 	var f firewall
 	for range 5 {
-		f.look(0, netio.Arrivals{}) // no program in the kernel counts
+		f.look(netio.Arrivals{}) // no program in the kernel counts
 	}
 	assert.Is(t, false, f.blocks, "it is known without counts")
 }

@@ -208,18 +208,10 @@ func (g *group) members(local netip.Addr) (ids []wire.ID) {
 // a group again costs two packets.
 const rejoinAfter = 30 * time.Second
 
-// due is when the group is joined again.
-func (g *group) due() time.Duration {
-	if g.transport == nil {
-		return never
-	}
-	return g.multicastAt + rejoinAfter
-}
-
 // rejoin joins the group again when that is due: Wi-Fi drivers and switches have been observed to lose a membership
 // unnoticed. The kernel takes the same lock for that as for a renewal, so it is done in a task.
 func (g *group) rejoin(now time.Duration) {
-	if now < g.due() {
+	if g.transport == nil || now < g.multicastAt+rejoinAfter {
 		return
 	}
 	g.multicastAt = now

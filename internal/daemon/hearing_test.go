@@ -73,7 +73,7 @@ func TestLeaderHearsMajorityAgain(t *testing.T) {
 			t.Errorf("needs attention: %q", text)
 		}
 		deaf(false)
-		pass(500 * time.Millisecond)
+		pass(lookEvery)
 		boards[2].wantTold(t, "majority_unheard", "")
 	})
 }

@@ -270,15 +270,6 @@ func (l *lan) readTable(done func()) {
 	})
 }
 
-// due is when the doubt is over, or a silent witness is asked again.
-func (l *lan) due() time.Duration {
-	next := l.doubtEnd
-	for _, w := range l.witnesses {
-		next = min(next, w.retryAt())
-	}
-	return next
-}
-
 // maintain asks silent witnesses again, and ends a doubt that is over. It then asks all witnesses once more, to know which
 // of them count in the next doubt.
 func (l *lan) maintain(now time.Duration) {

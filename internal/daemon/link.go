@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"topdog/internal/config"
 	"topdog/internal/console"
@@ -33,11 +32,8 @@ type link struct {
 	// crowded says that another interface is in the network of local, and that the sockets know it.
 	crowded bool
 
-	retryAt time.Duration // when to try again to open them
+	retry bool // to open them failed, and is to be tried again
 }
-
-// retryEvery is how often opening the link is tried again while no change of the link comes.
-const retryEvery = time.Second
 
 // ethernetAddressBytes is the length of an Ethernet address, which Wi-Fi has as well. A tunnel has none.
 const ethernetAddressBytes = 6
@@ -45,7 +41,7 @@ const ethernetAddressBytes = 6
 func newLink(s shared, cfg *config.Config) *link {
 	return &link{
 		shared: s, floating: cfg.Addresses, configured: cfg.Interface, name: cfg.Interface,
-		snapshots: make(chan netio.Snapshot, 1), retryAt: never,
+		snapshots: make(chan netio.Snapshot, 1),
 	}
 }
 
@@ -161,12 +157,12 @@ func (l *link) owns(mac net.HardwareAddr) bool {
 
 // opened notes that the sockets are open for one of the board's addresses.
 func (l *link) opened(local netip.Addr) {
-	l.open, l.worked, l.local, l.index, l.retryAt = true, true, local, l.seen.Link.Index, never
+	l.open, l.worked, l.local, l.index, l.retry = true, true, local, l.seen.Link.Index, false
 	l.crowded = false
 }
 
-// closed notes that they are closed, and when to try again to open them.
-func (l *link) closed(retryAt time.Duration) { l.open, l.retryAt = false, retryAt }
+// closed notes that they are closed, and whether to try again to open them.
+func (l *link) closed(retry bool) { l.open, l.retry = false, retry }
 
 // chooseLocal returns the board's own address on the interface, or says in words why there is none. It is the one used so
 // far if that is still there, otherwise the one whose subnet contains the floating address, otherwise the first.

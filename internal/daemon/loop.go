@@ -46,8 +46,7 @@ func (d *Daemon) handle(event func()) {
 	d.settle()
 }
 
-// settle does what every event may have made necessary, and what could wait until
-// the other boards know.
+// settle does what every event may have made necessary, and what could wait until the other boards know.
 func (d *Daemon) settle() {
 	d.address.finishAcquire()
 	d.transitions.finish()
@@ -58,11 +57,10 @@ func (d *Daemon) settle() {
 		d.extendLease()
 	}
 	d.checkClock()
-	d.checkPort()
-	d.checkMajority()
-	d.address.checkStrays()
-	d.checkArrivals()
-	d.checkSilence()
+	if now := d.now(); now >= d.lookAt {
+		d.lookAt = now + lookEvery
+		d.look(now)
+	}
 	d.checkGrade()
 	d.tellPause()
 	d.showRole()
@@ -70,9 +68,32 @@ func (d *Daemon) settle() {
 	d.renewIdentity()
 }
 
+// lookEvery is how often this board looks after what no event tells.
+const lookEvery = time.Second
+
+// look looks after what may be up to lookEvery late.
+func (d *Daemon) look(now time.Duration) {
+	if d.link.retry {
+		d.reopenLink()
+	}
+	if d.address.endBackOff(now) {
+		d.applyPriority()
+	}
+	d.drain.expire()
+	d.group.rejoin(now)
+	d.lan.maintain(now)
+	d.checkPort()
+	d.checkMajority()
+	d.address.checkStrays()
+	d.checkArrivals(now)
+	d.checkSilence(now)
+	d.checkSettings(now)
+	d.reporter.tellOverdue()
+}
+
 // due is when something has to be done though nothing happens.
 func (d *Daemon) due() time.Duration {
-	next := min(d.address.due(), d.group.due(), d.link.retryAt, d.lan.due(), d.checks.due(), d.drain.checkAt, d.reporter.due(), d.arrivalsDue(), d.silent.due())
+	next := min(d.lookAt, d.address.due(), d.checks.due(), d.reporter.feedAt())
 	if d.core != nil {
 		if at, ok := d.core.Deadline(); ok {
 			next = min(next, at)
@@ -81,8 +102,8 @@ func (d *Daemon) due() time.Duration {
 	return next
 }
 
-// timerExpired does what is due. The core comes first: if this process was not running
-// it releases the address before anything renews it.
+// timerExpired does what is due. The core comes first: if this process was not running it releases the address before
+// anything renews it.
 func (d *Daemon) timerExpired() {
 	d.timer.unset()
 	d.takeIn()
@@ -91,15 +112,9 @@ func (d *Daemon) timerExpired() {
 		d.trace.timerFired(at, now)
 		d.carryOut(d.core.Wake(now))
 	}
-	if d.address.endBackOff(d.now()) {
-		d.applyPriority()
-	}
 	d.checks.expire(d.now())
-	d.drain.expire(d.now())
 	d.address.maintain(d.now())
-	d.maintainLink(d.now())
 	d.reporter.feedWatchdog(now)
-	d.reporter.tellOverdue()
 }
 
 // takeIn receives what has arrived meanwhile, since that may change what is due. What arrives

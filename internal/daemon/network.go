@@ -110,7 +110,7 @@ func (d *Daemon) openLink(local netip.Addr) error {
 }
 
 func (d *Daemon) openFailed(err error) {
-	d.link.closed(d.now() + retryEvery)
+	d.link.closed(true)
 	text := err.Error()
 	if errors.Is(err, syscall.EPERM) {
 		text += ": the holder lacks rights; look at topdog-holder.service, or, by hand, run topdog as root"
@@ -127,19 +127,10 @@ func (d *Daemon) linkLost() {
 
 // closeLink closes what is open on the interface.
 func (d *Daemon) closeLink() {
-	d.link.closed(never)
+	d.link.closed(false)
 	d.group.close()
 	d.lan.close()
 	d.address.closeAnnouncer()
-}
-
-// maintainLink does what is due for the link.
-func (d *Daemon) maintainLink(now time.Duration) {
-	if now >= d.link.retryAt {
-		d.reopenLink()
-	}
-	d.group.rejoin(now)
-	d.lan.maintain(now)
 }
 
 // join makes the core, once the board knows who it is. since is when this incarnation began: a voter makes no promise until

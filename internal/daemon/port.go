@@ -29,23 +29,18 @@ func (d *Daemon) checkPort() {
 // firewall tells whether something on this board keeps the packets of the group from the daemon: the interface receives
 // them, and the sockets do not. Such a board hears nobody, and would take the address from a leader that it does not hear.
 type firewall struct {
-	at        time.Duration  // when it was looked at last
-	arrivals  netio.Arrivals // by then
+	arrivals  netio.Arrivals // at the last look
 	suspected bool           // some were missing then, but a daemon that has stood still may find them in its sockets
 	blocks    bool
 }
 
-const (
-	// arrivalsEvery is how often the counts are compared. Something must be missing twice in a row.
-	arrivalsEvery = time.Second
-	// FirewallLoss is how many packets must be missing while none is heard. A leader sends ten a second, a follower one.
-	FirewallLoss = 3
-)
+// FirewallLoss is how many packets must be missing while none is heard, twice in a row. A leader sends ten a second, a
+// follower one.
+const FirewallLoss = 3
 
 // look compares the counts, and reports whether that has changed what is known.
-func (f *firewall) look(now time.Duration, a netio.Arrivals) (changed bool) {
+func (f *firewall) look(a netio.Arrivals) (changed bool) {
 	before, blocked := f.arrivals, f.blocks
-	f.at = now
 	few := a.Seen < before.Seen+FirewallLoss
 	switch {
 	case !a.Counted || !before.Counted || a.Seen < before.Seen || a.Heard < before.Heard: // of other sockets than before
@@ -61,28 +56,15 @@ func (f *firewall) look(now time.Duration, a netio.Arrivals) (changed bool) {
 	return f.blocks != blocked
 }
 
-// arrivalsDue is when to look at what has arrived though nothing happens.
-func (d *Daemon) arrivalsDue() time.Duration {
-	if d.firewall.suspected || d.firewall.blocks || d.duplicate.mac != nil {
-		return d.firewall.at + arrivalsEvery
-	}
-	return never
-}
-
 // checkArrivals looks at what has arrived. A board that hears nobody behind its own firewall takes no part. It broadcasts
 // a packet each time: it hears that itself when the firewall lets it, even if no other board lives.
-func (d *Daemon) checkArrivals() {
-	now := d.now()
-	if now < d.firewall.at+arrivalsEvery {
-		return
-	}
+func (d *Daemon) checkArrivals(now time.Duration) {
 	arrivals, ok := d.group.arrivals()
 	if !ok {
-		d.firewall.at = now
 		return
 	}
 	d.checkDuplicate(now, arrivals)
-	if d.firewall.look(now, arrivals) {
+	if d.firewall.look(arrivals) {
 		d.reopenLink()
 	}
 	if d.firewall.blocks && d.link.seen.Link.Up {

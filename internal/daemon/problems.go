@@ -84,17 +84,6 @@ func (k *problem) tell(now time.Duration) bool {
 	return true
 }
 
-// due is when a problem is to be logged that waits for that.
-func (p *problems) due() time.Duration {
-	next := never
-	for i := range p.list {
-		if k := &p.list[i]; k.waits && !k.over {
-			next = min(next, k.toldAt+k.quiet)
-		}
-	}
-	return next
-}
-
 // overdue returns what is to be logged now of the problems that have waited for it.
 func (p *problems) overdue() (texts []string) {
 	for i := range p.list {

@@ -182,9 +182,7 @@ func (r *reporter) reloading() { r.failed("tell systemd", r.notifier.Reloading()
 // stopping tells systemd that the board hands over and ends.
 func (r *reporter) stopping() { r.failed("tell systemd", r.notifier.Stopping()) }
 
-// due is when systemd's watchdog wants to be fed, or something is to be logged.
-func (r *reporter) due() time.Duration { return min(r.feedAt(), r.problems.due()) }
-
+// feedAt is when systemd's watchdog wants to be fed.
 func (r *reporter) feedAt() time.Duration {
 	if every := r.notifier.WatchdogInterval(); every > 0 {
 		return r.fedAt + every

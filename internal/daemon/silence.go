@@ -13,12 +13,9 @@ import (
 	"topdog/wire"
 )
 
-// silentBoards finds out why this board does not hear others: their packets may be refused, the board may be off, or only
-// its daemon.
-type silentBoards struct {
-	at     time.Duration // when it was looked at last
-	boards map[netip.Addr]*silentBoard
-}
+// silentBoards are the boards that this board does not hear, by their addresses. It finds out why: their packets may be
+// refused, the board may be off, or only its daemon.
+type silentBoards map[netip.Addr]*silentBoard
 
 // silentBoard is a board that is not heard.
 type silentBoard struct {
@@ -30,12 +27,10 @@ type silentBoard struct {
 }
 
 const (
-	// silenceEvery is how often this board looks for silent ones.
-	silenceEvery = time.Second
 	// silenceFor is how long a board must be silent until people are told that it is off: boards that are switched on
 	// together do not start at the same moment. By then it is known whether its packets are refused.
 	silenceFor = refusedFor + 2*time.Second
-	// silenceAsks questions in a row must go unanswered until the kernel of a board counts as silent too. After
+	// silenceAsks questions, one in each look, must go unanswered until the kernel of a board counts as silent too. After
 	// silenceAgain it is asked once more.
 	silenceAsks  = 3
 	silenceAgain = time.Minute
@@ -62,27 +57,13 @@ func whyRefused(reason wire.DropReason, group string) string {
 	return ""
 }
 
-// due is when to look again though nothing happens.
-func (s *silentBoards) due() time.Duration {
-	if len(s.boards) == 0 {
-		return never
-	}
-	return s.at + silenceEvery
-}
-
 // checkSilence looks for silent boards, asks their kernels, and tells people what is known.
-func (d *Daemon) checkSilence() {
-	now := d.now()
-	s := &d.silent
-	if now < s.at+silenceEvery {
-		return
-	}
-	s.at = now
+func (d *Daemon) checkSilence(now time.Duration) {
 	d.group.hearOtherGroups()
 	found := d.silentBoards(now)
-	for addr := range s.boards {
+	for addr := range d.silent {
 		if _, still := found[addr]; !still {
-			delete(s.boards, addr)
+			delete(d.silent, addr)
 		}
 	}
 	addrs := make([]netip.Addr, 0, len(found))
@@ -92,10 +73,10 @@ func (d *Daemon) checkSilence() {
 	sort.Slice(addrs, func(i, j int) bool { return addrs[i].Less(addrs[j]) })
 	var questions []netio.ARPQuestion
 	for _, addr := range addrs {
-		b := s.boards[addr]
+		b := d.silent[addr]
 		if b == nil {
 			b = &silentBoard{since: now, askedAt: now}
-			s.boards[addr] = b
+			d.silent[addr] = b
 		}
 		b.judge(now, addr, whyRefused(d.group.refused(addr), d.cfg.Group))
 		if b.asks(now) && !d.lan.waits() {
@@ -105,7 +86,6 @@ func (d *Daemon) checkSilence() {
 	}
 	d.lan.send(questions)
 	d.tellSilence(addrs, found)
-	d.checkSettings(now)
 }
 
 // tellSilence tells people why boards are not heard, and ends what is over.
@@ -113,7 +93,7 @@ func (d *Daemon) tellSilence(addrs []netip.Addr, ids map[netip.Addr]wire.ID) {
 	said := map[wire.ID]string{}
 	var names []string
 	for _, addr := range addrs {
-		b, id := d.silent.boards[addr], ids[addr]
+		b, id := d.silent[addr], ids[addr]
 		if _, told := dropTexts[d.group.refused(addr)]; told || b.text == "" { // people know already, and what to do
 			continue
 		}
@@ -144,7 +124,7 @@ func (b *silentBoard) judge(now time.Duration, addr netip.Addr, refused string) 
 	case now-b.since < silenceFor:
 	case b.answered:
 		b.text = fmt.Sprintf("its kernel answers for %v, so topdog does not run there, or a firewall drops what it sends or hears: look at `topdog status` there", addr)
-	case b.asked == silenceAsks && now-b.askedAt >= silenceEvery:
+	case b.asked == silenceAsks && now-b.askedAt >= lookEvery:
 		b.text = fmt.Sprintf("nothing answers for %v either: look at its power, its cable or Wi-Fi, and the switches between; if it was taken away for good, restart topdog on this board", addr)
 	}
 }
@@ -197,7 +177,7 @@ func (d *Daemon) hasMoved(id wire.ID, now time.Duration) bool {
 // silentAnswered takes in an answer, and reports whether it is that of the kernel of a silent board. That says nothing about
 // whether this board's port receives what matters: the kernel of a lost leader answers, too.
 func (d *Daemon) silentAnswered(answer netio.ARPAnswer) bool {
-	b, silent := d.silent.boards[answer.Addr]
+	b, silent := d.silent[answer.Addr]
 	if silent {
 		b.answered = true
 	}
