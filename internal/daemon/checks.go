@@ -19,11 +19,10 @@ import (
 // them: the grade and the score.
 type checks struct {
 	shared
-	link    *link
-	scored  func(uint32) // is called in the loop with the result of each run of the score command
-	health  *health.Health
-	judged  health.Judgement // the last one
-	judgeAt time.Duration    // when it may change though nothing is reported
+	link   *link
+	scored func(uint32) // is called in the loop with the result of each run of the score command
+	health *health.Health
+	judged health.Judgement // the last one
 
 	order   check.Order     // what the checker runs
 	awaited bool            // the checker has something to run
@@ -47,7 +46,7 @@ const (
 func newChecks(s shared, cfg *config.Config, l *link, scored func(uint32)) *checks {
 	c := &checks{shared: s, link: l, scored: scored, aimed: map[string]bool{}, scoreFailedAt: -tellEvery}
 	c.health = health.New(s.now(), cfg.StartGrace, cfg.Checks)
-	c.judged, c.judgeAt = c.health.Judge(s.now()), never
+	c.judged = c.health.Judge(s.now())
 	c.order = check.Order{Checks: cfg.Checks, Floating: ipsOf(cfg.Addresses)}
 	if cfg.ScoreSource == election.ScoreFromCommand {
 		c.order.Score = cfg.ScoreCommand
@@ -206,7 +205,6 @@ func (c *checks) judge(drained, unheld bool) (grade wire.Grade, changed bool) {
 	c.health.Unheld(now, unheld)
 	former := c.judged
 	c.judged = c.health.Judge(now)
-	c.judgeAt, _ = c.health.Deadline(now) // of the same time, or what is due in between would be forgotten
 	j := &c.judged
 	if *j == former {
 		return j.Grade, false
@@ -236,29 +234,16 @@ func (c *checks) tell(former health.Judgement) {
 	}
 }
 
-// due returns when the grade may change though nothing is reported, or the checker counts as lost.
-func (c *checks) due() time.Duration { return min(c.judgeAt, c.lostAt()) }
-
-// lostAt returns when the checker counts as lost unless it is heard before then. If it is lost already, that is when
-// its replacement counts as lost.
-func (c *checks) lostAt() time.Duration {
-	if !c.awaited {
-		return never
-	}
-	return c.heardAt + checkerLostAfter
-}
-
-// expire notices that the checker is lost. Everything else that may be due is judged after every event.
+// expire notices, in each look, that the checker is lost, or its replacement after that.
 func (c *checks) expire(now time.Duration) {
-	lostAt := c.lostAt()
-	if now < lostAt {
-		return
-	}
-	if now > lostAt+checkerRestartPause {
-		c.heardAt = now // this process didn't run: reports may wait to be read
+	silent := now - c.heardAt
+	if !c.awaited || silent < checkerLostAfter {
 		return
 	}
 	c.heardAt = now
+	if silent > checkerLostAfter+2*lookEvery {
+		return // this process did not run: reports may wait to be read
+	}
 	if !c.lost {
 		c.lost = true
 		c.lose(now)

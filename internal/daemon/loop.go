@@ -68,9 +68,6 @@ func (d *Daemon) settle() {
 	d.renewIdentity()
 }
 
-// lookEvery is how often this board looks after what no event tells.
-const lookEvery = time.Second
-
 // look looks after what may be up to lookEvery late.
 func (d *Daemon) look(now time.Duration) {
 	if d.link.retry {
@@ -80,6 +77,7 @@ func (d *Daemon) look(now time.Duration) {
 		d.applyPriority()
 	}
 	d.drain.expire()
+	d.checks.expire(now)
 	d.group.rejoin(now)
 	d.lan.maintain(now)
 	d.checkPort()
@@ -89,11 +87,12 @@ func (d *Daemon) look(now time.Duration) {
 	d.checkSilence(now)
 	d.checkSettings(now)
 	d.reporter.tellOverdue()
+	d.reporter.feedWatchdog(now)
 }
 
 // due is when something has to be done though nothing happens.
 func (d *Daemon) due() time.Duration {
-	next := min(d.lookAt, d.address.due(), d.checks.due(), d.reporter.feedAt())
+	next := min(d.lookAt, d.address.due())
 	if d.core != nil {
 		if at, ok := d.core.Deadline(); ok {
 			next = min(next, at)
@@ -112,9 +111,7 @@ func (d *Daemon) timerExpired() {
 		d.trace.timerFired(at, now)
 		d.carryOut(d.core.Wake(now))
 	}
-	d.checks.expire(d.now())
 	d.address.maintain(d.now())
-	d.reporter.feedWatchdog(now)
 }
 
 // takeIn receives what has arrived meanwhile, since that may change what is due. What arrives

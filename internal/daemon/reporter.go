@@ -182,29 +182,19 @@ func (r *reporter) reloading() { r.failed("tell systemd", r.notifier.Reloading()
 // stopping tells systemd that the board hands over and ends.
 func (r *reporter) stopping() { r.failed("tell systemd", r.notifier.Stopping()) }
 
-// feedAt is when systemd's watchdog wants to be fed.
-func (r *reporter) feedAt() time.Duration {
-	if every := r.notifier.WatchdogInterval(); every > 0 {
-		return r.fedAt + every
-	}
-	return never
-}
-
-// feedWatchdog tells systemd, when that is due, that the loop turns.
+// feedWatchdog tells systemd that the loop turns if that is due by the next look.
 func (r *reporter) feedWatchdog(now time.Duration) {
-	if now >= r.feedAt() {
+	if every := r.notifier.WatchdogInterval(); every > 0 && now >= r.fedAt+every-lookEvery {
 		r.fedAt = now
 		r.failed("feed the watchdog", r.notifier.Watchdog())
 	}
 }
 
-// beforeLong is called before the loop waits for what may take long. Systemd is told, whether or not that is due, that the loop turns:
-// the watchdog then counts from here.
+// beforeLong is called before the loop waits for what may take long. Systemd is told, whether or not that is due, that the loop
+// turns: the watchdog then counts from here.
 func (r *reporter) beforeLong(now time.Duration) {
-	if r.notifier.WatchdogInterval() > 0 {
-		r.fedAt = now - r.notifier.WatchdogInterval()
-		r.feedWatchdog(now)
-	}
+	r.fedAt = now - r.notifier.WatchdogInterval()
+	r.feedWatchdog(now)
 }
 
 func silent() *logrus.Entry {

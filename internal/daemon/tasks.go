@@ -17,6 +17,9 @@ type shared struct {
 	reporter *reporter
 }
 
+// lookEvery is how often the loop looks after what no event tells, see Daemon.look.
+const lookEvery = time.Second
+
 // tasks are what runs beside the loop: whatever may block or take long. A task
 // reaches the loop by the functions that it posts, and everything that the loop
 // owns is touched in such a function only.

@@ -3,8 +3,8 @@
 //
 // It decides nothing about the election. It returns one of four grades and the reason for it, and the
 // election prefers boards of a better grade. Nothing here reads a clock: the caller says what time it
-// is, as the time since some fixed moment. [Health.Deadline] returns when the grade may change even if
-// nothing happens; the caller then calls [Health.Judge] again.
+// is, as the time since some fixed moment. The grade may change even if nothing happens, so the caller calls
+// [Health.Judge] again from time to time.
 //
 // # The rules
 //
@@ -49,9 +49,6 @@ const (
 	longestProbation = 10 * time.Minute
 	forgottenAfter   = time.Hour // without a relapse
 )
-
-// never is a time that never comes.
-const never time.Duration = 1<<63 - 1
 
 // Health is what is known of one board.
 type Health struct {
@@ -225,27 +222,6 @@ func (h *Health) Judge(now time.Duration) Judgement {
 		return Judgement{Text: "it has no checks"}
 	}
 	return Judgement{Text: "its checks pass"}
-}
-
-// Deadline returns when the grade or the reason for it may change even if nothing is reported. ok is
-// false if there is no such time.
-func (h *Health) Deadline(now time.Duration) (at time.Duration, ok bool) {
-	at = never
-	sooner := func(t time.Duration) {
-		if t > now {
-			at = min(at, t)
-		}
-	}
-	sooner(h.until)
-	if h.starts(now) {
-		sooner(h.startedAt + h.startGrace)
-	}
-	for _, c := range h.checks {
-		if c.State == Starting || c.State == Excused {
-			sooner(h.countsAt(c))
-		}
-	}
-	return at, at != never
 }
 
 func relapses(n int) string {
