@@ -22,7 +22,6 @@ type address struct {
 	link       *link
 	group      *group
 	lease      *lease
-	deadman    *deadman
 	floating   []config.Address
 	takes      bool                               // take it from a machine that has it at a cold start, see election.TakeInUseAfter
 	firstEnd   func() time.Duration               // when a lease ends that begins now, unless the COORDINATOR has left by then
@@ -181,9 +180,8 @@ func (a *address) release() (inTime bool) {
 	a.setHeld(false)
 	inTime = a.lease.shut()
 	a.tryRelease()
-	a.deadman.released()
 	if !inTime {
-		a.deadman.acted()
+		a.lease.firedFirst()
 	}
 	a.listenForRivals()
 	return inTime
@@ -360,7 +358,7 @@ func (a *address) extendLease(resign wire.Message, end, overdue time.Duration) {
 	if a.announceAt == never {
 		a.announceAnew()
 	}
-	a.deadman.update(resign)
+	a.lease.prepare(resign)
 }
 
 // configured are the floating addresses with their configured prefix lengths. One without a configured length is alone

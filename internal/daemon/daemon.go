@@ -50,7 +50,6 @@ type Daemon struct {
 	lan         *lan
 	address     *address
 	lease       *lease
-	deadman     *deadman
 	light       *light
 	trace       *trace
 	transitions *transitions
@@ -105,11 +104,10 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
 	d.group.program = ProgramName(o.Version)
-	d.lease = &lease{shared: d.shared}
+	d.lease = &lease{shared: d.shared, group: d.group}
 	d.link.cover = d.lease.cover
-	d.deadman = &deadman{shared: d.shared, group: d.group}
 	d.address = &address{
-		shared: d.shared, link: d.link, group: d.group, lease: d.lease, deadman: d.deadman, floating: cfg.Addresses, takes: cfg.TakeInUse,
+		shared: d.shared, link: d.link, group: d.group, lease: d.lease, floating: cfg.Addresses, takes: cfg.TakeInUse,
 		firstEnd: func() time.Duration { return d.core.FirstLeaseEnd() }, tellHeld: d.transitions.held, rivalHeard: d.rivalHeard, backOffUntil: never,
 	}
 	d.group.mute = d.address.mayAnswer

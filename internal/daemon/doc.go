@@ -16,10 +16,9 @@
 //	          packets are judged in group_receive.go
 //	lan       who is asked by ARP while there is a doubt, and what was heard since
 //	address   the floating address: holding, announcing and defending it, and the probe
-//	lease     the right to answer for the address, and the fence in the kernel that enforces it
-//	deadman   the holder, which releases the address when this process cannot
-//	checks    the process that runs the checks and the score command, and the resulting grade; the score is in the
-//	          same file
+//	lease     the right to answer for the address, and what enforces it: the fence in the kernel, and the holder, which
+//	          releases the address when this process cannot
+//	checks    the process that runs the checks and the score command, and the resulting grade and score
 //	reporter  the log, systemd, the problems and the history of topdog status
 //	light     the LED
 //	trace     the moments of the last changes of role, for topdog trace

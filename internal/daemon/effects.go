@@ -33,7 +33,7 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 			d.address.acquire()
 		case election.EffectRelease:
 			if !d.address.release() {
-				named = d.deadman.named()
+				named = d.lease.named()
 			}
 		case election.EffectFenced:
 			d.transitions.held(false) // even if the fence keeps it
@@ -269,7 +269,7 @@ func (d *Daemon) holderLost() {
 		return
 	}
 	d.lost = fmt.Errorf("daemon: the holder (process %d), which has the address and the sockets, has ended or stands still",
-		d.deadman.holder.PID())
+		d.lease.holder.PID())
 	d.reporter.log.Error(d.lost)
 	d.stop()
 }

@@ -99,20 +99,17 @@ func (g *group) hearItself() {
 // anew when half of that is used up: after an hour at ten messages a second.
 const presignAhead = 1 << 16
 
-// presignSequence is the sequence number of a message that is signed now, for the holder to send if this daemon no longer
-// can.
-func (g *group) presignSequence() wire.Sequence { return g.sequence + presignAhead }
+// presign signs a message for the holder to send if this daemon no longer can. The message has to be signed anew when the
+// revision has changed: with everything that it and its destinations depend on, except the sequence.
+func (g *group) presign(m *wire.Message) (prepared netio.PreparedResign, revision int, err error) {
+	m.Incarnation, m.Sequence = g.incarnation, g.sequence+presignAhead
+	datagram, err := g.codec.Append(nil, m)
+	return netio.PreparedResign{Datagram: datagram, To: g.destinations()}, g.changes, err
+}
 
-// presignDue reports whether a message with that number has to be signed anew.
-func (g *group) presignDue(sequence wire.Sequence) bool { return g.sequence+presignAhead/2 > sequence }
-
-// revision changes with everything that a pre-signed message and its destinations depend on, except the sequence.
-func (g *group) revision() int { return g.changes }
-
-// presign signs a message that has its sequence number already.
-func (g *group) presign(m wire.Message) ([]byte, error) {
-	m.Incarnation = g.incarnation
-	return g.codec.Append(nil, &m)
+// presignDue reports whether a message with that sequence number and revision has to be signed anew.
+func (g *group) presignDue(sequence wire.Sequence, revision int) bool {
+	return g.sequence+presignAhead/2 > sequence || g.changes != revision
 }
 
 // destinations are where a message to the group goes.

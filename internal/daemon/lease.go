@@ -12,9 +12,13 @@ import (
 )
 
 // lease is the right of this board to answer for the address. It begins before the address is acquired, and ends when the
-// core says so or when the address is released. The fence in the kernel and the dead man's switch enforce it.
+// core says so or when the address is released. A leader extends it with each heartbeat that it sends.
+//
+// The fence in the kernel enforces it, and so does the dead man's switch: when the lease ends, the holder releases the
+// address, and sends the RESIGN that was signed for it.
 type lease struct {
 	shared
+	group   *group
 	fence   Fence  // nil where there is none
 	problem string // why there is none at all
 	begun   bool
@@ -22,6 +26,12 @@ type lease struct {
 	wake    time.Duration // when the dead man's switch wakes: at the end, or later
 
 	uncovered int // how often in a row the present interfaces could not be covered
+
+	// What the holder was given, and what it was made of.
+	holder   Deadman      // nil if there is none
+	resign   wire.Message // with its sequence
+	revision int          // of the group
+	past     bool         // it is out of date, since the address was released: the holder will not send it
 }
 
 // open makes the fence. Without one, nothing ends a lease.
@@ -45,8 +55,15 @@ func (l *lease) open(floating []config.Address) {
 	l.reporter.log.Infof("a fence in the kernel (%v) ends what a frozen leader answers", kind)
 }
 
-// close takes the fence away.
-func (l *lease) close() {
+// close takes the fence away, and ends the use of the holder. If the address could not be released, the holder goes on trying.
+func (l *lease) close(unreleased bool) {
+	switch {
+	case l.holder == nil:
+	case unreleased:
+		l.reporter.failed("leave the address to the holder", l.holder.Abandon())
+	default:
+		l.reporter.failed("close the holder", l.holder.Close())
+	}
 	if l.fence != nil {
 		l.reporter.failed("close the fence", l.fence.Close())
 	}
@@ -104,6 +121,7 @@ func (l *lease) fired() bool { return l.begun && l.fence != nil && l.fence.Fired
 
 // shut ends the lease before the address is released. It reports false if somebody else had ended it already.
 func (l *lease) shut() (inTime bool) {
+	l.past = true
 	if !l.begun {
 		return true
 	}
@@ -173,19 +191,23 @@ func (l *lease) left(now time.Duration) time.Duration {
 	return l.end - now
 }
 
-// status fills in what topdog status shows of the lease and the fence.
+// status fills in what topdog status shows of the lease, the fence and the dead man's switch.
 func (l *lease) status(s *console.Status, now time.Duration) {
 	s.LeaseEndsInNs = int64(l.left(now))
-	d := console.Defence{Kind: console.DefenceFence, Text: l.problem}
+	fence := console.Defence{Kind: console.DefenceFence, Text: l.problem}
 	if l.fence != nil {
 		var kind netio.FenceKind
-		kind, d.Text = l.fence.State()
-		if d.On = kind != netio.FenceNone; d.On {
-			d.Method = kind.String()
-			d.Text = strings.TrimSuffix(fenceTexts[kind]+"; "+d.Text, "; ")
+		kind, fence.Text = l.fence.State()
+		if fence.On = kind != netio.FenceNone; fence.On {
+			fence.Method = kind.String()
+			fence.Text = strings.TrimSuffix(fenceTexts[kind]+"; "+fence.Text, "; ")
 		}
 	}
-	s.Defences = append(s.Defences, d)
+	deadman := console.Defence{Kind: console.DefenceSwitch, On: l.holder != nil, Text: "not on this machine"}
+	if deadman.On {
+		deadman.Text = "a process of its own releases the address, and says so, when this daemon is killed or frozen"
+	}
+	s.Defences = append(s.Defences, fence, deadman)
 }
 
 // fenceTexts say what each kind of fence does.
@@ -194,88 +216,42 @@ var fenceTexts = map[netio.FenceKind]string{
 	netio.FenceXDP: "the kernel drops what is for the address when the lease is over, whatever is frozen; what it sends from the address still leaves",
 }
 
-// deadman is the dead man's switch. When the lease of this daemon ends, the holder releases the address, and sends the
-// RESIGN that was signed for it. A leader extends its lease with each heartbeat that it sends.
-type deadman struct {
-	shared
-	group  *group
-	holder Deadman // nil if there is none
-
-	// What the holder was given, and what it was made of.
-	resign   wire.Message // with its sequence
-	revision int          // of the group
-	past     bool         // it is out of date, since the address was released: the holder will not send it
-}
-
-// start begins to use the holder. It calls lost, in the loop, if the holder is lost.
-func (s *deadman) start(lost func()) {
-	if s.platform.StartDeadman == nil {
-		return
-	}
-	holder := s.platform.StartDeadman()
-	s.holder = holder
-	s.tasks.start(func(ctx context.Context) error {
-		select {
-		case <-holder.Lost():
-			s.tasks.post(lost)
-		case <-ctx.Done():
-		}
+// watched begins to use the holder as the dead man's switch, and returns what is closed when the holder is lost.
+func (l *lease) watched() <-chan struct{} {
+	if l.platform.StartDeadman == nil {
 		return nil
-	})
+	}
+	l.holder = l.platform.StartDeadman()
+	return l.holder.Lost()
 }
 
-// close ends the use of the holder. If the address could not be released, the holder goes on trying.
-func (s *deadman) close(unreleased bool) {
-	switch {
-	case s.holder == nil:
-	case unreleased:
-		s.reporter.failed("leave the address to the holder", s.holder.Abandon())
-	default:
-		s.reporter.failed("close the holder", s.holder.Close())
-	}
-}
-
-// update gives the holder a new RESIGN if the one that it has is out of date. If that fails, the leader goes on all the same.
-func (s *deadman) update(resign wire.Message) {
-	if s.holder == nil || !s.past && resign.Term == s.resign.Term && resign.Grade == s.resign.Grade && resign.Resign == s.resign.Resign &&
-		!s.group.presignDue(s.resign.Sequence) && s.group.revision() == s.revision {
+// prepare gives the holder a new RESIGN if the one that it has is out of date. If that fails, the leader goes on all the same.
+func (l *lease) prepare(resign wire.Message) {
+	if l.holder == nil || !l.past && resign.Term == l.resign.Term && resign.Grade == l.resign.Grade && resign.Resign == l.resign.Resign &&
+		!l.group.presignDue(l.resign.Sequence, l.revision) {
 		return
 	}
-	resign.Sequence = s.group.presignSequence()
-	var prepared netio.PreparedResign
-	if resign.Resign.Successor != wire.Nobody {
-		datagram, err := s.group.presign(resign)
-		if err != nil {
-			s.reporter.log.Errorf("sign the RESIGN in advance: %v", err)
-			return
-		}
-		prepared = netio.PreparedResign{Datagram: datagram, To: s.group.destinations()}
-	}
-	if err := s.holder.Prepare(prepared); err != nil {
-		s.reporter.warn(console.ProblemDeadmanOutdated, err.Error())
+	prepared, revision, err := l.group.presign(&resign)
+	if err != nil {
+		l.reporter.log.Errorf("sign the RESIGN in advance: %v", err)
 		return
 	}
-	s.resign, s.revision, s.past = resign, s.group.revision(), false
+	if resign.Resign.Successor == wire.Nobody {
+		prepared = netio.PreparedResign{}
+	}
+	if err := l.holder.Prepare(prepared); err != nil {
+		l.reporter.warn(console.ProblemDeadmanOutdated, err.Error())
+		return
+	}
+	l.resign, l.revision, l.past = resign, revision, false
 }
 
 // named is the successor that the holder's RESIGN names; Nobody if it has none to send.
-func (s *deadman) named() wire.ID { return s.resign.Resign.Successor }
+func (l *lease) named() wire.ID { return l.resign.Resign.Successor }
 
-// released is called when this daemon has released the address itself.
-func (s *deadman) released() { s.past = true }
-
-// acted is called when the lease was ended by the holder.
-func (s *deadman) acted() {
-	// The RESIGN was sent, or is about to be. Whatever this board says from now on must have a later sequence.
-	s.group.skipTo(s.resign.Sequence)
-	s.reporter.log.Warn("this daemon did not run when its next heartbeat was due: its dead man's switch has released the address")
-}
-
-// status fills in what topdog status shows of it.
-func (s *deadman) status(status *console.Status) {
-	d := console.Defence{Kind: console.DefenceSwitch, On: s.holder != nil, Text: "not on this machine"}
-	if d.On {
-		d.Text = "a process of its own releases the address, and says so, when this daemon is killed or frozen"
-	}
-	status.Defences = append(status.Defences, d)
+// firedFirst is called when the holder has ended the lease. Its RESIGN was sent, or is about to be, so whatever this board says
+// from now on must have a later sequence.
+func (l *lease) firedFirst() {
+	l.group.skipTo(l.resign.Sequence)
+	l.reporter.log.Warn("this daemon did not run when its next heartbeat was due: its dead man's switch has released the address")
 }

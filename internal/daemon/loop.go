@@ -13,7 +13,7 @@ import (
 func (d *Daemon) loop(ctx context.Context) {
 	d.reporter.ready()
 	d.timer = newTimer(d.platform.NewTimer, d.reporter)
-	d.deadman.start(d.holderLost)
+	lost := d.lease.watched()
 	d.checks.start()
 	d.showRole()
 	stop := ctx.Done()
@@ -26,6 +26,9 @@ func (d *Daemon) loop(ctx context.Context) {
 		case <-stop:
 			stop = nil
 			d.handle(d.stop)
+		case <-lost:
+			lost = nil
+			d.handle(d.holderLost)
 		case r := <-d.group.inbox.messages:
 			d.handle(func() { d.receive(r) })
 		case s := <-d.link.snapshots:
@@ -198,9 +201,8 @@ func (d *Daemon) stop() {
 // leave releases the address, and closes everything that is open.
 func (d *Daemon) leave() {
 	d.address.close()
-	d.deadman.close(d.address.unreleased)
 	d.checks.close()
-	d.lease.close()
+	d.lease.close(d.address.unreleased)
 	d.closeLink()
 	d.reporter.failed("close the timer", d.timer.Close())
 }

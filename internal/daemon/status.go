@@ -52,7 +52,6 @@ func (d *Daemon) status(now time.Duration) console.Status {
 	}
 	d.group.counters(&s.Counters)
 	d.lease.status(&s, now)
-	d.deadman.status(&s)
 	d.address.status(&s)
 	if d.witness {
 		s.Defences = nil // it holds no address that could answer
