@@ -257,10 +257,9 @@ func (a *address) renew(now time.Duration) {
 	}
 	a.renewing = true
 	addresses, acquired := a.addresses, a.acquired
-	a.tasks.start(func(context.Context) error {
+	a.tasks.start(func(context.Context) {
 		restored, err := addresses.Renew()
 		a.tasks.post(func() { a.renewed(acquired, restored, err) })
-		return nil
 	})
 }
 

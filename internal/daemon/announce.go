@@ -118,7 +118,7 @@ type probeAnswer struct {
 func (a *address) probe(answered func(probeAnswer)) {
 	a.probes++
 	number, announcer, floating := a.probes, a.announcer, a.floating
-	a.tasks.start(func(ctx context.Context) error {
+	a.tasks.start(func(ctx context.Context) {
 		worst := probeAll(ctx, announcer, floating)
 		a.tasks.post(func() {
 			if number == a.probes { // else that candidacy is over
@@ -126,7 +126,6 @@ func (a *address) probe(answered func(probeAnswer)) {
 				answered(worst)
 			}
 		})
-		return nil
 	})
 }
 

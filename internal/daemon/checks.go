@@ -59,15 +59,15 @@ func (c *checks) start() {
 	if c.platform.Checker == nil {
 		return
 	}
-	c.tasks.start(func(ctx context.Context) error {
+	c.tasks.start(func(ctx context.Context) {
 		for {
 			select {
 			case <-ctx.Done():
-				return nil
+				return
 			case r, open := <-c.platform.Checker.Reports():
 				if !open {
 					c.tasks.post(c.starterEnded)
-					return nil
+					return
 				}
 				c.tasks.post(func() { c.reported(r) })
 			}

@@ -24,18 +24,18 @@ const serveRetry = 5 * time.Second
 
 // serveConsole answers people and programs. A socket that cannot be made is reported and tried again; the election does not
 // depend on it.
-func (d *Daemon) serveConsole(ctx context.Context) error {
+func (d *Daemon) serveConsole(ctx context.Context) {
 	for {
 		err := d.console.Run(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return
 		}
 		if err != nil {
 			d.tasks.tryPost(func() { d.reporter.set(console.ProblemControlSocket, err.Error()) })
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-time.After(serveRetry):
 		}
 	}

@@ -139,8 +139,8 @@ func checkConfig(cfg *config.Config) error {
 // everything. Nothing that happens to the board ends it before, but the end of its holder.
 func (d *Daemon) Run(ctx context.Context) error {
 	d.lease.open(d.cfg.Addresses)
-	d.tasks.start(d.light.run)
-	d.tasks.start(d.link.watch)
+	d.tasks.run(d.light.run)
+	d.tasks.run(d.link.watch)
 	if d.cfg.Socket != "" {
 		d.tasks.start(d.serveConsole)
 	}

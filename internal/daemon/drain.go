@@ -80,7 +80,7 @@ func (d *drain) expire() {
 
 // forget removes the file, outside of the loop, unless somebody has drained the board again meanwhile.
 func (d *drain) forget() {
-	d.tasks.start(func(ctx context.Context) error {
+	d.tasks.start(func(ctx context.Context) {
 		err := d.change(ctx, func() error {
 			on := false
 			if err := d.tasks.call(ctx, func() error { on = d.on; return nil }); err != nil || on {
@@ -91,7 +91,6 @@ func (d *drain) forget() {
 		if err != nil && ctx.Err() == nil {
 			d.tasks.tryPost(func() { d.reporter.set(console.ProblemDrain, err.Error()) })
 		}
-		return nil
 	})
 }
 

@@ -217,7 +217,7 @@ func (g *group) rejoin(now time.Duration) {
 	g.multicastAt = now
 	g.counts.rejoined++
 	transport := g.transport
-	g.tasks.start(func(context.Context) error {
+	g.tasks.start(func(context.Context) {
 		if err := transport.Rejoin(); err != nil {
 			g.tasks.post(func() {
 				if transport == g.transport { // else it was closed meanwhile
@@ -225,7 +225,6 @@ func (g *group) rejoin(now time.Duration) {
 				}
 			})
 		}
-		return nil
 	})
 }
 

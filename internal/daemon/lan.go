@@ -250,7 +250,7 @@ func (l *lan) readTable(done func()) {
 	}
 	l.reading++
 	number, neighbours := l.reading, l.neighbours
-	l.tasks.start(func(context.Context) error {
+	l.tasks.start(func(context.Context) {
 		table, err := neighbours.List()
 		gateway, found, gatewayErr := neighbours.Gateway()
 		l.tasks.post(func() {
@@ -266,7 +266,6 @@ func (l *lan) readTable(done func()) {
 			l.chooseWitnesses()
 			done()
 		})
-		return nil
 	})
 }
 

@@ -169,14 +169,13 @@ func (l *lease) coverEnded(err error) {
 		return
 	}
 	l.uncovered++
-	l.tasks.start(func(ctx context.Context) error {
+	l.tasks.start(func(ctx context.Context) {
 		select {
 		case <-time.After(coverRetryEvery):
 			err := l.fence.CoverAgain()
 			l.tasks.post(func() { l.coverEnded(err) })
 		case <-ctx.Done():
 		}
-		return nil
 	})
 }
 

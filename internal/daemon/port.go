@@ -121,12 +121,11 @@ func (d *Daemon) probeOwn() {
 	if announcer == nil {
 		return
 	}
-	d.tasks.start(func(ctx context.Context) error {
+	d.tasks.start(func(ctx context.Context) {
 		mac, found, err := announcer.Probe(ctx, local, 1, probeSpacing)
-		if err == nil && found {
+		if err == nil && found { // a link that is down is reported elsewhere
 			d.tasks.tryPost(func() { d.rivalHeard(local, mac) })
 		}
-		return nil // a link that is down is reported elsewhere
 	})
 }
 

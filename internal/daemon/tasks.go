@@ -39,9 +39,14 @@ func newTasks() *tasks {
 	return t
 }
 
-// start runs a task until it returns, which it does soon when ctx ends.
-func (t *tasks) start(run func(ctx context.Context) error) {
-	t.running.Go(func() error { return run(t.ctx) })
+// start starts a task, which returns soon when ctx ends.
+func (t *tasks) start(task func(ctx context.Context)) {
+	t.run(func(ctx context.Context) error { task(ctx); return nil })
+}
+
+// run starts a task that may fail. end returns its error.
+func (t *tasks) run(task func(ctx context.Context) error) {
+	t.running.Go(func() error { return task(t.ctx) })
 }
 
 // end ends all tasks, and waits for them.
@@ -70,13 +75,12 @@ func (t *tasks) tryPost(do func()) {
 
 // postAfter has something done in the loop after a while.
 func (t *tasks) postAfter(delay time.Duration, do func()) {
-	t.start(func(ctx context.Context) error {
+	t.start(func(ctx context.Context) {
 		select {
 		case <-time.After(delay):
 			t.post(do)
 		case <-ctx.Done():
 		}
-		return nil
 	})
 }
 
