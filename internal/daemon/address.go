@@ -87,8 +87,7 @@ func (a *address) due() time.Duration {
 	return min(a.renewAt, a.announceAt)
 }
 
-// open prepares to hold the address when the link has been opened, so that a
-// takeover finds everything open.
+// open prepares to hold the address when the link has been opened, so that a takeover finds everything open.
 func (a *address) open(iface string, n Announcer) {
 	a.iface, a.announcer = iface, n
 	a.listenForRivals()
@@ -187,8 +186,8 @@ func (a *address) release() (inTime bool) {
 	return inTime
 }
 
-// tryRelease releases the address. If that fails, it is tried again later. Even if it keeps failing,
-// the kernel removes the address at the end of its lifetime, since nobody renews it.
+// tryRelease releases the address. If that fails, it is tried again later. Even if it keeps failing, the kernel removes the
+// address at the end of its lifetime, since nobody renews it.
 func (a *address) tryRelease() {
 	if a.addresses != nil {
 		if err := a.addresses.Release(); err != nil {
@@ -207,8 +206,8 @@ func (a *address) tryRelease() {
 	a.lease.released()
 }
 
-// mayAnswer reports whether this board may still answer for an address that it could not
-// release, see Daemon.withheld. The kernel removes the address at the end of its lifetime.
+// mayAnswer reports whether this board may still answer for an address that it could not release, see Daemon.withheld. The
+// kernel removes the address at the end of its lifetime.
 func (a *address) mayAnswer() bool {
 	return a.unreleased && !a.lease.closes() && a.now() < a.goneAt
 }
@@ -319,8 +318,8 @@ const (
 	backOffMax = 5 * time.Minute
 )
 
-// clearFailure reports whether the address could not be acquired, and is still wanted and not held. It
-// then forgets the failure.
+// clearFailure reports whether the address could not be acquired, and is still wanted and not held. It then forgets the
+// failure.
 func (a *address) clearFailure() bool {
 	failed := a.failed && a.wanted && !a.held
 	a.failed = false

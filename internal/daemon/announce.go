@@ -37,21 +37,15 @@ func (a *address) announce() {
 	delay := netio.AnnouncementDelay(a.announced)
 	a.announceAt = a.now() + delay
 	if delay >= askOthersEvery {
-		a.askOthers()
+		for _, f := range a.floating {
+			a.group.noteSend(a.announcer.Resolve(f.IP))
+		}
 	}
 }
 
-// askOthersEvery is how often a leader asks whether another machine also answers for the address: with each late
-// announcement.
+// askOthersEvery is how often a leader asks everybody for the addresses: with each late announcement. A machine that answers
+// is a rival: a proxy, or one to which somebody gave the address.
 const askOthersEvery = time.Minute
-
-// askOthers asks everybody for the addresses. A machine that answers is a rival: a proxy, or one to which somebody gave
-// the address.
-func (a *address) askOthers() {
-	for _, f := range a.floating {
-		a.group.noteSend(a.announcer.Resolve(f.IP))
-	}
-}
 
 // announceAnew announces the address as if it had been acquired now, if this board holds it.
 func (a *address) announceAnew() {
@@ -62,8 +56,8 @@ func (a *address) announceAnew() {
 }
 
 // listenForRivals begins or stops to defend the address. When a rival claims it, this board announces it again (RFC 5227,
-// section 2.4): at once, and then not too often (netio.Defence). For another machine with this board's own address it
-// listens always.
+// section 2.4): at once, and then not too often (netio.Defence). It always listens for another machine with this board's own
+// address.
 func (a *address) listenForRivals() {
 	if a.announcer == nil {
 		return

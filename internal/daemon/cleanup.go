@@ -22,8 +22,8 @@ type CleanupOptions struct {
 	Ended bool
 }
 
-// Cleanup removes what a daemon with the configuration at path, or its holder, has left behind when
-// it died. It reports on out what it has removed.
+// Cleanup removes what a daemon with the configuration at path, or its holder, has left behind when it died. It reports on out
+// what it has removed.
 func Cleanup(ctx context.Context, path string, o CleanupOptions, out io.Writer) error {
 	cfg, err := config.Load(path)
 	if err != nil {
@@ -60,9 +60,8 @@ func removeLeftovers(cfg *config.Config, out io.Writer) error {
 	return err
 }
 
-// darkenConfigured puts out the configured light, in case that there is no note. A light that
-// cannot be opened now was not the daemon's either. That is reported and is not a failure, or
-// every stop of the service would fail.
+// darkenConfigured puts out the configured light, in case there is no note. A light that cannot be opened now was not the
+// daemon's either: that is reported and is no failure, or every stop of the service would fail.
 func darkenConfigured(out io.Writer, led gpio.Spec) error {
 	err := gpio.Darken(led, gpio.Options{})
 	if errors.Is(err, gpio.ErrBusy) || errors.Is(err, fs.ErrPermission) {

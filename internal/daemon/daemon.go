@@ -18,8 +18,7 @@ import (
 	"topdog/wire"
 )
 
-// Daemon is a running board: the core that decides, and the owners of all that
-// it takes to carry out what the core decides.
+// Daemon is a running board: the core that decides, and the owners of everything that carries out what the core decides.
 type Daemon struct {
 	shared
 	cfg      config.Config
@@ -72,7 +71,7 @@ type Options struct {
 	Witness bool
 	// StateDir is the directory for what outlives the daemon; "" for nowhere.
 	StateDir string
-	// Refusals are lines of defence of this process, which whoever has started it has set up.
+	// Refusals are lines of defence of this process that its caller has set up.
 	Refusals []console.Defence
 	// Observe is told, in the loop, of every change of role or leader.
 	Observe func(election.Change)
@@ -120,8 +119,8 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	return d, nil
 }
 
-// checkConfig refuses a configuration with which no core could be made: a board that has
-// told systemd that it is ready must not find out then.
+// checkConfig refuses a configuration with which no core could be made: a board that has told systemd that it is ready must not
+// find out then.
 func checkConfig(cfg *config.Config) error {
 	if len(cfg.Addresses) == 0 {
 		return errors.New("no floating address is configured")
@@ -135,8 +134,8 @@ func checkConfig(cfg *config.Config) error {
 	return err
 }
 
-// Run runs the board until ctx ends; then it hands over, if it leads, and closes
-// everything. Nothing that happens to the board ends it before, but the end of its holder.
+// Run runs the board until ctx ends; then it hands over, if it leads, and closes everything. Only the end of its holder ends it
+// before that.
 func (d *Daemon) Run(ctx context.Context) error {
 	d.lease.open(d.cfg.Addresses)
 	d.tasks.run(d.light.run)

@@ -50,8 +50,8 @@ func (g *group) noRoute(id wire.ID) {
 		fmt.Sprintf("the address of board %v is not known: nothing is sent to it until it is heard", id))
 }
 
-// transmit sends a message to one address, or to the group if that is zero, and then
-// perhaps by broadcast as well. It is the only place where the daemon sends to other boards.
+// transmit sends a message to one address, or to the group if that is zero, and then perhaps broadcasts it as well. It is the
+// only place where the daemon sends to other boards.
 func (g *group) transmit(m *wire.Message, to netip.AddrPort, broadcast bool) {
 	if g.transport == nil {
 		return
@@ -147,8 +147,8 @@ func (g *group) lostPackets() bool {
 	return lost > former // less if the transport was opened anew
 }
 
-// conflict says why a message is not one that the core acts upon: this board and its sender
-// cannot live together, or it was acted upon already.
+// conflict says why the core does not act upon a message: this board and its sender cannot live together, or the core has
+// acted upon it already.
 type conflict uint8
 
 const (
@@ -158,8 +158,8 @@ const (
 	conflictCopy             // it came by another path before
 )
 
-// receive judges a packet that the readers have verified. It returns the message if that is new and its sender
-// alive, or in conflict with this board; else nil. The message is good until it is recycled.
+// receive judges a packet that the readers have verified. It returns the message if it is new and its sender alive, or if the
+// two are in conflict; else nil. The message is good until it is recycled.
 func (g *group) receive(r *received, now time.Duration) (*wire.Message, conflict) {
 	g.counts.received++
 	if g.guard == nil {
@@ -203,9 +203,8 @@ func (g *group) receive(r *received, now time.Duration) (*wire.Message, conflict
 	return m, conflictNone
 }
 
-// duplicateID notes another board that uses this board's id. If the id was made
-// of an address that this board no longer has, another board has that address
-// now, and this one needs a new id.
+// duplicateID notes another board that uses this board's id. If the id was made of an address that this board no longer has,
+// another board has that address now, and this one needs a new id.
 func (g *group) duplicateID(from netip.Addr) {
 	text := fmt.Sprintf("the board at %v has this board's id %v as well", from, g.self)
 	g.reporter.warn(console.ProblemKind(election.NoticeDuplicateID.Identifier()), text)
@@ -244,9 +243,9 @@ func (g *group) outside(from netip.Addr) {
 		from, joined(g.link.networks())))
 }
 
-// reply sends what the guard wants sent: challenges and proofs. They speak for
-// this board, so they have the header of its messages. If one is withheld, whoever needs it asks again.
-// The port is that of the group, so that nobody can have a reply sent to another program.
+// reply sends what the guard wants sent: challenges and proofs. They speak for this board, so they have the header of its
+// messages. If one is withheld, the board that needs it asks again. The port is that of the group, so that nobody can have a
+// reply sent to another program.
 func (g *group) reply(v *wire.Verdict, from netip.Addr) {
 	if len(v.Replies) == 0 || g.mute() {
 		return

@@ -27,16 +27,23 @@ func (d *Daemon) Resign(ctx context.Context) (console.Handover, error) {
 	return d.awaitSuccessor(ctx, successor, "resigned")
 }
 
-// awaitSuccessor waits until another board leads. done says what this board has done so far.
+// awaitSuccessor waits until another board leads, or this one has left. done says what this board has done so far.
 func (d *Daemon) awaitSuccessor(ctx context.Context, successor chan console.Handover, done string) (console.Handover, error) {
 	defer d.tasks.post(func() { d.handover.forget(successor) })
 	select {
 	case h := <-successor:
 		return h, nil
+	case <-d.tasks.ctx.Done():
 	case <-time.After(resignWithin):
 		return console.Handover{}, errors.New(done + ", but no other board has taken over yet: look at topdog status")
 	case <-ctx.Done():
 		return console.Handover{}, ctx.Err()
+	}
+	select {
+	case h := <-successor:
+		return h, nil
+	default:
+		return console.Handover{Text: "left the group"}, nil
 	}
 }
 
@@ -52,19 +59,7 @@ func (d *Daemon) Leave(ctx context.Context) (console.Handover, error) {
 	if err != nil {
 		return console.Handover{}, err
 	}
-	select {
-	case h := <-successor:
-		return h, nil
-	case <-d.tasks.ctx.Done():
-	case <-ctx.Done():
-		return console.Handover{}, ctx.Err()
-	}
-	select {
-	case h := <-successor:
-		return h, nil
-	default:
-		return console.Handover{Text: "left the group"}, nil
-	}
+	return d.awaitSuccessor(ctx, successor, "leaving")
 }
 
 // resign begins to hand over. successor is told who leads next, unless this board refuses.

@@ -10,9 +10,9 @@ import (
 	"topdog/wire"
 )
 
-// inbox is where messages wait for the loop. The goroutines that read the sockets decode and verify each
-// packet, and drop those that no board of this group has sent. Otherwise junk that comes faster than the loop
-// handles it would take the places of heartbeats. The readers have time for a tag each: the loop has not.
+// inbox is where messages wait for the loop. The goroutines that read the sockets decode and verify each packet, and drop those
+// that no board of this group has sent. Otherwise junk that comes faster than the loop handles it would take the places of
+// heartbeats. The readers have time to verify each packet; the loop has not.
 type inbox struct {
 	messages chan *received // from the readers to the loop
 	free     chan *received // back
@@ -70,8 +70,8 @@ func (i *inbox) use(codec *wire.Codec) {
 	i.codec = codec
 }
 
-// deliver is given each datagram by a reader of the sockets. It never blocks: junk, and what does not
-// fit, is dropped and counted, like what does not fit into a socket's buffer.
+// deliver is given each datagram by a reader of the sockets. It never blocks: junk, and what does not fit, is dropped and
+// counted, like what does not fit into a socket's buffer.
 func (i *inbox) deliver(d netio.Datagram) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -115,9 +115,8 @@ func (l *lan) ask(suspect netip.Addr) {
 	})
 }
 
-// addressQuestions ask whether a machine answers for the floating address. They go to the machine
-// that has announced it last, and to the suspected board, by their Ethernet addresses: a proxy
-// could answer a question to everybody.
+// addressQuestions ask whether a machine answers for the floating address. They go to the machine that has announced it last,
+// and to the suspected board, by their Ethernet addresses: a proxy could answer a question to everybody.
 func (l *lan) addressQuestions(suspect netip.Addr) (questions []netio.ARPQuestion) {
 	if !suspect.IsValid() {
 		return nil
@@ -132,10 +131,9 @@ func (l *lan) addressQuestions(suspect netip.Addr) (questions []netio.ARPQuestio
 	return questions
 }
 
-// neighbourQuestions ask some hosts that were heard lately, or that the kernel knows. They are not
-// witnesses, so they need not answer. But the only other host here may be a client that believes the floating
-// address to be elsewhere. Boards are left out: the kernel of a lost leader
-// may answer, which proves nothing, and the core asks the others.
+// neighbourQuestions ask some hosts that were heard lately, or that the kernel knows. They are not witnesses, so they need not
+// answer; but the only other host here may be a client that believes the floating address to be elsewhere. Boards are left
+// out: the kernel of a lost leader may answer, which proves nothing, and the core asks the others.
 func (l *lan) neighbourQuestions() (questions []netio.ARPQuestion) {
 	hosts := slices.Clone(l.seen)
 	if !l.link.isMixed() {
@@ -181,7 +179,7 @@ func (l *lan) hostWith(mac net.HardwareAddr, called func(wire.ID) string) string
 	i := slices.IndexFunc(l.table, func(n netio.Neighbour) bool { return slices.Equal(n.MAC, mac) && !l.link.isFloating(n.Addr) })
 	if i < 0 {
 		if l.doubtEnd == never && l.now()-l.readAt > time.Minute {
-			l.readTable(func() {}) // so that the next time it can
+			l.readTable(func() {}) // the next call may find it there
 		}
 		return mac.String()
 	}
@@ -206,8 +204,8 @@ func (l *lan) receive(answer netio.ARPAnswer) {
 	l.answered(answer)
 }
 
-// heardFrames reports whether frames of other hosts have arrived since the core asked, and
-// nothing else was heard before. If frames could not be counted, ask has reported why.
+// heardFrames reports whether frames of other hosts have arrived since the core asked, and nothing else was heard before. If
+// frames could not be counted, ask has reported why.
 func (l *lan) heardFrames() bool {
 	if !l.asking || l.announcer == nil {
 		return false

@@ -12,9 +12,8 @@ import (
 	"topdog/wire"
 )
 
-// reporter tells people and programs how this board is: by the log, by systemd,
-// and by the problems and the history that topdog status shows. Nothing of it can
-// fail in a way that the election would notice.
+// reporter tells people and programs how this board is: by the log, by systemd, and by the problems and the history that topdog
+// status shows. None of it can fail in a way that the election would notice.
 type reporter struct {
 	log      *logrus.Entry
 	notifier *systemd.Notifier
@@ -122,7 +121,7 @@ func (r *reporter) remember(c election.Change, lastSeen time.Duration) {
 	}
 }
 
-// addressTaken tells of a machine that has the address although nobody leads, as text says, when it is found the
+// addressTaken tells people, in these words, of a machine that has the address although nobody leads, when it is found the
 // second time in a row. The first time it may be a board that began to lead a moment ago, and is heard of soon.
 func (r *reporter) addressTaken(text string) {
 	if r.taken++; r.taken > 1 {

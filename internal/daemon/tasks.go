@@ -20,9 +20,8 @@ type shared struct {
 // lookEvery is how often the loop looks after what no event tells, see Daemon.look.
 const lookEvery = time.Second
 
-// tasks are what runs beside the loop: whatever may block or take long. A task
-// reaches the loop by the functions that it posts, and everything that the loop
-// owns is touched in such a function only.
+// tasks are what runs outside of the loop: whatever may block or take long. A task reaches the loop by the functions that it
+// posts, and touches everything that the loop owns in such a function only.
 type tasks struct {
 	ctx     context.Context // of all tasks; it ends with the loop
 	cancel  context.CancelFunc
@@ -55,8 +54,8 @@ func (t *tasks) end() error {
 	return t.running.Wait()
 }
 
-// post has something done in the loop. It waits for room, so the loop itself must
-// not call it. What is posted is dropped when the daemon ends.
+// post has something done in the loop. It waits for room, so the loop itself must not call it. What is posted is dropped when
+// the daemon ends.
 func (t *tasks) post(do func()) {
 	select {
 	case t.posted <- do:
@@ -64,8 +63,8 @@ func (t *tasks) post(do func()) {
 	}
 }
 
-// tryPost is post for those whom the loop may wait for. It never blocks: when
-// the loop is far behind, what is posted is dropped.
+// tryPost is post for callers that the loop may wait for. It never blocks: when the loop is far behind, what is posted is
+// dropped.
 func (t *tasks) tryPost(do func()) {
 	select {
 	case t.posted <- do:
