@@ -166,30 +166,27 @@ func (g *group) receive(r *received, now time.Duration) (*wire.Message, conflict
 		return nil, conflictNone
 	}
 	m := &r.message
-	keys := g.codec.Keys()
-	switch {
-	case r.drop == wire.OtherVersion && keys != wire.Keys{} && !keys.Accept(m.Key):
-		g.drop(wire.BadTag, r.from) // the keys have changed since a reader verified it
-		return nil, conflictNone
-	case r.drop == wire.OtherVersion:
+	if keys := g.codec.Keys(); r.drop == wire.OtherVersion && keys != (wire.Keys{}) && !keys.Accept(m.Key) {
+		r.drop = wire.BadTag // the keys have changed since a reader verified it
+	}
+	if r.drop != wire.Accepted {
 		g.drop(r.drop, r.from)
-		return m, conflictVersion
-	case r.drop != wire.Accepted:
-		g.drop(r.drop, r.from)
+		if r.drop == wire.OtherVersion {
+			return m, conflictVersion
+		}
 		return nil, conflictNone
 	}
 	verdict := g.guard.Admit(now, r.from.Addr(), m)
 	g.reply(&verdict, r.from.Addr())
 	if verdict.Drop != wire.Accepted {
-		if verdict.Drop == wire.Duplicate {
-			if b := g.boards[m.Sender]; b != nil {
-				b.heardBy(r.path, now) // it came by another path as well
-			}
-			g.drop(verdict.Drop, r.from)
-			return m, conflictCopy
-		}
 		g.drop(verdict.Drop, r.from)
-		return nil, conflictNone
+		if verdict.Drop != wire.Duplicate {
+			return nil, conflictNone
+		}
+		if b := g.boards[m.Sender]; b != nil {
+			b.heardBy(r.path, now) // it came by another path as well
+		}
+		return m, conflictCopy
 	}
 	if r.path == netio.PathMulticast {
 		g.multicastAt = now

@@ -89,7 +89,6 @@ func (d *Daemon) look(now time.Duration) {
 	d.checkArrivals(now)
 	d.checkSilence(now)
 	d.checkSettings(now)
-	d.reporter.tellOverdue()
 	d.reporter.feedWatchdog(now)
 }
 

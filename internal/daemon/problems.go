@@ -27,7 +27,6 @@ type problem struct {
 	told   string        // what the log said of it last
 	toldAt time.Duration // when
 	quiet  time.Duration // for how long the log says nothing of it from then on
-	waits  bool          // the log says something else of it, and will be told when that time is over
 }
 
 const (
@@ -64,8 +63,8 @@ func (p *problems) note(kind console.ProblemKind, board wire.ID, text string, la
 	return k
 }
 
-// tell reports whether a problem is to be logged now: when it is new, says something else or has come back, or was not
-// logged for long. Otherwise what it says else waits, since it may not be noted again.
+// tell reports whether a problem that was noted is to be logged now: when it is new, says something else or has come back, or
+// was not logged for long.
 func (k *problem) tell(now time.Duration) bool {
 	since, news := now-k.toldAt, k.text != k.told
 	switch {
@@ -77,21 +76,10 @@ func (k *problem) tell(now time.Duration) bool {
 	case (news || k.back) && since >= k.quiet, news && k.back && k.lasts == forever: // what others cause can wait
 		k.quiet = min(2*k.quiet, tellEvery)
 	default:
-		k.waits = news
 		return false
 	}
-	k.told, k.toldAt, k.waits = k.text, now, false
+	k.told, k.toldAt = k.text, now
 	return true
-}
-
-// overdue returns what is to be logged now of the problems that have waited for it.
-func (p *problems) overdue() (texts []string) {
-	for i := range p.list {
-		if k := &p.list[i]; k.waits && !k.over && k.tell(p.now()) {
-			texts = append(texts, k.text)
-		}
-	}
-	return texts
 }
 
 // makeRoom forgets a problem if there are as many as may be: one that is over; else one that others cause or that is about

@@ -72,13 +72,6 @@ func (r *reporter) say(level logrus.Level, kind console.ProblemKind, board wire.
 	}
 }
 
-// tellOverdue logs what was not to be logged so soon after the last time.
-func (r *reporter) tellOverdue() {
-	for _, text := range r.problems.overdue() {
-		r.log.Warn(text)
-	}
-}
-
 // only warns of one kind of problem, with other boards or, for wire.Nobody, with several. said are all that there are now;
 // others of that kind are over.
 func (r *reporter) only(kind console.ProblemKind, said map[wire.ID]string) {
