@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -45,17 +46,16 @@ var settings = []setting{
 // member is a live board that has told its settings.
 type member struct {
 	id       wire.ID
-	called   string // for people
 	name     string
 	settings wire.Settings
 }
 
 // members are this board and the others that are live, in the order of their ids.
 func (d *Daemon) members(now time.Duration) []member {
-	all := []member{{d.group.self, d.called(d.group.self), d.cfg.Name, d.group.settings}}
+	all := []member{{d.group.self, d.cfg.Name, d.group.settings}}
 	for id, b := range d.group.boards {
 		if id != d.group.self && b.settings.Told() && d.hears(id, now) {
-			all = append(all, member{id, d.called(id), b.name, b.settings})
+			all = append(all, member{id, b.name, b.settings})
 		}
 	}
 	others := all[1:]
@@ -64,18 +64,24 @@ func (d *Daemon) members(now time.Duration) []member {
 }
 
 // differing says which members have a setting unlike the others: unlike most of them or, if there is no majority, unlike
-// the first member, which asks.
-func differing(members []member) map[wire.ID]string {
+// the first member, which asks. called names a board for people.
+func differing(members []member, called func(wire.ID) string) map[wire.ID]string {
 	unlike := map[wire.ID]string{}
+	if !slices.ContainsFunc(members, func(m member) bool { return !m.settings.Equal(members[0].settings) }) {
+		return unlike
+	}
 	for _, s := range settings {
 		usual, by := usualValue(members, s)
+		if by == "" {
+			by = called(members[0].id) + " has"
+		}
 		for i := range members {
 			m := &members[i]
 			value := s.value(m.settings)
 			if value == usual {
 				continue
 			}
-			before := m.called + " has "
+			before := called(m.id) + " has "
 			if said, also := unlike[m.id]; also {
 				before = said + ", and "
 			}
@@ -88,7 +94,7 @@ func differing(members []member) map[wire.ID]string {
 	return unlike
 }
 
-// usualValue returns the value that most members have, and who has it, in words.
+// usualValue returns the value that most members have, and who has it, in words; "" if it is only that of the first one.
 func usualValue(members []member, s setting) (usual, by string) {
 	counts := map[string]int{}
 	for i := range members {
@@ -100,7 +106,7 @@ func usualValue(members []member, s setting) (usual, by string) {
 			return value, "the others have"
 		}
 	}
-	return own, members[0].called + " has"
+	return own, ""
 }
 
 // namesakes says which names several boards have: people could not tell these boards apart.
@@ -125,7 +131,7 @@ func namesakes(members []member) map[wire.ID]string {
 func (d *Daemon) checkSettings(now time.Duration) {
 	if d.core != nil {
 		members := d.members(now)
-		d.reporter.only(console.ProblemSettings, differing(members))
+		d.reporter.only(console.ProblemSettings, differing(members, d.called))
 		d.reporter.only(console.ProblemSameName, namesakes(members))
 	}
 }

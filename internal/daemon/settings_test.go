@@ -39,17 +39,19 @@ func TestDiffering(t *testing.T) {
 			words := strings.Fields(text)
 			heartbeat, err := time.ParseDuration(words[0])
 			assert.NoError(t, err)
-			m := member{id: wire.ID(i + 1), called: fmt.Sprintf("10.0.0.%d", i+1), settings: wire.Settings{Heartbeat: heartbeat}}
-			if i == 0 {
-				m.called = "this board"
-			}
+			m := member{id: wire.ID(i + 1), settings: wire.Settings{Heartbeat: heartbeat}}
 			for _, last := range words[1:] {
 				m.settings.Addresses = append(m.settings.Addresses, netip.MustParseAddr("10.0.0."+last))
 			}
 			members = append(members, m)
 		}
 		var got []string
-		said := differing(members)
+		said := differing(members, func(id wire.ID) string {
+			if id == 1 {
+				return "this board"
+			}
+			return fmt.Sprintf("10.0.0.%d", id)
+		})
 		for i := range members {
 			if text, remedy, differs := strings.Cut(said[members[i].id], ": make"); differs {
 				assert.Is(t, " the configurations alike, and restart topdog on each board on which you change one", remedy, "%s: the remedy", test.name)
