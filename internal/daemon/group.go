@@ -273,8 +273,8 @@ func (g *group) noteSend(err error) {
 
 // SettingsOf are the settings that all boards of the group must have alike, as the wire carries them.
 func SettingsOf(cfg *config.Config) wire.Settings {
-	wholeMs := (cfg.Interval + time.Millisecond - 1).Truncate(time.Millisecond)
-	s := wire.Settings{Heartbeat: wholeMs, Addresses: ipsOf(cfg.Addresses)}
+	heartbeat := (cfg.Interval + time.Millisecond - 1).Truncate(time.Millisecond)
+	s := wire.Settings{Heartbeat: heartbeat, Addresses: ipsOf(cfg.Addresses)}
 	sort.Slice(s.Addresses, func(i, j int) bool { return s.Addresses[i].Less(s.Addresses[j]) })
 	return s
 }
