@@ -126,7 +126,10 @@ func (c *checks) reported(r check.Report) {
 		c.computed(r.Score)
 	}
 	if r.ID != "" {
-		c.aimed[r.ID] = r.Misaimed
+		delete(c.aimed, r.ID)
+		if r.Misaimed {
+			c.aimed[r.ID] = true
+		}
 		c.health.Report(c.now(), r.ID, r.Passing, r.Text)
 		c.noteAim()
 	}

@@ -116,8 +116,8 @@ func (d *Daemon) timerExpired() {
 	d.address.maintain(d.now())
 }
 
-// takeIn receives what has arrived meanwhile, since that may change what is due. What arrives while it does so has to wait, or a
-// flood would keep the leader from its heartbeat.
+// takeIn receives what has arrived meanwhile, since that may change what is due. What arrives while it does so has to wait,
+// or a flood would keep the leader from its heartbeat.
 func (d *Daemon) takeIn() {
 	_, due := d.coreDue(d.now())
 	doubts := due && (d.core.Role() != election.Leader || d.lan.asking)

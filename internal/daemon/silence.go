@@ -133,7 +133,8 @@ func (b *silentBoard) judge(now time.Duration, addr netip.Addr, refused string) 
 // listed as peers. There are none while this board hears nobody for a reason of its own.
 func (d *Daemon) silentBoards(now time.Duration) map[netip.Addr]wire.ID {
 	found := make(map[netip.Addr]wire.ID)
-	if d.core == nil || !d.link.seen.Link.Up || d.core.PortSilent() || d.firewall.blocks || d.duplicate.yields || d.group.transport == nil {
+	deaf := d.firewall.blocks || d.duplicate.yields || d.group.transport == nil
+	if deaf || d.core == nil || !d.link.seen.Link.Up || d.core.PortSilent() {
 		return found
 	}
 	for _, addr := range d.group.peers {

@@ -9,7 +9,7 @@ import (
 )
 
 // daemon is the event loop of a board as internal/daemon has it (loop.go, effects.go,
-// address.go, deadman.go), in steps between which it may stand still.
+// address.go, lease.go), in steps between which it may stand still.
 type daemon struct {
 	core  *election.Core // nil while there is no process
 	owned bool           // no other world has the same core
