@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -75,7 +76,10 @@ func boardFlags(c *cobra.Command, board *setup.Board) {
 	flags.StringVar(&board.Group, "group", "", "the `name` of the group, if there are several on one LAN")
 	flags.StringVar(&board.LED, "led", "", "the `light`: ACT, GPIO17, GPIO17:low (lit when low), none (default: ACT)")
 	flags.BoolVar(&board.Strict, "strict", false, "never two boards that answer: let voters decide (see docs/two-boards.md)")
-	flags.StringSliceVar(&board.Voters, "voters", nil, "with --strict: the `addresses` of the voters, separated by commas")
+	flags.Func("voters", "with --strict: the `addresses` of the voters, separated by commas", func(list string) error {
+		board.Voters = append(board.Voters, strings.Split(list, ",")...)
+		return nil
+	})
 	flags.BoolVar(&board.Page, "page", false, "print the lines that start the page too, which shows the group in a browser")
 	flags.BoolVar(&board.Force, "force", false, "replace an existing configuration and key")
 	flags.StringVar(&board.From, "from", "", "convert a `file` of keepalived, usually /etc/keepalived/keepalived.conf")

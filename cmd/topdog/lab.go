@@ -1,3 +1,5 @@
+//go:build !board
+
 package main
 
 import (
@@ -13,6 +15,7 @@ import (
 	"topdog/election/silence"
 	"topdog/internal/lab/compare"
 	"topdog/internal/lab/demo"
+	"topdog/internal/lab/demopage"
 	"topdog/internal/lab/papers"
 	"topdog/internal/lab/scenario"
 	"topdog/internal/lab/sim"
@@ -22,6 +25,13 @@ import (
 
 // This file has the verbs that show elections without a group: the demonstration and the simulator. No other verb has
 // anything of internal/lab.
+
+// demoPageWord makes the program the process that serves the page of a demonstration that needs root (internal/lab/demopage).
+const demoPageWord = "demo-page"
+
+func init() { lives[demoPageWord] = demopage.AttendChild }
+
+func labCommands() []*cobra.Command { return []*cobra.Command{demoCommand(), simCommand()} }
 
 func demoCommand() *cobra.Command {
 	options := demo.Options{Boards: demo.DefaultBoards, Heartbeat: demo.DefaultHeartbeat}

@@ -18,7 +18,6 @@ import (
 	"topdog/internal/check"
 	"topdog/internal/config"
 	"topdog/internal/console"
-	"topdog/internal/lab/demopage"
 	"topdog/internal/setup"
 	"topdog/netio"
 )
@@ -34,9 +33,8 @@ const (
 // These words on the command line make the program one of the processes that other processes of it start. They are no
 // verbs, and are looked for before everything else: these processes must stay small, and must not end when they are told to.
 const (
-	holderWord   = "holder-of-daemon" // the holder of a daemon that has started it (netio.Holder)
-	starterWord  = "starter"          // starts the checkers of a daemon (internal/check)
-	demoPageWord = "demo-page"        // serves the page of a demonstration that needs root (internal/lab/demopage)
+	holderWord  = "holder-of-daemon" // the holder of a daemon that has started it (netio.Holder)
+	starterWord = "starter"          // starts the checkers of a daemon (internal/check)
 )
 
 // lives are the main functions of these processes.
@@ -44,7 +42,6 @@ var lives = map[string]func() error{
 	holderWord:        netio.AttendHolder,
 	starterWord:       check.AttendStarter,
 	check.CheckerWord: check.Attend,
-	demoPageWord:      demopage.AttendChild,
 }
 
 func main() {
@@ -130,19 +127,26 @@ func complain(stderr io.Writer, err error) {
 }
 
 func rootCommand() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "topdog",
-		Short: "Keep one IP address alive on a LAN of small boards",
-		Long: `topdog keeps one IP address alive on a LAN of small boards. The boards elect a
-leader over UDP multicast; the leader holds the address and lights its LED.
-
-Try it without any hardware:   topdog demo
-Set up the first board:        topdog init 192.168.1.250`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		RunE:          showHelp,
-	}
+	root := program()
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.RunE = showHelp
 	root.SetFlagErrorFunc(seeHelp)
+	root.AddCommand(versionCommand())
+	// The package installs what `topdog completion` prints, so that few people need the verb.
+	root.CompletionOptions.HiddenDefaultCmd = true
+	checkArgs(root)
+	completeTree(root)
+	return root
+}
+
+// aboutTopdog is what the help of the program begins with.
+const aboutTopdog = `topdog keeps one IP address alive on a LAN of small boards. The boards elect a
+leader over UDP multicast; the leader holds the address and lights its LED.
+`
+
+// boardProgram returns the command topdog with the verbs that a board needs, and with the text of its help.
+func boardProgram(about string) *cobra.Command {
+	root := &cobra.Command{Use: "topdog", Short: "Keep one IP address alive on a LAN of small boards", Long: about}
 	root.PersistentFlags().String("config", config.DefaultPath, "the configuration `file`")
 	root.AddCommand(
 		runCommand(),
@@ -167,14 +171,7 @@ Set up the first board:        topdog init 192.168.1.250`,
 		initCommand(),
 		keyCommand(),
 		ledCommand(),
-		demoCommand(),
-		simCommand(),
-		versionCommand(),
 	)
-	// The package installs what `topdog completion` prints, so that few people need the verb.
-	root.CompletionOptions.HiddenDefaultCmd = true
-	checkArgs(root)
-	completeTree(root)
 	return root
 }
 
@@ -224,8 +221,8 @@ func versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(c.OutOrStdout(), "topdog %s (%s, %s/%s)\n",
-				versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(c.OutOrStdout(), "%s %s (%s, %s/%s)\n",
+				c.Root().Name(), versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

@@ -218,6 +218,42 @@ func TestContents(t *testing.T) {
 	assert.Equal(t, want, got, "")
 }
 
+// The verbs that no board needs are in a package of their own, and the board's program says where.
+func TestLab(t *testing.T) {
+	t.Parallel()
+	topdog := filepath.Join(filesOf(t, ownArch), "usr/bin/topdog")
+	for _, verb := range []string{"demo", "sim"} {
+		out, err := exec.Command(topdog, verb, "--page").CombinedOutput()
+		if want := "run topdog-lab " + verb; err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("topdog %s says %q, want an error with %q", verb, out, want)
+		}
+	}
+	dir := t.TempDir()
+	c := exec.Command(root+"/scripts/package", "-l", "-o", dir, ownArch)
+	c.Env = append(os.Environ(), "VERSION="+version)
+	out, err := c.Output()
+	must(t, err)
+	path := filepath.Join(dir, "topdog-lab_"+version+"_"+ownArch+".deb")
+	assert.Is(t, path+"\n", string(out), "what scripts/package says")
+	must(t, dpkgDeb("-x", path, dir))
+	for command, want := range map[string]string{
+		"usr/bin/topdog-lab version":                              "topdog-lab 1.0.0 (",
+		"usr/bin/topdog-lab sim run --crash 5@2s":                 "heir, 5 boards",
+		"man --local-file usr/share/man/man1/topdog-lab.1.gz":     "topdog-lab sim compare",
+		"cat usr/share/bash-completion/completions/topdog-lab":    "__start_topdog-lab topdog-lab",
+		"cat usr/share/zsh/vendor-completions/_topdog-lab":        "#compdef topdog-lab",
+		"cat usr/share/fish/vendor_completions.d/topdog-lab.fish": "complete -c topdog-lab",
+		"zcat usr/share/doc/topdog-lab/changelog.gz":              "topdog-lab (1.0.0)",
+		"cat usr/share/doc/topdog-lab/copyright":                  "License: Expat",
+	} {
+		c := exec.Command("sh", "-fc", command)
+		c.Dir = dir
+		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v and %q, want %q", command, err, out, want)
+		}
+	}
+}
+
 // verbs are those that the packaged program offers.
 func verbs(t testing.TB) (names []string) {
 	t.Helper()

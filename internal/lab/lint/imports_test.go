@@ -122,6 +122,17 @@ func TestImporters(t *testing.T) {
 	}
 }
 
+// TestBoardProgram holds that the program for boards has nothing of the lab (scripts/release-build).
+func TestBoardProgram(t *testing.T) {
+	all, err := list("-deps", "-tags", "board", "topdog/cmd/topdog")
+	assert.NoError(t, err)
+	for _, p := range all {
+		if strings.HasPrefix(p.ImportPath, "topdog/internal/lab/") {
+			t.Errorf("it has %s", p.ImportPath)
+		}
+	}
+}
+
 // TestHouse holds that docs/how-it-works.md names every package.
 func TestHouse(t *testing.T) {
 	_, house, found := strings.Cut(pageOf(t, "how-it-works.md"), "## The house")

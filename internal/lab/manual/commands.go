@@ -19,7 +19,7 @@ type help struct {
 type option struct{ name, meaning string }
 
 var (
-	optionLine  = regexp.MustCompile(`^ +((?:-\w, )?--[\w-]+(?: \S+)?) {2,}(.*)$`)
+	optionLine  = regexp.MustCompile(`^ +((?:-\w, )?--[\w-]+(?: \S+)*) {2,}(.*)$`)
 	commandLine = regexp.MustCompile(`^  ([\w-]+) +(\S.*)$`)
 )
 
@@ -92,7 +92,7 @@ func commandPages(f foot, ask asker, statuses []option) (map[string]string, erro
 		if c.name == "help" {
 			continue // of the command-line library
 		}
-		if pages["topdog-"+c.name], err = commandPage(f, ask, root, c); err != nil {
+		if pages["topdog-"+c.name], err = commandPage(f, ask, root, c, c.name); err != nil {
 			return nil, err
 		}
 	}
@@ -133,9 +133,13 @@ func overview(f foot, root help, statuses []option) string {
 	return p.String()
 }
 
+// labPage is topdog-lab(1), which has all of that program.
+func labPage(f foot, ask asker) (string, error) {
+	return commandPage(f, ask, help{}, option{"lab", "Watch and simulate the elections of topdog"})
+}
+
 // commandPage is the page of one command, and of what is below it.
-func commandPage(f foot, ask asker, root help, c option) (string, error) {
-	command := []string{c.name}
+func commandPage(f foot, ask asker, root help, c option, command ...string) (string, error) {
 	h, err := ask.help(command)
 	if err != nil {
 		return "", err
@@ -153,9 +157,11 @@ func commandPage(f foot, ask asker, root help, c option) (string, error) {
 			return "", err
 		}
 	}
-	p.section("OPTIONS")
-	p.options(h)
-	p.options(root)
+	if len(root.flags) > 0 {
+		p.section("OPTIONS")
+		p.options(h)
+		p.options(root)
+	}
 	if h.examples != "" {
 		p.section("EXAMPLES")
 		p.text(h.examples)
@@ -187,6 +193,9 @@ var files = []option{
 // commands describes the commands below the command above, and those below them.
 func (p *page) commands(ask asker, above []string, below []option) error {
 	for _, c := range below {
+		if c.name == "help" {
+			continue
+		}
 		command := append(above[:len(above):len(above)], c.name)
 		h, err := ask.help(command)
 		if err != nil {

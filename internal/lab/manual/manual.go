@@ -2,9 +2,9 @@
 // no text stands twice: topdog(1) and a page for each of its commands from the program's
 // own help and from docs/operations.md, topdog.toml(5) from the annotated configuration.
 //
-//	manual -topdog PROGRAM -operations FILE -version TEXT -date YYYY-MM-DD DIRECTORY
+//	manual -program PROGRAM -operations FILE -version TEXT -date YYYY-MM-DD DIRECTORY
 //
-// The pages are in man1 and man5 below the directory.
+// The pages are in man1 and man5 below the directory. With --lab the program is topdog-lab, which has one page.
 //
 // The package is used when a package of topdog is made, and is no part of the daemon.
 // The generator of the command-line library would have to be linked into the daemon.
@@ -30,7 +30,8 @@ func Main() {
 }
 
 func run() error {
-	program := flag.String("topdog", "", "the `program`, which is asked for its help")
+	program := flag.String("program", "", "the `program`, which is asked for its help")
+	lab := flag.Bool("lab", false, "the program is topdog-lab")
 	operations := flag.String("operations", "docs/operations.md", "the `file` with the table of exit statuses")
 	version := flag.String("version", "", "the `version` for the foot of the pages")
 	date := flag.String("date", "", "the `date` for the foot of the pages")
@@ -46,13 +47,9 @@ func run() error {
 		}
 		return string(out), nil
 	}
-	table, err := os.ReadFile(*operations)
+	pages, err := pagesOf(ask, *lab, *operations, *version, *date)
 	if err != nil {
 		return err
-	}
-	pages, err := Pages(ask, string(table), *version, *date)
-	if err != nil {
-		return fmt.Errorf("%s or the help: %w", *operations, err)
 	}
 	for name, text := range pages {
 		if err := write(filepath.Join(flag.Arg(0), name), text); err != nil {
@@ -62,7 +59,24 @@ func run() error {
 	return nil
 }
 
-// Pages returns the pages by their names, as "man1/topdog.1". ask returns the help of a command, operations is
+// pagesOf returns the pages of topdog or of topdog-lab by their names.
+func pagesOf(ask asker, lab bool, operations, version, date string) (map[string]string, error) {
+	if lab {
+		page, err := labPage(foot{version: version, date: date}, ask)
+		return map[string]string{"man1/topdog-lab.1": page}, err
+	}
+	table, err := os.ReadFile(operations)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := Pages(ask, string(table), version, date)
+	if err != nil {
+		return nil, fmt.Errorf("%s or the help: %w", operations, err)
+	}
+	return pages, nil
+}
+
+// Pages returns the pages of topdog by their names, as "man1/topdog.1". ask returns the help of a command, operations is
 // docs/operations.md, and version and date are for the foot of the pages.
 func Pages(ask func(command ...string) (string, error), operations, version, date string) (map[string]string, error) {
 	foot := foot{version: version, date: date}

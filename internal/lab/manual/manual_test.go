@@ -89,6 +89,26 @@ func TestCommandPages(t *testing.T) {
 	}
 }
 
+// The page of topdog-lab has all of its commands.
+func TestLabPage(t *testing.T) {
+	texts := map[string]string{
+		"":     "About.\n\nUsage:\n  topdog-lab\n\nAvailable Commands:\n  help  Not here\n  demo         x\n",
+		"demo": "Boards.\n\nUsage:\n  topdog-lab demo [flags]\n\nFlags:\n      --boards int   how many\n",
+	}
+	page, err := labPage(foot{"1", "2026-01-01"}, func(command ...string) (string, error) {
+		return texts[strings.Join(command, " ")], nil
+	})
+	assert.NoError(t, err)
+	for _, want := range []string{
+		".SH NAME\ntopdog\\-lab \\- watch and simulate the elections of topdog\n.SH SYNOPSIS\ntopdog\\-lab command [option ...]\n",
+		".SS topdog\\-lab demo\nBoards.\n", ".B \\-\\-boards int\nhow many\n",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("it lacks %q:\n%s", want, page)
+		}
+	}
+}
+
 func TestText(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"One\nline.\n\nAnother.", "One\nline.\n.PP\nAnother.\n"},
