@@ -32,6 +32,7 @@ var (
 type FloatingIP struct {
 	options FloatingOptions
 	handle  *netlink.Handle
+	renewal routeSocket // adds the addresses, and renews their lifetimes
 
 	// ending says that Release or Close was called since the last Acquire. Neither waits for the
 	// kernel to say so: a renewal that comes later renews nothing, even if the release fails.
@@ -68,10 +69,16 @@ func NewFloatingIP(o FloatingOptions) (*FloatingIP, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &FloatingIP{options: o, handle: handle}
+	renewal, err := openRouteSocket()
+	if err != nil {
+		handle.Close()
+		return nil, fmt.Errorf("netio: open a netlink socket: %w", err)
+	}
+	f := &FloatingIP{options: o, handle: handle, renewal: renewal}
 	f.device.Store(&holdDevice{HoldState: HoldState{Device: o.Interface}}) // unless there is a TUN device
 	if err := f.chooseMethod(); err != nil {
 		handle.Close()
+		renewal.Close()
 		return nil, fmt.Errorf("netio: floating IP on %s: %w", o.Interface, err)
 	}
 	return f, nil
@@ -258,18 +265,18 @@ func (f *FloatingIP) ensure() (added bool, err error) {
 	// too early here, never too late.
 	end := Now() + f.options.lifetime
 	var failed []error
+	link := f.device.Load().link
 	for _, p := range f.options.Addresses {
-		addr := f.address(p)
 		// Adding fails if the address is there, which is how to find out; only
 		// replacing sets a new lifetime. The two cost about 10 µs each.
-		err := f.handle.AddrAdd(nil, addr)
+		err := f.renewal.addAddress(p.Addr(), link, f.options.lifetime, unix.NLM_F_EXCL)
 		// Without permission the address was not added. After any other error it may be there.
 		f.present = f.present || !errors.Is(err, unix.EPERM)
 		switch {
 		case err == nil:
 			added = true
 		case errors.Is(err, unix.EEXIST):
-			err = f.handle.AddrReplace(nil, addr)
+			err = f.renewal.addAddress(p.Addr(), link, f.options.lifetime, unix.NLM_F_REPLACE)
 		}
 		if err != nil {
 			failed = append(failed, f.explain("add", p, err))
@@ -280,16 +287,6 @@ func (f *FloatingIP) ensure() (added bool, err error) {
 	}
 	f.expireAt = end
 	return added, nil
-}
-
-// address is the only place that makes an address to add. Without lifetimes an address
-// would become permanent, even if it had a lifetime before.
-func (f *FloatingIP) address(p netip.Prefix) *netlink.Addr {
-	seconds := int(f.options.lifetime / time.Second)
-	at := *f.device.Load()
-	return &netlink.Addr{
-		LinkIndex: at.link, IPNet: hostNet(p.Addr()), ValidLft: seconds, PreferedLft: seconds,
-	}
 }
 
 // move sets where the addresses are from now on.
@@ -353,6 +350,7 @@ func (f *FloatingIP) Close() error {
 	f.former = nil
 	f.move(nil, at.Device, at.link)
 	f.handle.Close()
+	_ = f.renewal.Close()
 	return err
 }
 

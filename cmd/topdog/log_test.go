@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"errors"
+	stdlog "log"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +35,17 @@ func TestLogIsPrintable(t *testing.T) {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 		})
+	}
+}
+
+// What a library logs is one line each, for debugging.
+func TestDebugLog(t *testing.T) {
+	var out bytes.Buffer
+	log := newLog(logrus.DebugLevel)
+	log.SetOutput(&out)
+	stdlog.New(debugLog{log}, "", 0).Print("http: TLS handshake error")
+	if !strings.HasSuffix(out.String(), "http: TLS handshake error\n") || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("logged %q", out.String())
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -73,6 +74,10 @@ type runOptions struct {
 // makes hardly any garbage: whoever asks for its status does.
 const daemonGCPercent = 50
 
+// startedWithin is how long a start takes, with its first election and its first calls of everything. Most of the memory of
+// a start is used no more.
+const startedWithin = 10 * time.Second
+
 // run runs a board, or a witness.
 func run(ctx context.Context, path string, o runOptions) error {
 	log := newLog(logrus.InfoLevel)
@@ -86,7 +91,7 @@ func run(ctx context.Context, path string, o runOptions) error {
 	}
 	log.SetLevel(cfg.LogLevel)
 	stdlog.SetFlags(0)
-	stdlog.SetOutput(log.WriterLevel(logrus.DebugLevel)) // a library that we use logs by itself
+	stdlog.SetOutput(debugLog{log}) // a library that we use logs by itself
 
 	platform, err := platformOf(ctx, cfg, o, entry)
 	if err != nil {
@@ -108,7 +113,7 @@ func run(ctx context.Context, path string, o runOptions) error {
 	}
 	log.Infof("topdog %s starts with %s", versionText(), path)
 	debug.SetGCPercent(daemonGCPercent)
-	giveBack()
+	time.AfterFunc(startedWithin, giveBack)
 	go tellOnAbort(os.Stderr)
 	defer reloadOnHangup(ctx, d, path)()
 	return d.Run(ctx)

@@ -49,6 +49,15 @@ func (f formatter) Format(e *logrus.Entry) ([]byte, error) {
 	return fmt.Appendf(nil, "%s %-7s %s\n", e.Time.Format(time.StampMilli), e.Level, message), nil
 }
 
+// debugLog writes what a library logs, a line for each call, as what is for debugging. logrus has such a writer too, which
+// keeps 64 KiB and a goroutine.
+type debugLog struct{ log *logrus.Logger }
+
+func (d debugLog) Write(line []byte) (int, error) {
+	d.log.Debug(strings.TrimSuffix(string(line), "\n"))
+	return len(line), nil
+}
+
 // serviceLog is the log of a service whose configuration does not choose the level.
 func serviceLog() *logrus.Entry { return logrus.NewEntry(newLog(logrus.InfoLevel)) }
 
