@@ -14,23 +14,24 @@ import (
 	"time"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/lamp"
 )
 
-// lamp is a Recorder that counts how often it was closed.
-type lamp struct {
-	*Recorder
+// counted is a lamp that counts how often it was closed.
+type counted struct {
+	*lamp.Recorder
 	closed atomic.Int32
 }
 
-func newLamp() *lamp { return &lamp{Recorder: NewRecorder("lamp", 1000)} }
+func newLamp() *counted { return &counted{Recorder: lamp.NewRecorder("lamp", 1000)} }
 
-func (l *lamp) Close() error {
+func (l *counted) Close() error {
 	l.closed.Add(1)
 	return l.Recorder.Close()
 }
 
 // wantDark wants that it is put out, and was closed so often.
-func (l *lamp) wantDark(t *testing.T, closed int32) {
+func (l *counted) wantDark(t *testing.T, closed int32) {
 	t.Helper()
 	assert.Is(t, false, l.On(), "lit at the end")
 	assert.Is(t, closed, l.closed.Load(), "how often it was closed")
@@ -41,7 +42,7 @@ const ms = time.Millisecond
 // show is a running Blinker in virtual time.
 type show struct {
 	*Blinker
-	*lamp
+	*counted
 	start   time.Time
 	end     func() error // ends the context and returns what Run returned
 	reports journal
@@ -66,14 +67,14 @@ func (j *journal) all() []string {
 }
 
 // newShow starts a Blinker on what open gives, or on a lamp.
-func newShow(t *testing.T, open func(*lamp) (LED, error)) *show {
+func newShow(t *testing.T, open func(*counted) (LED, error)) *show {
 	t.Helper()
-	s := &show{lamp: newLamp(), start: time.Now()}
+	s := &show{counted: newLamp(), start: time.Now()}
 	if open == nil {
-		open = func(r *lamp) (LED, error) { return r, nil }
+		open = func(r *counted) (LED, error) { return r, nil }
 	}
 	s.Blinker = NewBlinker(
-		func() (LED, error) { return open(s.lamp) },
+		func() (LED, error) { return open(s.counted) },
 		func(err error) { s.reports.add(s.at(time.Now()) + " " + err.Error()) },
 	)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -177,7 +178,7 @@ func TestPatternsMove(t *testing.T) {
 func TestShowNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hanging := make(chan struct{})
-		s := newShow(t, func(r *lamp) (LED, error) {
+		s := newShow(t, func(r *counted) (LED, error) {
 			<-hanging
 			return r, nil
 		})
@@ -204,7 +205,7 @@ func TestOpenIsTriedForEver(t *testing.T) {
 		var attempts journal
 		start := time.Now()
 		var works atomic.Bool
-		s := newShow(t, func(r *lamp) (LED, error) {
+		s := newShow(t, func(r *counted) (LED, error) {
 			attempts.add(time.Since(start).String())
 			if !works.Load() {
 				return nil, errors.New("no GPIO")
@@ -235,7 +236,7 @@ func TestOpenIsTriedForEver(t *testing.T) {
 
 // moody is an LED that fails when told to.
 type moody struct {
-	*lamp
+	*counted
 	mood atomic.Pointer[string]
 }
 
@@ -246,7 +247,7 @@ func (m *moody) Set(on bool) error {
 	if text := m.mood.Load(); text != nil && *text != "" {
 		return errors.New(*text)
 	}
-	return m.lamp.Set(on)
+	return m.counted.Set(on)
 }
 
 // An LED that fails while it blinks is closed and opened again.
@@ -254,9 +255,9 @@ func TestFailingLEDIsOpenedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &moody{}
 		var opened atomic.Int32
-		s := newShow(t, func(r *lamp) (LED, error) {
+		s := newShow(t, func(r *counted) (LED, error) {
 			opened.Add(1)
-			m.lamp = r
+			m.counted = r
 			return m, nil
 		})
 		s.Show(Leader)
@@ -281,7 +282,7 @@ func TestReportsAreRationed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &moody{}
 		m.fails("loose")
-		s := newShow(t, func(r *lamp) (LED, error) { m.lamp = r; return m, nil })
+		s := newShow(t, func(r *counted) (LED, error) { m.counted = r; return m, nil })
 		s.Show(Follower)
 		for range 100 { // works and fails in turn
 			m.fails("")
@@ -312,7 +313,7 @@ func TestReportsAreRationed(t *testing.T) {
 func TestEndReturnsTheErrorOfClosing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := errors.New("stuck")
-		s := newShow(t, func(r *lamp) (LED, error) { return closeFails{r, stuck}, nil })
+		s := newShow(t, func(r *counted) (LED, error) { return closeFails{r, stuck}, nil })
 		s.Show(Leader)
 		pass(time.Second)
 		assert.ErrorIs(t, s.end(), stuck, "Run")
@@ -320,33 +321,17 @@ func TestEndReturnsTheErrorOfClosing(t *testing.T) {
 }
 
 type closeFails struct {
-	*lamp
+	*counted
 	err error
 }
 
-func (c closeFails) Close() error { return errors.Join(c.lamp.Close(), c.err) }
+func (c closeFails) Close() error { return errors.Join(c.counted.Close(), c.err) }
 
 func TestOpenGivesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShow(t, func(*lamp) (LED, error) { return nil, nil })
+		s := newShow(t, func(*counted) (LED, error) { return nil, nil })
 		expect(t, s.reports.all(), "0s open the LED: got none and no error")
 		assert.NoError(t, s.end())
-	})
-}
-
-func TestRecorder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		r := NewRecorder("lamp", 3)
-		for i := range 10 {
-			pass(time.Second)
-			assert.NoError(t, errors.Join(r.Set(i%2 == 0), r.Set(i%2 == 0)))
-		}
-		want := []Edge{{start.Add(8 * time.Second), false}, {start.Add(9 * time.Second), true}, {start.Add(10 * time.Second), false}}
-		assert.Equal(t, want, r.Edges(), "the last three edges")
-		if cap(r.edges) > 8 {
-			t.Errorf("the Recorder grew to %d", cap(r.edges))
-		}
 	})
 }
 
@@ -411,7 +396,7 @@ func TestWalkInterrupted(t *testing.T) {
 
 // unpluggedAfter is a light that is pulled after some changes.
 type unpluggedAfter struct {
-	*Recorder
+	*lamp.Recorder
 	left int
 }
 
@@ -424,7 +409,7 @@ func (u *unpluggedAfter) Set(on bool) error {
 
 func TestWalkEndsWithTheFirstFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		led := &unpluggedAfter{NewRecorder("lamp", 10), 3}
+		led := &unpluggedAfter{lamp.NewRecorder("lamp", 10), 3}
 		out := &stamped{start: time.Now()}
 		err := Walk(t.Context(), out, led, 3*time.Second)
 		assert.Is(t, true, strings.HasPrefix(fmt.Sprint(err), "switch the LED lamp: no such device"), "error %v", err)

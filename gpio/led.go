@@ -10,8 +10,7 @@
 //	"GPIO17:low"       any of these three, for an LED that is lit when the line is low
 //	"ACT"  "led:ACT"   one of the board's own LEDs, under /sys/class/leds
 //
-// [Open] turns a Spec into an [LED]. A [Blinker] shows a [Pattern] on it. A
-// [Recorder] replaces it where there is no board.
+// [Open] turns a Spec into an [LED]. A [Blinker] shows a [Pattern] on it.
 //
 // # How lines are driven
 //
@@ -67,8 +66,6 @@ package gpio
 import (
 	"cmp"
 	"errors"
-	"sync"
-	"time"
 )
 
 // LED is a light that can be switched. An LED belongs to one goroutine: its
@@ -138,70 +135,3 @@ type none struct{}
 func (none) Set(bool) error { return nil }
 func (none) Close() error   { return nil }
 func (none) String() string { return "no LED" }
-
-// An Edge is a change of the light.
-type Edge struct {
-	At time.Time // with a monotonic reading
-	On bool
-}
-
-// Recorder is an LED that only remembers when it was switched, for tests and for the
-// demo's picture of the boards. Unlike other LEDs it may be used from several
-// goroutines. The zero value is not usable; see NewRecorder.
-type Recorder struct {
-	mu    sync.Mutex
-	name  string
-	limit int
-	on    bool
-	edges []Edge
-}
-
-// NewRecorder returns a dark LED with a name for String. It remembers the last limit
-// edges; a limit below 1 counts as 1.
-func NewRecorder(name string, limit int) *Recorder {
-	return &Recorder{name: name, limit: max(1, limit)}
-}
-
-// Set remembers a change of the light.
-func (r *Recorder) Set(on bool) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.set(on)
-	return nil
-}
-
-func (r *Recorder) set(on bool) {
-	if on == r.on {
-		return
-	}
-	r.on = on
-	if len(r.edges) >= r.limit {
-		r.edges = append(r.edges[:0], r.edges[len(r.edges)-r.limit+1:]...)
-	}
-	r.edges = append(r.edges, Edge{At: time.Now(), On: on})
-}
-
-// Close switches the light off. A closed Recorder can be used again, so a function
-// that opens LEDs may return the same one each time.
-func (r *Recorder) Close() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.set(false)
-	return nil
-}
-
-func (r *Recorder) String() string { return r.name }
-
-// On reports whether the light is on now.
-func (r *Recorder) On() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.on
-}
-
-// Edges returns a copy of the remembered changes, oldest first.
-func (r *Recorder) Edges() []Edge {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]Edge(nil), r.edges...)
-}

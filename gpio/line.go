@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -28,11 +26,10 @@ type line interface {
 
 // lineLED is a light on a GPIO line.
 type lineLED struct {
-	line   line
-	name   string // "GPIO17 on gpiochip0"
-	holder string // who owned the line when the chips were read, or ""
-	spec   Spec
-	notes  notes
+	line  line
+	name  string // "GPIO17 on gpiochip0"
+	spec  Spec
+	notes notes
 }
 
 func openLine(b *board, spec Spec, notes notes) (LED, error) {
@@ -40,7 +37,7 @@ func openLine(b *board, spec Spec, notes notes) (LED, error) {
 	if err != nil {
 		return nil, cannotOpen(spec, err)
 	}
-	led := &lineLED{line: found.line, name: name, holder: found.holder, spec: spec, notes: notes}
+	led := &lineLED{line: found.line, name: name, spec: spec, notes: notes}
 	// The first Set requests the line from the kernel. So a line that is taken is
 	// noticed here and not at the first blink.
 	if err := led.Set(false); err != nil {
@@ -90,12 +87,8 @@ func (l *lineLED) explain(err error) error {
 	if !strings.Contains(err.Error(), syscall.EBUSY.Error()) {
 		return err
 	}
-	holder := "another program or a kernel driver"
-	if l.holder != "" {
-		holder = fmt.Sprintf("%q (when topdog started)", l.holder)
-	}
-	return fmt.Errorf("%w: the line belongs to %s; `gpioinfo` shows to whom: stop that, remove its dtoverlay, or choose another line",
-		ErrBusy, holder)
+	return fmt.Errorf("%w: the line belongs to another program or a kernel driver; `gpioinfo` shows to which: "+
+		"stop that, remove its dtoverlay, or choose another line", ErrBusy)
 }
 
 func onOff(on bool) string {
@@ -107,10 +100,8 @@ func onOff(on bool) string {
 
 // board is a copy of what gpioioctl found on this machine, in a form that a test can write down.
 type board struct {
+	dev   string // the directory of the chips' device files
 	chips []chip
-	// alias says which chip a second name in /dev stands for. Raspberry Pi OS
-	// links gpiochip4 to gpiochip0, because it was gpiochip4 on early Pi 5 kernels.
-	alias map[string]string
 }
 
 type chip struct {
@@ -120,24 +111,18 @@ type chip struct {
 }
 
 type lineInfo struct {
-	name   string
-	holder string
-	line   line
+	name string
+	line line
 }
 
 func copyOf(chips []*gpioioctl.GPIOChip, dev string) *board {
-	b := &board{alias: map[string]string{}}
+	b := &board{dev: dev}
 	for _, c := range chips {
 		ours := chip{name: c.Name(), label: c.Label()}
 		for _, l := range c.Lines() {
-			ours.lines = append(ours.lines, lineInfo{name: l.Name(), holder: l.Consumer(), line: l})
+			ours.lines = append(ours.lines, lineInfo{name: l.Name(), line: l})
 		}
 		b.chips = append(b.chips, ours)
-	}
-	for _, path := range chipFiles(dev) {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			b.alias[filepath.Base(path)] = filepath.Base(real)
-		}
 	}
 	return b
 }
@@ -168,10 +153,8 @@ func (b *board) find(spec Spec) (found lineInfo, title string, err error) {
 }
 
 func (b *board) byNumber(spec Spec) (found lineInfo, title string, err error) {
-	name := spec.chipName()
-	if real, ok := b.alias[name]; ok {
-		name = real
-	}
+	// Raspberry Pi OS links gpiochip4 to gpiochip0, because it was gpiochip4 on early Pi 5 kernels.
+	name := filepath.Base(resolved(filepath.Join(b.dev, spec.chipName())))
 	var names []string
 	for _, c := range b.chips {
 		names = append(names, c.name)
@@ -268,9 +251,6 @@ func loadBoard() (*board, error) {
 	if err := usable("/dev"); err != nil {
 		return nil, err
 	}
-	if err := newEnough(kernelRelease()); err != nil {
-		return nil, err
-	}
 	loaded.done = true
 	err := keepingFD(0, func() error {
 		_, err := driverreg.Init()
@@ -322,53 +302,12 @@ func usable(dev string) error {
 func refused(path string, err error) error {
 	cause := &fs.PathError{Op: "open", Path: path, Err: err}
 	switch {
-	case errors.Is(err, unix.EACCES):
-		return fmt.Errorf("%w; add the user to the group %s: `sudo usermod -aG %[2]s USER`, or SupplementaryGroups=%[2]s in the unit file",
-			cause, groupOf(path))
+	case errors.Is(err, unix.EACCES): // our udev rule and Raspberry Pi OS both give the chips to this group
+		return fmt.Errorf("%w; add the user to the group gpio: `sudo usermod -aG gpio USER`, or SupplementaryGroups=gpio in the unit file", cause)
 	case errors.Is(err, unix.EPERM):
 		return fmt.Errorf("%w; the service needs DeviceAllow=char-gpiochip rw", cause)
 	}
 	return cause
-}
-
-// groupOf returns the group that owns a file: "gpio" on Raspberry Pi OS, and in case of doubt.
-func groupOf(path string) string {
-	const usual = "gpio"
-	info, err := os.Stat(path)
-	if err != nil {
-		return usual
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || stat.Gid == 0 { // Never tell anybody to join root.
-		return usual
-	}
-	group, err := user.LookupGroupId(strconv.FormatUint(uint64(stat.Gid), 10))
-	if err != nil {
-		return usual
-	}
-	return group.Name
-}
-
-// newEnough refuses kernels without version 2 of the GPIO character device,
-// which came with Linux 5.10. On such a kernel gpioioctl also leaves two os.Files
-// for one file descriptor to the garbage collector, which closes the number twice.
-func newEnough(release string) error {
-	var major, minor int
-	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
-		return nil // Not a number: let the ioctl decide.
-	}
-	if major < 5 || major == 5 && minor < 10 {
-		return fmt.Errorf(`%w: Linux %s is too old to drive GPIO lines, it takes 5.10; use the board's own LED ("ACT"), or none`, ErrNoGPIO, release)
-	}
-	return nil
-}
-
-func kernelRelease() string {
-	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
-		return ""
-	}
-	return unix.ByteSliceToString(name.Release[:])
 }
 
 // keepingFD runs do, which may close a file descriptor that is not its own, and

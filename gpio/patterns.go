@@ -94,42 +94,38 @@ var walkOrder = []Pattern{Leader, Follower, Election, Fault, Off}
 // Walk shows every pattern on the light for the time each, names it on out, and closes
 // the light at the end.
 func Walk(ctx context.Context, out io.Writer, led LED, each time.Duration) error {
-	failed := make(chan error, 1)
-	blinker := NewBlinker(
-		func() (LED, error) { return led, nil },
-		func(err error) {
-			select {
-			case failed <- err:
-			default: // The first failure ends the walk; the others would say the same.
-			}
-		})
-	blinking, end := context.WithCancel(ctx)
-	defer end()
-	ended := make(chan error, 1)
-	go func() { ended <- blinker.Run(blinking) }()
-
-	err := func() error {
-		fmt.Fprintf(out, "%s, each pattern for %v:\n", led, each)
-		timer := time.NewTimer(0)
-		<-timer.C
-		for _, p := range walkOrder {
-			blinker.Show(p)
-			fmt.Fprintf(out, "  %-9s %s\n", p, p.Looks())
-			timer.Reset(each)
-			select {
-			case <-timer.C:
-			case err := <-failed:
-				return err
-			case <-ctx.Done():
-				return errors.New("interrupted; the light was put out")
-			}
+	fmt.Fprintf(out, "%s, each pattern for %v:\n", led, each)
+	for _, p := range walkOrder {
+		fmt.Fprintf(out, "  %-9s %s\n", p, p.Looks())
+		if err := showFor(ctx, led, p, each); err != nil {
+			return errors.Join(err, led.Close())
 		}
-		return nil
-	}()
-	end()
-	if err = errors.Join(err, <-ended); err != nil {
+	}
+	if err := led.Close(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, "done; the light is what it was before")
+	_, err := fmt.Fprintln(out, "done; the light is what it was before")
 	return err
+}
+
+// showFor shows a pattern for that long.
+func showFor(ctx context.Context, led LED, p Pattern, each time.Duration) error {
+	over := time.After(each)
+	for i := 0; ; i++ {
+		step := p.Steps()[i%len(p.Steps())]
+		if err := led.Set(step.On); err != nil {
+			return err
+		}
+		var next <-chan time.Time // nil for a step that is for good
+		if step.For > 0 {
+			next = time.After(step.For)
+		}
+		select {
+		case <-next:
+		case <-over:
+			return nil
+		case <-ctx.Done():
+			return errors.New("interrupted; the light was put out")
+		}
+	}
 }

@@ -23,6 +23,7 @@ import (
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/lamp"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -55,7 +56,7 @@ type fakeBoard struct {
 	number    int
 	snapshots chan netio.Snapshot
 	state     netio.Snapshot
-	led       *gpio.Recorder
+	led       *lamp.Recorder
 	end       context.CancelFunc
 	ended     chan error
 
@@ -116,7 +117,7 @@ func (l *fakeLAN) board(number int, change func(*config.Config, *fakeBoard)) *fa
 	b := &fakeBoard{
 		lan: l, number: number,
 		snapshots: make(chan netio.Snapshot, 16),
-		led:       gpio.NewRecorder(fmt.Sprint("LED of ", number), 1000),
+		led:       lamp.NewRecorder(fmt.Sprint("LED of ", number), 1000),
 		ended:     make(chan error, 1),
 		checker:   newFakeChecker(), trier: newFakeChecker(),
 	}

@@ -11,6 +11,7 @@ import (
 	"topdog/gpio"
 	"topdog/internal/config"
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/lamp"
 )
 
 // Whatever is wrong with the light, the board is elected, takes over from a dead
@@ -20,7 +21,7 @@ func TestLightFailsAndElectionGoesOn(t *testing.T) {
 		t.Run(cause.Error(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {
 				var works atomic.Bool
-				lamp := gpio.NewRecorder("lamp", 1000)
+				lamp := lamp.NewRecorder("lamp", 1000)
 				broken := func(_ *config.Config, b *fakeBoard) {
 					b.openLED = func() (gpio.LED, error) {
 						if works.Load() && b.number == 1 {

@@ -17,6 +17,7 @@ import (
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/lamp"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -293,7 +294,7 @@ func TestLEDRecovers(t *testing.T) {
 				if tries++; tries < 2 {
 					return nil, errors.New("the chip is busy")
 				}
-				return gpio.NewRecorder("another LED", 1000), nil
+				return lamp.NewRecorder("another LED", 1000), nil
 			}
 		})
 		pass(5 * time.Minute)

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"topdog/election"
-	"topdog/gpio"
 	"topdog/internal/config"
 	"topdog/internal/daemon"
 	"topdog/internal/lab/demopage"
+	"topdog/internal/lab/lamp"
 	"topdog/internal/lab/observe"
 	"topdog/netio"
 	"topdog/wire"
@@ -109,7 +109,7 @@ type board struct {
 	name   string
 	addr   netip.Addr
 	id     wire.ID
-	led    *gpio.Recorder
+	led    *lamp.Recorder
 
 	// The life of the daemon; only actions touch it, and they come one at a time.
 	daemon *daemon.Daemon
@@ -217,7 +217,7 @@ func newGroup(o Options) (*group, error) {
 		name := fmt.Sprintf("pi%d", n)
 		g.boards = append(g.boards, &board{
 			number: n, name: name, addr: addr, id: wire.IDFromAddr(addr),
-			led:   gpio.NewRecorder("the LED of "+name, edgesKept),
+			led:   lamp.NewRecorder("the LED of "+name, edgesKept),
 			cable: true,
 		})
 	}
