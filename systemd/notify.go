@@ -21,16 +21,15 @@ package systemd
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sys/unix"
 )
 
 // maxStatus bounds the STATUS line, in bytes. systemd drops a whole
@@ -131,38 +130,24 @@ func (n *Notifier) send(what, message string) error {
 	return nil
 }
 
+// sendTo sends a message to a socket. The kernel tries at once, also on a busy board: a lost READY=1 would make systemd give
+// up the start.
 func sendTo(name, message string) error {
-	// A name that begins with @ is in the abstract namespace, as package net expects it.
-	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return err
+		return os.NewSyscallError("socket", err)
 	}
-	defer conn.Close()
-	// First try without a deadline. Go does not even try when a deadline has passed, and
-	// on a busy board sendTimeout can pass before the next line runs. READY=1 would be
-	// lost, and systemd would give up the start.
-	if err := writeNow(conn, message); !errors.Is(err, syscall.EAGAIN) {
-		return err
+	defer unix.Close(fd)
+	limit := unix.NsecToTimeval(sendTimeout.Nanoseconds())
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit); err != nil {
+		return os.NewSyscallError("setsockopt(SO_SNDTIMEO)", err)
 	}
-	if err := conn.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
-		return err
+	// A name that begins with @ is in the abstract namespace, as package unix expects it.
+	err = unix.Sendto(fd, []byte(message), unix.MSG_NOSIGNAL, &unix.SockaddrUnix{Name: name})
+	if errors.Is(err, unix.EAGAIN) {
+		return os.ErrDeadlineExceeded
 	}
-	_, err = conn.Write([]byte(message))
-	return err
-}
-
-// writeNow sends a message if systemd's queue has room. If it has none, the error is syscall.EAGAIN.
-func writeNow(conn *net.UnixConn, message string) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var wrote error
-	err = raw.Control(func(fd uintptr) { // the socket does not block
-		_, err := syscall.Write(int(fd), []byte(message))
-		wrote = os.NewSyscallError("write", err)
-	})
-	return errors.Join(err, wrote)
+	return os.NewSyscallError("sendto", err)
 }
 
 // oneLine returns the text as valid UTF-8, without control characters and not
