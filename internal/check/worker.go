@@ -44,15 +44,17 @@ type worker struct {
 	prober prober
 	report func(Report)
 
-	counter counter
-	text    string // that was reported last
-	toldAt  time.Time
+	counter   counter
+	text      string // that was reported last
+	toldAt    time.Time
+	slot      time.Time // when the last run was due
+	changedAt time.Time // of the last run because of a change
 }
 
 // run runs the check until ctx ends.
 func (w *worker) run(ctx context.Context) {
 	defer w.prober.close()
-	r := rhythm{every: w.check.Every}
+	w.slot = w.firstSlot()
 	for ctx.Err() == nil {
 		began := time.Now()
 		err := probe(ctx, &w.check, w.prober)
@@ -62,7 +64,7 @@ func (w *worker) run(ctx context.Context) {
 		if took := time.Since(began); err == nil || took < w.check.Timeout+max(w.check.Timeout, lateAllowed) {
 			w.result(err)
 		}
-		if !w.wait(ctx, &r) {
+		if !w.wait(ctx) {
 			return
 		}
 	}
@@ -107,58 +109,36 @@ func shortened(text string) string {
 	return text
 }
 
-// wait waits until the check has to run again. It returns false when ctx ends.
-func (w *worker) wait(ctx context.Context, r *rhythm) bool {
-	next := r.next(time.Now())
+// firstSlot returns a slot of the past. The second run comes at random within the interval after the first one, so that
+// the checks don't all run at once.
+func (w *worker) firstSlot() time.Time { return time.Now().Add(-rand.N(w.check.Every)) }
+
+// wait waits until the check has to run again. It returns false when ctx ends. The slots are evenly spaced, however long
+// the runs take. Each run is a little late, at random, so that it doesn't keep step with anything else.
+func (w *worker) wait(ctx context.Context) bool {
+	interval := w.check.Every
 	changes := w.prober.changes()
 	// Nobody tells of a process that begins, so a failing check is polled like any other.
-	rests := changes != nil && w.counter.settled() && w.counter.state == passing
-	if rests {
-		next = max(next, slowly)
+	if changes != nil && w.counter.settled() && w.counter.state == passing {
+		interval = max(interval, slowly)
 	}
-	timer := time.NewTimer(next)
+	w.slot = w.slot.Add(interval)
+	if time.Since(w.slot) >= interval {
+		w.slot = time.Now() // missed runs aren't made up for
+	}
+	const jitter = 20
+	timer := time.NewTimer(time.Until(w.slot) + rand.N(w.check.Every/jitter+1))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
 	case <-timer.C:
-		if rests {
-			r.slot = time.Now()
-		}
 	case <-changes:
-		defer func() { r.slot = time.Now() }() // the next run is a full interval later, as always
-		if at := time.Since(r.changedAt); at < changesApart {
-			time.Sleep(changesApart - at)
-		}
-		r.changedAt = time.Now()
+		time.Sleep(changesApart - time.Since(w.changedAt))
+		w.changedAt = time.Now()
+		w.slot = w.changedAt // the next run is a full interval later, as always
 	}
 	return true
-}
-
-// rhythm says when a polled check runs.
-type rhythm struct {
-	every     time.Duration
-	slot      time.Time // of the last run
-	changedAt time.Time // of the last run because of a change
-}
-
-// next returns the time until the next run. The slots are evenly spaced, however long the runs take. The first one
-// is random, so that the checks don't all run at once. Each run is a little late, at random, so that it doesn't keep step
-// with anything else.
-func (r *rhythm) next(now time.Time) time.Duration {
-	if r.slot.IsZero() {
-		r.slot = now.Add(rand.N(r.every))
-		return r.slot.Sub(now)
-	}
-	if r.slot.After(now) {
-		return r.slot.Sub(now) // the last run was early, because of a change
-	}
-	r.slot = r.slot.Add(r.every)
-	if late := now.Sub(r.slot); late >= r.every {
-		r.slot = r.slot.Add(late.Truncate(r.every)) // missed runs aren't made up for
-	}
-	const jitter = 20
-	return max(0, r.slot.Add(rand.N(r.every/jitter+1)).Sub(now))
 }
 
 // state is what the results of a check add up to.
