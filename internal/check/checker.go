@@ -220,7 +220,6 @@ func (c *checker) tryOnce(o Order) {
 	}
 	t := &tools{floating: o.Floating, iface: o.Interface, asker: c.tools.asker, noAsker: c.tools.noAsker}
 	c.begin(trial, Check{}, func(ctx context.Context, report func(Report)) {
-		defer t.bus.close()
 		tried := map[string]string{}
 		for i, reason := range t.try(ctx, o.Checks) {
 			tried[o.Checks[i].ID()] = reason

@@ -11,24 +11,18 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// execProber passes while a process of a program runs, if need be one of a certain user. It searches /proc for such
-// processes and watches them by their pidfds. It searches again when none is left, and now and then.
+// execProber passes while a process of a program runs, if need be one of a certain user. It searches /proc for such a
+// process and watches it by its pidfd. When that one has ended, it searches for another.
 type execProber struct {
 	path, user string
 	target     string // of path, if that is a symbolic link
 	ended      chan struct{}
-	held       []*process
-	searchedAt time.Time
-	others     []int // the PIDs of all processes at that time
+	held       *process // nil if none is known
 }
-
-// heldMax is how many processes of a program are watched. Of a service that forks more, these stand for all.
-const heldMax = 8
 
 func newExecProber(c *Check) *execProber {
 	return &execProber{path: c.Target, user: c.User, ended: make(chan struct{}, 1)}
@@ -36,48 +30,29 @@ func newExecProber(c *Check) *execProber {
 
 func (p *execProber) changes() <-chan struct{} { return p.ended }
 
-func (p *execProber) close() { p.drop(func(*process) bool { return true }) }
-
-// drop stops watching the processes for which gone returns true.
-func (p *execProber) drop(gone func(*process) bool) {
-	p.held = slices.DeleteFunc(p.held, func(held *process) bool {
-		if gone(held) {
-			held.close()
-			return true
-		}
-		return false
-	})
+func (p *execProber) close() {
+	if p.held != nil {
+		p.held.close()
+	}
+	p.held = nil
 }
 
 func (p *execProber) probe(context.Context) error {
-	last := 0
-	p.drop(func(held *process) bool {
-		if held.lives() {
-			return false
-		}
-		last = held.pid
-		return true
-	})
-	switch {
-	case len(p.held) > 0 && time.Since(p.searchedAt) < slowly:
+	last := p.held
+	if last != nil && last.lives() {
 		return nil
-	case len(p.held) == 0 && last != 0:
-		// A server that updates itself in place starts its successor, and ends.
-		if p.search(p.others) == nil {
-			return nil
-		}
-		return endedError("its process", last)
 	}
-	return p.search(nil)
+	p.close()
+	err := p.search() // a server that updates itself in place starts its successor, and ends
+	if err != nil && last != nil {
+		return endedError("its process", last.pid)
+	}
+	return err
 }
 
-// search looks for processes of the program. It skips others, which it has looked at before: looking at all
-// processes takes milliseconds.
-func (p *execProber) search(others []int) error {
-	p.searchedAt = time.Now()
-	if target, err := filepath.EvalSymlinks(p.path); err == nil {
-		p.target = target
-	}
+// search looks for a process of the program.
+func (p *execProber) search() error {
+	p.target, _ = filepath.EvalSymlinks(p.path)
 	uid, err := p.uid()
 	if err != nil {
 		return err
@@ -86,16 +61,8 @@ func (p *execProber) search(others []int) error {
 	if err != nil {
 		return err
 	}
-	p.others = pids
 	for _, pid := range pids {
-		if _, known := slices.BinarySearch(others, pid); known {
-			continue
-		}
-		if len(p.held) == heldMax {
-			p.others = nil // there may be more of them
-			break
-		}
-		if slices.ContainsFunc(p.held, func(held *process) bool { return held.pid == pid }) || !p.matches(pid, uid) {
+		if !p.matches(pid, uid) {
 			continue
 		}
 		found, err := watchProcess(pid, p.ended)
@@ -109,12 +76,10 @@ func (p *execProber) search(others []int) error {
 			found.close()
 			continue
 		}
-		p.held = append(p.held, found)
+		p.held = found
+		return nil
 	}
-	if len(p.held) == 0 {
-		return notFound()
-	}
-	return nil
+	return notFound()
 }
 
 // hiddenHint says what to do if the processes of other users are hidden.
@@ -148,7 +113,8 @@ func (p *execProber) uid() (int, error) {
 	return strconv.Atoi(u.Uid)
 }
 
-// processes returns the PIDs of all visible processes in ascending order, so mostly the oldest first.
+// processes returns the PIDs of all visible processes, as the kernel lists them: in ascending order, so mostly the oldest
+// first, which is the main process of a service.
 func processes() ([]int, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -165,7 +131,6 @@ func processes() ([]int, error) {
 			pids = append(pids, pid)
 		}
 	}
-	slices.Sort(pids)
 	return pids, nil
 }
 

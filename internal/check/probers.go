@@ -15,7 +15,6 @@ type tools struct {
 	iface    string
 	asker    *netio.GatewayAsker
 	noAsker  error // why there is no asker
-	bus      bus
 }
 
 // knowsGateway reports whether the gateway can be asked, or it is known why not. A checker that replaces another may
@@ -23,7 +22,6 @@ type tools struct {
 func (t *tools) knowsGateway() bool { return t.asker != nil || t.noAsker != nil }
 
 func (t *tools) close() {
-	t.bus.close()
 	if t.asker != nil {
 		t.asker.Close()
 	}
@@ -37,7 +35,7 @@ func (t *tools) prober(c *Check) (prober, error) {
 	}
 	switch c.Kind {
 	case Unit:
-		return newUnitProber(c, &t.bus), nil
+		return newUnitProber(c), nil
 	case Exec:
 		return newExecProber(c), nil
 	case TCP:

@@ -8,35 +8,37 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
-	"time"
 
 	"github.com/godbus/dbus/v5"
 )
 
 // unitProber passes while a systemd unit is active and its main process lives, if it has one. A unit that starts or
 // stops isn't active, and one that systemd is about to restart is "activating".
+//
+// It asks systemd over the system bus, by a connection of its own that is made again after it was lost. That isn't
+// go-systemd's dbus.Conn: that one makes two connections, wakes up for the changes of all units, and doesn't subscribe
+// again after systemd has executed itself again.
 type unitProber struct {
-	bus     *bus
 	name    string
 	changed chan struct{}
-	path    dbus.ObjectPath // of the unit; "" until it is watched
+	conn    *dbus.Conn      // nil if there is none
+	path    dbus.ObjectPath // of the unit
 
 	main  *process // the main process; nil if there is none
 	ended int      // the PID of a main process that has ended, until systemd knows
 }
 
-func newUnitProber(c *Check, b *bus) *unitProber {
-	return &unitProber{bus: b, name: c.Target, changed: make(chan struct{}, 1)}
+func newUnitProber(c *Check) *unitProber {
+	return &unitProber{name: c.Target, changed: make(chan struct{}, 1)}
 }
 
 func (p *unitProber) changes() <-chan struct{} { return p.changed }
 
 func (p *unitProber) close() {
 	p.dropMain()
-	if p.path != "" {
-		p.bus.forget(p.path, p.changed)
+	if p.conn != nil {
+		p.conn.Close()
 	}
 }
 
@@ -53,50 +55,35 @@ func (p *unitProber) probe(ctx context.Context) error {
 		p.dropMain()
 		return p.mainEnded() // systemd takes a while to notice
 	}
-	conn, err := p.bus.connection(ctx)
-	if err != nil {
+	if err := p.connect(ctx); err != nil {
 		return err
 	}
-	if err := p.watch(ctx, conn); err != nil {
-		return err
-	}
-	state, err := property[string](ctx, conn, p.path, unitName, "ActiveState")
+	state, err := property[string](ctx, p, unitName, "ActiveState")
 	if err != nil {
 		return err
 	}
 	if !slices.Contains([]string{"active", "reloading", "refreshing"}, state) {
 		p.dropMain()
 		p.ended = 0
-		return p.notActive(ctx, conn, state)
+		return p.notActive(ctx, state)
 	}
 	if !strings.HasSuffix(p.name, ".service") {
 		return nil
 	}
-	return p.watchMain(ctx, conn)
+	return p.watchMain(ctx)
 }
 
-// watch begins to watch the unit. The configured name may be an alias, and the signals come from the object of
-// the real name.
-func (p *unitProber) watch(ctx context.Context, conn *dbus.Conn) error {
-	if p.path != "" {
+// unsure says that systemd couldn't be asked, if there is an error.
+func unsure(err error) error {
+	if err == nil {
 		return nil
 	}
-	id, err := property[string](ctx, conn, unitPath(p.name), unitName, "Id")
-	if err != nil {
-		return err
-	}
-	path := unitPath(id)
-	if err := p.bus.watch(ctx, path, p.changed); err != nil {
-		p.bus.forget(path, p.changed)
-		return &unsureError{fmt.Errorf("cannot ask systemd: %w", err)}
-	}
-	p.path = path
-	return nil
+	return &unsureError{fmt.Errorf("cannot ask systemd: %w", err)}
 }
 
 // notActive returns why a unit isn't active.
-func (p *unitProber) notActive(ctx context.Context, conn *dbus.Conn, state string) error {
-	loaded, err := property[string](ctx, conn, p.path, unitName, "LoadState")
+func (p *unitProber) notActive(ctx context.Context, state string) error {
+	loaded, err := property[string](ctx, p, unitName, "LoadState")
 	switch {
 	case err == nil && loaded == "not-found":
 		return errors.New("systemd knows no unit of this name: is it installed, and spelt like that?")
@@ -109,9 +96,9 @@ func (p *unitProber) notActive(ctx context.Context, conn *dbus.Conn, state strin
 func (p *unitProber) mainEnded() error { return endedError("its main process", p.ended) }
 
 // watchMain begins to watch the main process of a service, unless it does already.
-func (p *unitProber) watchMain(ctx context.Context, conn *dbus.Conn) error {
+func (p *unitProber) watchMain(ctx context.Context) error {
 	mainPID := func() (int, error) {
-		pid, err := property[uint32](ctx, conn, p.path, serviceName, "MainPID")
+		pid, err := property[uint32](ctx, p, serviceName, "MainPID")
 		return int(pid), err
 	}
 	pid, err := mainPID()
@@ -180,41 +167,34 @@ const (
 // defaultBus is the address of the system bus, unless DBUS_SYSTEM_BUS_ADDRESS has another.
 const defaultBus = "unix:path=/run/dbus/system_bus_socket"
 
-// bus is a connection to systemd over the system bus, which all unit checks share. It is made when it is needed,
-// and again after it was lost.
-//
-// It isn't go-systemd's dbus.Conn: that one makes two connections, wakes up for the changes of all units, and doesn't
-// subscribe again after systemd has executed itself again.
-type bus struct {
-	mu      sync.Mutex
-	conn    *dbus.Conn // nil if there is none
-	watched map[dbus.ObjectPath][]chan<- struct{}
-}
-
-// connection returns the connection, and makes one if there is none.
-func (b *bus) connection(ctx context.Context) (*dbus.Conn, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.conn != nil && b.conn.Connected() {
-		return b.conn, nil
+// connect makes the connection, unless there is one, and has systemd tell of changes of the unit.
+func (p *unitProber) connect(ctx context.Context) error {
+	if p.conn != nil && p.conn.Connected() {
+		return nil
 	}
-	conn, err := connect(ctx)
+	conn, err := connectBus(ctx)
 	if err != nil {
-		return nil, &unsureError{fmt.Errorf("cannot ask systemd: %w", err)}
+		return unsure(err)
+	}
+	// The configured name may be an alias, and the signals come from the object of the real name.
+	p.conn, p.path = conn, unitPath(p.name)
+	id, err := property[string](ctx, p, unitName, "Id")
+	if err == nil {
+		p.path = unitPath(id)
+		err = unsure(subscribe(ctx, conn, p.path))
+	}
+	if err != nil {
+		conn.Close()
+		return err
 	}
 	signals := make(chan *dbus.Signal, 16)
 	conn.Signal(signals)
-	if err := b.subscribe(ctx, conn); err != nil {
-		conn.Close()
-		return nil, &unsureError{fmt.Errorf("cannot ask systemd: %w", err)}
-	}
-	b.conn = conn
-	go b.listen(conn, signals)
-	return conn, nil
+	go p.listen(conn, signals)
+	return nil
 }
 
-// connect connects to the system bus.
-func connect(ctx context.Context) (*dbus.Conn, error) {
+// connectBus connects to the system bus.
+func connectBus(ctx context.Context) (*dbus.Conn, error) {
 	address := os.Getenv("DBUS_SYSTEM_BUS_ADDRESS")
 	if address == "" {
 		address = defaultBus
@@ -246,19 +226,16 @@ func connect(ctx context.Context) (*dbus.Conn, error) {
 }
 
 // subscribe asks systemd and the bus for the signals that may tell of a unit's state.
-func (b *bus) subscribe(ctx context.Context, conn *dbus.Conn) error {
+func subscribe(ctx context.Context, conn *dbus.Conn, path dbus.ObjectPath) error {
 	for _, rule := range [][]dbus.MatchOption{
 		// systemd executes itself again (daemon-reexec), or reloads its units.
 		{dbus.WithMatchSender(busName), dbus.WithMatchInterface(busName), dbus.WithMatchMember("NameOwnerChanged"),
 			dbus.WithMatchArg(0, systemdName)},
 		{dbus.WithMatchSender(systemdName), dbus.WithMatchInterface(managerName), dbus.WithMatchMember("Reloading")},
+		{dbus.WithMatchSender(systemdName), dbus.WithMatchInterface(propertiesName),
+			dbus.WithMatchMember("PropertiesChanged"), dbus.WithMatchObjectPath(path)},
 	} {
 		if err := conn.AddMatchSignalContext(ctx, rule...); err != nil {
-			return err
-		}
-	}
-	for path := range b.watched {
-		if err := conn.AddMatchSignalContext(ctx, changesOf(path)...); err != nil {
 			return err
 		}
 	}
@@ -275,105 +252,28 @@ func subscribeManager(ctx context.Context, conn *dbus.Conn) error {
 	return err
 }
 
-// changesOf matches the signals of changes of a unit's properties.
-func changesOf(path dbus.ObjectPath) []dbus.MatchOption {
-	return []dbus.MatchOption{
-		dbus.WithMatchSender(systemdName), dbus.WithMatchInterface(propertiesName),
-		dbus.WithMatchMember("PropertiesChanged"), dbus.WithMatchObjectPath(path),
-	}
-}
-
-// watch notifies changed whenever a unit may have changed, until forget.
-func (b *bus) watch(ctx context.Context, path dbus.ObjectPath, changed chan<- struct{}) error {
-	conn, err := b.connection(ctx)
-	if err != nil {
-		return err
-	}
-	b.mu.Lock()
-	if b.watched == nil {
-		b.watched = map[dbus.ObjectPath][]chan<- struct{}{}
-	}
-	b.watched[path] = append(b.watched[path], changed)
-	b.mu.Unlock()
-	return conn.AddMatchSignalContext(ctx, changesOf(path)...)
-}
-
-// forget ends watch.
-func (b *bus) forget(path dbus.ObjectPath, changed chan<- struct{}) {
-	b.mu.Lock()
-	b.watched[path] = slices.DeleteFunc(b.watched[path], func(c chan<- struct{}) bool { return c == changed })
-	if len(b.watched[path]) == 0 {
-		delete(b.watched, path)
-	}
-	conn := b.conn
-	b.mu.Unlock()
-	if conn != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = conn.RemoveMatchSignalContext(ctx, changesOf(path)...) // if it fails, the signals are ignored
-	}
-}
-
-// listen passes signals on until the connection is lost.
-func (b *bus) listen(conn *dbus.Conn, signals <-chan *dbus.Signal) {
+// listen has the check run again whenever the unit may have changed, and when the connection is lost.
+func (p *unitProber) listen(conn *dbus.Conn, signals <-chan *dbus.Signal) {
+	defer notify(p.changed)
 	for s := range signals {
-		switch s.Name {
-		case propertiesName + ".PropertiesChanged":
-			b.changed(s.Path)
-		case busName + ".NameOwnerChanged":
+		if s.Name == busName+".NameOwnerChanged" {
 			ctx, cancel := context.WithTimeout(context.Background(), slowly)
 			_ = subscribeManager(ctx, conn) // if it fails, the check is still polled slowly
 			cancel()
-			b.allChanged()
-		default:
-			b.allChanged()
 		}
-	}
-	b.mu.Lock()
-	if b.conn == conn {
-		b.conn = nil
-	}
-	b.mu.Unlock()
-	b.allChanged()
-}
-
-func (b *bus) changed(path dbus.ObjectPath) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, c := range b.watched[path] {
-		notify(c)
+		notify(p.changed)
 	}
 }
 
-func (b *bus) allChanged() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, list := range b.watched {
-		for _, c := range list {
-			notify(c)
-		}
-	}
-}
-
-// property reads a property of a unit.
-func property[T any](ctx context.Context, conn *dbus.Conn, path dbus.ObjectPath, iface, name string) (value T, err error) {
+// property reads a property of the unit.
+func property[T any](ctx context.Context, p *unitProber, iface, name string) (value T, err error) {
 	var v dbus.Variant
-	err = conn.Object(systemdName, path).CallWithContext(ctx, propertiesName+".Get", 0, iface, name).Store(&v)
+	err = p.conn.Object(systemdName, p.path).CallWithContext(ctx, propertiesName+".Get", 0, iface, name).Store(&v)
+	if err == nil {
+		err = v.Store(&value)
+	}
 	if err != nil {
 		return value, &unsureError{fmt.Errorf("cannot ask systemd for %s: %w", name, err)}
 	}
-	value, ok := v.Value().(T)
-	if !ok {
-		return value, fmt.Errorf("systemd returns %v as %s, which is of another type", v, name)
-	}
 	return value, nil
-}
-
-// close closes the connection.
-func (b *bus) close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.conn != nil {
-		b.conn.Close()
-	}
 }

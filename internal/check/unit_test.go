@@ -131,9 +131,8 @@ type watched struct {
 }
 
 func watchUnit(t *testing.T, name string) watched {
-	b := &bus{}
-	w := watched{t, newUnitProber(&Check{Kind: Unit, Target: name}, b)}
-	t.Cleanup(func() { w.close(); b.close() })
+	w := watched{t, newUnitProber(&Check{Kind: Unit, Target: name})}
+	t.Cleanup(w.close)
 	return w
 }
 
