@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"sync"
 	"time"
 
@@ -22,13 +21,15 @@ const (
 	endWithin = time.Second
 )
 
-// Attend is the whole life of a checker, which the starter starts. It returns when there is nothing to run any more,
-// or when the daemon has ended.
+// Attend is the whole life of a checker, which the starter starts. It returns when the daemon has closed the connection.
 func Attend() error {
 	socket, err := inherit(inheritedSocket)
 	if err != nil {
 		return err
 	}
+	t := &tools{}
+	t.asker, t.noAsker = netio.InheritGatewayAsker(inheritedGateway)
+	defer t.close()
 	if err := beginLife("topdog-checker"); err != nil {
 		return err
 	}
@@ -36,70 +37,49 @@ func Attend() error {
 	if err != nil {
 		return fmt.Errorf("checker: %w", err)
 	}
-	t := &tools{}
-	defer t.close()
 	return newChecker(t, conn).attend(conn)
 }
 
 // checker carries out orders.
 type checker struct {
 	tools   *tools
-	workers map[string]*runningWorker // by the check's ID, and the trial
-	scorer  scorer
+	score   func(ctx context.Context, words []string) ([]byte, error) // runs the score command
+	tasks   map[string]*task                                          // by what they run
 	reports chan Report
-	ended   chan struct{} // closed when nobody takes reports any more
 	out     io.Writer
 }
 
-// runningWorker runs one check again and again, or all checks of a trial once.
-type runningWorker struct {
-	check Check
+// task is what runs again and again, or once.
+type task struct {
 	end   context.CancelFunc
 	ended sync.WaitGroup
 }
 
-// trial is the place of the worker that runs each check once.
-const trial = "trial"
-
-// received is an order, with the connection that came with it.
-type received struct {
-	Order
-	asker *netio.GatewayAsker // nil for none
-}
-
 func newChecker(t *tools, out io.Writer) *checker {
-	c := &checker{tools: t, out: out, workers: map[string]*runningWorker{}, reports: make(chan Report)}
-	c.ended = make(chan struct{})
-	c.scorer = scorer{run: runScoreCommand, report: c.reportScore}
-	return c
+	return &checker{tools: t, out: out, score: runScoreCommand, tasks: map[string]*task{}, reports: make(chan Report)}
 }
 
-// reportScore reports a run of the score command.
-func (c *checker) reportScore(s Score) {
-	select {
-	case c.reports <- Report{Score: &s}:
-	case <-c.ended:
-	}
-}
-
-// attend carries out orders until there is nothing to run.
-func (c *checker) attend(in *net.UnixConn) error {
+// attend carries out orders until the daemon has closed the connection.
+func (c *checker) attend(in io.Reader) error {
 	defer c.end()
-	orders := make(chan received)
+	orders := make(chan Order)
 	var broken error
 	go func() {
 		defer close(orders)
-		buffer := make([]byte, 2*orderMax)
-		for {
-			o, err := receive(in, buffer)
+		for buffer := make([]byte, 2*orderMax); ; {
+			var o Order
+			n, err := in.Read(buffer)
+			if errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) {
+				return
+			}
+			if err == nil {
+				err = json.Unmarshal(buffer[:n], &o)
+			}
 			if err != nil {
-				broken = err
+				broken = fmt.Errorf("read an order: %w", err)
 				return
 			}
 			orders <- o
-			if o.Idle() {
-				return // what comes next is for the next checker
-			}
 		}
 	}()
 	alive := time.NewTicker(aliveEvery)
@@ -111,14 +91,9 @@ func (c *checker) attend(in *net.UnixConn) error {
 			if !more {
 				return broken
 			}
-			if o.Idle() {
-				return nil
-			}
 			c.carryOut(o)
 		case r := <-c.reports:
-			if r.ID == "" || c.workers[r.ID] != nil { // else the check was ended meanwhile
-				err = c.say(r)
-			}
+			err = c.say(r)
 		case <-alive.C:
 			err = c.say(Report{})
 		}
@@ -126,31 +101,6 @@ func (c *checker) attend(in *net.UnixConn) error {
 			return fmt.Errorf("report to the daemon: %w", err)
 		}
 	}
-}
-
-// receive waits for an order. When the daemon has ended, that is an order to end.
-func receive(in *net.UnixConn, buffer []byte) (o received, err error) {
-	rights := make([]byte, unix.CmsgSpace(4))
-	n, controls, flags, _, err := in.ReadMsgUnix(buffer, rights)
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET):
-		return o, nil
-	case err != nil:
-		return o, fmt.Errorf("read an order: %w", err)
-	case flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0:
-		return o, fmt.Errorf("read an order: %w", unix.EMSGSIZE)
-	}
-	if err := json.Unmarshal(buffer[:n], &o.Order); err != nil {
-		return o, fmt.Errorf("read an order: %w", err)
-	}
-	if messages, err := unix.ParseSocketControlMessage(rights[:controls]); err == nil && len(messages) > 0 {
-		if connections, err := unix.ParseUnixRights(&messages[0]); err == nil && len(connections) > 0 {
-			if o.asker, err = netio.InheritGatewayAsker(connections[0]); err != nil {
-				o.NoGateway = err.Error()
-			}
-		}
-	}
-	return o, nil
 }
 
 func (c *checker) say(r Report) error {
@@ -163,78 +113,67 @@ func (c *checker) say(r Report) error {
 
 // carryOut ends what the order doesn't have, and begins what is new. What goes on reports nothing, since the
 // daemon knows it.
-func (c *checker) carryOut(o received) {
-	c.scorer.replace(o.Score)
-	moved := o.Interface != c.tools.iface
+func (c *checker) carryOut(o Order) {
 	c.tools.floating, c.tools.iface = o.Floating, o.Interface
-	switch {
-	case c.tools.asker == nil:
-		c.tools.asker = o.asker
-	case o.asker != nil:
-		o.asker.Close() // the order before, which was for another checker, had one too
-	}
 	if o.NoGateway != "" {
 		c.tools.noAsker = errors.New(o.NoGateway)
 	}
-	if o.Once {
-		c.tryOnce(o.Order)
+	wanted := map[string]func(ctx context.Context, report func(Report)){}
+	if len(o.Score) > 0 {
+		wanted[fmt.Sprintf("score %q", o.Score)] = func(ctx context.Context, report func(Report)) {
+			runScores(ctx, o.Score, c.score, report)
+		}
+	}
+	t := *c.tools // the next order changes them
+	if o.Once {   // the only order of this checker
+		wanted["once"] = func(ctx context.Context, report func(Report)) { report(Report{Tried: t.try(ctx, o.Checks)}) }
+	}
+	for i := range o.Checks {
+		if check := &o.Checks[i]; !o.Once && (check.When == Always || o.Leading) {
+			wanted[c.keyOf(check)] = func(ctx context.Context, report func(Report)) { t.repeat(ctx, check, report) }
+		}
+	}
+	for key, w := range c.tasks {
+		if wanted[key] == nil {
+			w.end()
+			delete(c.tasks, key)
+		}
+	}
+	for key, run := range wanted {
+		if c.tasks[key] == nil {
+			c.begin(key, run)
+		}
+	}
+}
+
+// keyOf returns the key of a check's task. If the group has another interface, the gateway is another one.
+func (c *checker) keyOf(check *Check) string {
+	if check.Kind == Gateway {
+		return check.ID() + c.tools.iface
+	}
+	return check.ID()
+}
+
+// repeat runs a check again and again.
+func (t *tools) repeat(ctx context.Context, check *Check, report func(Report)) {
+	p, err := t.prober(check)
+	if err != nil {
+		report(Report{ID: check.ID(), Text: err.Error()})
 		return
 	}
-	wanted := map[string]*Check{}
-	for i := range o.Checks {
-		check := &o.Checks[i]
-		if check.When == Leading && !o.Leading || check.Kind == Gateway && !c.tools.knowsGateway() {
-			continue
-		}
-		wanted[check.ID()] = check
-	}
-	for id, w := range c.workers {
-		if wanted[id] == nil || moved && w.check.Kind == Gateway {
-			w.end()
-			delete(c.workers, id)
-		}
-	}
-	for id, check := range wanted {
-		if c.workers[id] == nil {
-			c.runCheck(id, *check)
-		}
-	}
+	(&worker{check: *check, prober: p, report: report}).run(ctx)
 }
 
-// runCheck runs a check again and again.
-func (c *checker) runCheck(id string, check Check) {
-	p, err := c.tools.prober(&check) // here: the next order changes the tools
-	c.begin(id, check, func(ctx context.Context, report func(Report)) {
-		if err != nil {
-			report(Report{ID: id, Text: err.Error()})
-			return
-		}
-		(&worker{check: check, prober: p, report: report}).run(ctx)
-	})
-}
-
-// tryOnce runs each check once.
-func (c *checker) tryOnce(o Order) {
-	if former := c.workers[trial]; former != nil {
-		former.end()
-	}
-	t := &tools{floating: o.Floating, iface: o.Interface, asker: c.tools.asker, noAsker: c.tools.noAsker}
-	c.begin(trial, Check{}, func(ctx context.Context, report func(Report)) {
-		tried := map[string]string{}
-		for i, reason := range t.try(ctx, o.Checks) {
-			tried[o.Checks[i].ID()] = reason
-		}
-		report(Report{Tried: tried})
-	})
-}
-
-// begin begins a worker. What it reports after its end is dropped.
-func (c *checker) begin(id string, check Check, run func(ctx context.Context, report func(Report))) {
+// begin begins a task. What it reports after its end is dropped.
+func (c *checker) begin(key string, run func(ctx context.Context, report func(Report))) {
 	ctx, end := context.WithCancel(context.Background())
-	w := &runningWorker{check: check, end: end}
-	c.workers[id] = w
+	w := &task{end: end}
+	c.tasks[key] = w
 	w.ended.Go(func() {
 		run(ctx, func(r Report) {
+			if ctx.Err() != nil {
+				return
+			}
 			select {
 			case c.reports <- r:
 			case <-ctx.Done():
@@ -243,20 +182,17 @@ func (c *checker) begin(id string, check Check, run func(ctx context.Context, re
 	})
 }
 
-// end ends all checks and the score command.
+// end ends all that runs.
 func (c *checker) end() {
-	close(c.ended)
-	c.scorer.replace(nil)
 	ended := make(chan struct{})
-	for _, w := range c.workers {
+	for _, w := range c.tasks {
 		w.end()
 	}
 	go func() {
 		defer close(ended)
-		for _, w := range c.workers {
+		for _, w := range c.tasks {
 			w.ended.Wait()
 		}
-		c.scorer.running.Wait()
 	}()
 	select {
 	case <-ended:

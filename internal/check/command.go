@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -188,47 +187,17 @@ type Score struct {
 	Failure string `json:"failure,omitempty"` // why there is no value
 }
 
-// scorer runs the score command again and again.
-type scorer struct {
-	run    func(ctx context.Context, words []string) ([]byte, error)
-	report func(Score)
-
-	command []string // nil if none runs
-	end     context.CancelFunc
-	running sync.WaitGroup
-}
-
-// replace runs this command from now on, or none. A new command is run at once.
-func (s *scorer) replace(words []string) {
-	if slices.Equal(words, s.command) {
-		return
-	}
-	if s.end != nil {
-		s.end()
-	}
-	s.command, s.end = words, nil
-	if len(words) == 0 {
-		return
-	}
-	ctx, end := context.WithCancel(context.Background())
-	s.end = end
-	s.running.Go(func() { s.attend(ctx, words) })
-}
-
-// attend runs a command at once and then every scoreEvery, until ctx ends. Runs don't overlap.
-func (s *scorer) attend(ctx context.Context, words []string) {
+// runScores runs the score command at once and then every scoreEvery, until ctx ends. Runs don't overlap.
+func runScores(ctx context.Context, words []string, run func(context.Context, []string) ([]byte, error), report func(Report)) {
 	tick := time.NewTicker(scoreEvery)
 	defer tick.Stop()
 	for {
 		score := Score{Program: words[0]}
-		value, err := s.runOnce(ctx, words)
-		if ctx.Err() != nil {
-			return
-		}
-		if score.Value = value; err != nil {
+		var err error
+		if score.Value, err = runScore(ctx, words, run); err != nil {
 			score.Failure = err.Error()
 		}
-		s.report(score)
+		report(Report{Score: &score})
 		select {
 		case <-ctx.Done():
 			return
@@ -237,11 +206,11 @@ func (s *scorer) attend(ctx context.Context, words []string) {
 	}
 }
 
-// runOnce runs a score command once.
-func (s *scorer) runOnce(ctx context.Context, words []string) (uint32, error) {
+// runScore runs a score command once.
+func runScore(ctx context.Context, words []string, run func(context.Context, []string) ([]byte, error)) (uint32, error) {
 	ctx, cancel := context.WithTimeout(ctx, scoreWithin)
 	defer cancel()
-	output, err := s.run(ctx, words)
+	output, err := run(ctx, words)
 	switch {
 	case ctx.Err() != nil:
 		return 0, fmt.Errorf("did not end within %v and was killed", scoreWithin)

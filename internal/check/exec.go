@@ -225,9 +225,13 @@ func watchProcess(pid int, ended chan<- struct{}) (*process, error) {
 }
 
 // readable reports whether a pidfd says that its process has ended.
-func readable(fd int) bool {
+func readable(fd int) bool { return poll(fd, unix.POLLIN, 0) }
+
+// poll waits for one of these events, or for the end of a connection. It waits for that long, or for ever if within
+// is negative.
+func poll(fd int, events int16, within int) bool {
 	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: events}}, within)
 		if !errors.Is(err, unix.EINTR) {
 			return n > 0
 		}

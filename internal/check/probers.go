@@ -17,10 +17,6 @@ type tools struct {
 	noAsker  error // why there is no asker
 }
 
-// knowsGateway reports whether the gateway can be asked, or it is known why not. A checker that replaces another may
-// find an order from before, to which the connection was not attached.
-func (t *tools) knowsGateway() bool { return t.asker != nil || t.noAsker != nil }
-
 func (t *tools) close() {
 	if t.asker != nil {
 		t.asker.Close()

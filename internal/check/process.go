@@ -15,8 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Order is all that a checker must know. It replaces the order before. A check that is in both goes on. An order with
-// nothing to run ends the checker.
+// Order is all that a checker must know. It replaces the order before. A check that is in both goes on.
 type Order struct {
 	Checks    []Check      `json:"checks"`
 	Score     []string     `json:"score,omitempty"`      // the score command: a program and its arguments; none for no score
@@ -30,7 +29,7 @@ type Order struct {
 // Idle reports whether there is nothing to run.
 func (o *Order) Idle() bool { return len(o.Checks) == 0 && len(o.Score) == 0 }
 
-// Report tells of one thing: that a check has changed or fails for another reason, or what one of the last four fields
+// Report tells of one thing: that a check has changed or fails for another reason, or what one of the last three fields
 // says. An empty report only says that the checker runs.
 type Report struct {
 	ID      string `json:"id,omitempty"` // of the check
@@ -39,16 +38,10 @@ type Report struct {
 	// Misaimed says that the check is aimed at a floating address, so its result means nothing.
 	Misaimed bool `json:"misaimed,omitempty"`
 
-	Score *Score            `json:"score,omitempty"`
-	Tried map[string]string `json:"tried,omitempty"` // of Order.Once, by the check's ID: why it fails, "" if it passes
-	Began int               `json:"began,omitempty"` // the PID of a checker that was started
-	Ended *Ended            `json:"ended,omitempty"`
-}
-
-// Ended is the end of a checker.
-type Ended struct {
-	PID    int    `json:"pid"`              // 0 if it couldn't be started
-	Reason string `json:"reason,omitempty"` // "" if it ended because it had nothing to do
+	Score *Score   `json:"score,omitempty"`
+	Tried []string `json:"tried,omitempty"` // of Order.Once, for each check: why it fails, "" if it passes
+	// Ended says that the checker has ended though there was something to run. If it couldn't be started, Text says why.
+	Ended bool `json:"ended,omitempty"`
 }
 
 const (
@@ -68,189 +61,187 @@ func encode(message any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Process is the daemon's end of a connection to a checker. The starter starts a checker when there is an order and none
-// runs, see [Open]. The methods may be called from several goroutines.
+// Process is the daemon's place for a checker. When there is an order and no checker, the starter starts one, see [Open].
+// The methods may be called from several goroutines.
 type Process struct {
-	socket      *net.UnixConn
-	starterPID  int
+	starts      *net.UnixConn            // to the starter, which starts a checker for each message
 	openGateway func() (*os.File, error) // opens the connection by which the checker asks the gateway
 	reports     chan Report
+	reading     sync.WaitGroup // the connections whose reports are read
 
-	mu   sync.Mutex
-	life *life // nil while there is no checker
+	mu      sync.Mutex
+	present *connection // to the present checker; nil if there is none
+	over    bool        // the starter has ended
 }
 
-// life is the time from the first order of a checker to its end.
-type life struct {
-	process   *os.Process   // nil until it has begun
-	ordered   bool          // it has an order, and the connection to the holder if there is one
-	noGateway string        // why it has no connection to the holder
-	ended     chan struct{} // closed when its end was reported
-}
-
-// read receives reports until the starter has ended.
-func (p *Process) read() {
-	defer close(p.reports)
-	defer p.note(&Report{Ended: &Ended{}})
-	// There is room for the credentials of the sender alone, so the kernel closes files that a checker sends.
-	message, control := make([]byte, reportMax), make([]byte, unix.CmsgSpace(unix.SizeofUcred))
-	for {
-		n, controlLength, _, _, err := p.socket.ReadMsgUnix(message, control)
-		if err != nil {
-			return
-		}
-		var r Report
-		err = json.Unmarshal(message[:n], &r)
-		ofStarter := r.Began != 0 || r.Ended != nil
-		// A checker has the same end of the connection as the starter, and could have the daemon kill any process.
-		forged := ofStarter && senderPID(control[:controlLength]) != p.starterPID
-		if err != nil || forged {
-			p.Kill() // somebody has taken the checker over
-			continue
-		}
-		over := p.note(&r)
-		if r.Began == 0 { // that doesn't show that the checker works
-			p.reports <- r
-		}
-		if over != nil {
-			close(over.ended) // now: Stop has taken the report, which must not end the next trial
-		}
-	}
-}
-
-// senderPID returns the PID of the process that has sent a message, as the kernel tells it, or 0 if it doesn't.
-func senderPID(control []byte) int {
-	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil || len(messages) == 0 {
-		return 0
-	}
-	credentials, err := unix.ParseUnixCredentials(&messages[0])
-	if err != nil {
-		return 0
-	}
-	return int(credentials.Pid)
-}
-
-// note notes the beginning and the end of a checker. It returns the life that is over, if one is.
-func (p *Process) note(r *Report) (over *life) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case r.Began != 0:
-		// By a pidfd: another process may get the PID before the end is reported.
-		p.alive().process, _ = os.FindProcess(r.Began)
-	case r.Ended != nil && p.life != nil:
-		if p.life.process != nil {
-			_ = p.life.process.Release()
-		}
-		over, p.life = p.life, nil
-	}
-	return over
-}
-
-// alive returns the present life, which may just begin.
-func (p *Process) alive() *life {
-	if p.life == nil {
-		p.life = &life{ended: make(chan struct{})}
-	}
-	return p.life
-}
-
-// Reports returns what the checkers report. It must be read while a checker runs, and is closed when the starter
-// has ended.
-func (p *Process) Reports() <-chan Report { return p.reports }
-
-// Send gives an order to the checker, and starts one if none runs. It doesn't block, since the daemon's loop calls it. It
-// fails if the checker doesn't read its orders, or if the starter has ended.
-func (p *Process) Send(o Order) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	l := p.alive()
-	var rights []byte
-	if !l.ordered && !o.Idle() {
-		if gateway, err := p.openGateway(); err == nil {
-			defer gateway.Close()
-			rights = unix.UnixRights(int(gateway.Fd()))
-		} else {
-			l.noGateway = fmt.Sprintf("the gateway cannot be asked by ARP: %v", err)
-		}
-	}
-	o.NoGateway = l.noGateway
-	message, err := encode(o)
-	if err == nil {
-		err = p.sendNow(message, rights)
-	}
-	if err == nil {
-		l.ordered = !o.Idle() // an order after an idle one is for the next checker
-	}
-	return err
+// connection is the daemon's end of the connection to a checker. If the daemon closes it, the starter kills the checker.
+type connection struct {
+	*net.UnixConn
+	noGateway string        // why the checker can't ask the gateway
+	ended     bool          // the checker has ended
+	left      chan struct{} // closed when its reports aren't wanted any more
+	closed    chan struct{} // closed when the connection is
 }
 
 // errEnded says that the starter has ended, and what to do.
 var errEnded = errors.New("the process that starts checkers has ended, and the daemon itself executes nothing: " +
 	"systemctl restart topdog")
 
-// sendNow sends a message, or fails if there is no room for it.
-func (p *Process) sendNow(message, rights []byte) error {
-	raw, err := p.socket.SyscallConn()
+// awaitEnd waits until the starter has ended. All checkers end with it.
+func (p *Process) awaitEnd() {
+	_, _ = p.starts.Read(make([]byte, 1)) // it sends nothing
+	p.mu.Lock()
+	p.over = true
+	p.mu.Unlock()
+	p.reading.Wait()
+	close(p.reports)
+}
+
+// Reports returns what the checkers report. It must be read while a checker runs, and is closed when the starter
+// has ended.
+func (p *Process) Reports() <-chan Report { return p.reports }
+
+// Send gives an order to the checker, and has one started if none runs. An order with nothing to run ends the checker. Send
+// doesn't block, since the daemon's loop calls it. It fails if the checker doesn't read its orders, or if the starter has
+// ended.
+func (p *Process) Send(o Order) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if o.Idle() {
+		p.leave()
+		return nil
+	}
+	if p.present == nil || p.present.ended {
+		if err := p.start(); err != nil {
+			return err
+		}
+	}
+	o.NoGateway = p.present.noGateway
+	message, err := encode(o)
 	if err != nil {
-		return errEnded // it was closed
+		return err
+	}
+	if err := sendNow(p.present.UnixConn, message, nil); !errors.Is(err, unix.EPIPE) {
+		return err
+	}
+	return nil // it has just ended, and read reports that
+}
+
+// start has the starter start a checker.
+func (p *Process) start() error {
+	p.leave()
+	if p.over {
+		return errEnded
+	}
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return err
+	}
+	defer theirs.Close()
+	c := &connection{UnixConn: ours, left: make(chan struct{}), closed: make(chan struct{})}
+	files := []int{int(theirs.Fd())}
+	if gateway, err := p.openGateway(); err == nil {
+		defer gateway.Close()
+		files = append(files, int(gateway.Fd()))
+	} else {
+		c.noGateway = fmt.Sprintf("the gateway cannot be asked by ARP: %v", err)
+	}
+	if err := sendNow(p.starts, []byte{0}, unix.UnixRights(files...)); err != nil {
+		ours.Close()
+		if errors.Is(err, unix.EPIPE) {
+			return errEnded
+		}
+		return err
+	}
+	p.present = c
+	p.reading.Go(func() { p.read(c) })
+	return nil
+}
+
+// sendNow sends a message with files, or fails if there is no room for it.
+func sendNow(conn *net.UnixConn, message, rights []byte) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return unix.EPIPE // it was closed
 	}
 	var failed error
 	err = raw.Control(func(fd uintptr) {
 		failed = unix.Sendmsg(int(fd), message, rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	})
 	switch {
-	case err != nil, errors.Is(failed, unix.EPIPE), errors.Is(failed, unix.ECONNRESET):
-		return errEnded
+	case err != nil, errors.Is(failed, unix.ECONNRESET):
+		return unix.EPIPE
 	case errors.Is(failed, unix.EAGAIN):
 		return errors.New("it does not read")
 	}
 	return os.NewSyscallError("sendmsg", failed)
 }
 
+// read receives reports until the checker has ended.
+func (p *Process) read(c *connection) {
+	end := Report{Ended: true}
+	for message := make([]byte, reportMax); ; {
+		n, err := c.Read(message) // the kernel closes files that a checker sends
+		if errors.Is(err, unix.ECONNRESET) {
+			continue // it has ended without reading its orders, and its last report may follow
+		}
+		if err != nil {
+			break
+		}
+		var r Report
+		if json.Unmarshal(message[:n], &r) != nil {
+			break // somebody has taken the checker over
+		}
+		if r.Ended {
+			end = r
+			break
+		}
+		c.deliver(p.reports, r)
+	}
+	p.mu.Lock()
+	c.ended = true
+	p.mu.Unlock()
+	c.Close()
+	close(c.closed)
+	c.deliver(p.reports, end)
+}
+
+// deliver passes a report on, unless it isn't wanted any more.
+func (c *connection) deliver(reports chan<- Report, r Report) {
+	select {
+	case reports <- r:
+	case <-c.left:
+	}
+}
+
+// leave has the present checker end, and returns its connection. It is killed if that takes too long.
+func (p *Process) leave() *connection {
+	c := p.present
+	if c != nil {
+		p.present = nil
+		close(c.left)
+		_ = c.CloseWrite()
+		time.AfterFunc(2*endWithin, func() { c.Close() })
+	}
+	return c
+}
+
 // Kill kills the checker.
 func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.life != nil && p.life.process != nil {
-		_ = p.life.process.Kill()
+	if p.present != nil {
+		p.present.Close()
 	}
 }
-
-// killedWithin bounds how long Stop waits for a checker that it has killed. The starter may be stuck.
-const killedWithin = time.Second
 
 // Stop ends the checker with all that it has started, and kills it if that takes too long. Its last reports are lost.
-func (p *Process) Stop() error {
+func (p *Process) Stop() {
 	p.mu.Lock()
-	l := p.life
+	c := p.leave()
 	p.mu.Unlock()
-	if l == nil {
-		return nil
-	}
-	if p.Send(Order{}) == nil && p.endsWithin(l, 2*endWithin) {
-		return nil
-	}
-	p.Kill()
-	if !p.endsWithin(l, killedWithin) {
-		return errors.New("it does not end")
-	}
-	return nil
-}
-
-func (p *Process) endsWithin(l *life, d time.Duration) bool {
-	for over := time.After(d); ; {
-		select {
-		case <-l.ended:
-			return true
-		case <-over:
-			return false
-		case _, open := <-p.reports: // which may keep the end from being read
-			if !open {
-				return true
-			}
-		}
+	if c != nil {
+		<-c.closed
 	}
 }
 
@@ -265,7 +256,7 @@ type Runner interface {
 const silenceMax = 10 * time.Second
 
 // Once has a runner run each check of an order once, also those for the leader, all at the same time. For each it returns
-// why it fails, or "" if it passes. Each takes as long as its timeout allows.
+// why it fails, or "" if it passes. Each takes as long as its timeout allows. The checker must be stopped afterwards.
 func Once(ctx context.Context, runner Runner, o Order) ([]string, error) {
 	o.Leading, o.Once = true, true
 	if o.Idle() {
@@ -282,13 +273,12 @@ func Once(ctx context.Context, runner Runner, o Order) ([]string, error) {
 			switch {
 			case !open:
 				return nil, errEnded
-			case r.Ended != nil && r.Ended.PID == 0:
-				return nil, errors.New(r.Ended.Reason)
-			case r.Ended != nil && r.Ended.Reason != "": // else it is the one of the last trial
+			case r.Ended && r.Text != "":
+				return nil, errors.New(r.Text)
+			case r.Ended:
 				return nil, errors.New("the process that tries the checks has ended: see journalctl -u topdog")
-			}
-			if reasons, complete := o.reasons(r.Tried); complete {
-				return reasons, nil
+			case len(r.Tried) == len(o.Checks):
+				return r.Tried, nil
 			}
 			silence.Reset(silenceMax)
 		case <-silence.C:
@@ -297,16 +287,4 @@ func Once(ctx context.Context, runner Runner, o Order) ([]string, error) {
 			return nil, ctx.Err()
 		}
 	}
-}
-
-// reasons returns why each check fails. It is not complete if what was tried is another order.
-func (o *Order) reasons(tried map[string]string) (reasons []string, complete bool) {
-	for i := range o.Checks {
-		reason, found := tried[o.Checks[i].ID()]
-		if !found {
-			return nil, false
-		}
-		reasons = append(reasons, reason)
-	}
-	return reasons, true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,25 +47,33 @@ func TestParseScore(t *testing.T) {
 	}
 }
 
-// scoring is a scorer that a test runs, and what it has done.
+// scoring is a checker that runs a score command for a test, and what it has done.
 type scoring struct {
-	scorer
-	began   time.Time
-	command func(context.Context, []string) ([]byte, error)
-	runs    []time.Duration
-	ran     []string // the words of the last run
-	told    []Score
+	*checker
+	began time.Time
+	runs  []time.Duration
+	ran   []string // the words of the last run
+	told  []Score
 }
 
-func newScoring(command func(context.Context, []string) ([]byte, error)) *scoring {
-	s := &scoring{began: time.Now(), command: command}
-	s.run = func(ctx context.Context, words []string) ([]byte, error) {
+// newScoring returns one that lasts as long as the test.
+func newScoring(t *testing.T, command func(context.Context, []string) ([]byte, error)) *scoring {
+	s := &scoring{checker: newChecker(&tools{}, io.Discard), began: time.Now()}
+	s.score = func(ctx context.Context, words []string) ([]byte, error) {
 		s.runs, s.ran = append(s.runs, time.Since(s.began)), words
-		return s.command(ctx, words)
+		return command(ctx, words)
 	}
-	s.report = func(score Score) { s.told = append(s.told, score) }
+	go func() {
+		for r := range s.reports {
+			s.told = append(s.told, *r.Score)
+		}
+	}()
+	t.Cleanup(func() { s.end(); close(s.reports) })
 	return s
 }
+
+// replace gives another order.
+func (s *scoring) replace(words []string) { s.carryOut(Order{Score: words}) }
 
 // pass lets time pass.
 func pass(d time.Duration) {
@@ -81,11 +90,10 @@ func prints(text string) func(context.Context, []string) ([]byte, error) {
 func TestScorer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		number := 40
-		s := newScoring(func(context.Context, []string) ([]byte, error) {
+		s := newScoring(t, func(context.Context, []string) ([]byte, error) {
 			number++
 			return fmt.Appendln(nil, number), nil
 		})
-		defer s.replace(nil)
 		s.replace([]string{"/bin/score", "-x"})
 		pass(time.Second)
 		s.replace([]string{"/bin/score", "-x"}) // another order, and the same command
@@ -113,8 +121,7 @@ func TestScorerFails(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newScoring(test.command)
-				defer s.replace(nil)
+				s := newScoring(t, test.command)
 				s.replace([]string{"/bin/score"})
 				pass(8*scoreEvery + scoreWithin)
 				assert.Is(t, 9, len(s.runs), "runs in 44 s")
@@ -130,7 +137,7 @@ func TestScorerFails(t *testing.T) {
 func TestScorerReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := 0
-		s := newScoring(func(ctx context.Context, words []string) ([]byte, error) {
+		s := newScoring(t, func(ctx context.Context, words []string) ([]byte, error) {
 			if words[0] == "/bin/other" {
 				return nil, fmt.Errorf("failed as %s", words[0])
 			}
@@ -149,12 +156,11 @@ func TestScorerReplaced(t *testing.T) {
 		s.replace(nil)
 		pass(time.Minute)
 		assert.Is(t, 3, len(s.runs), "runs when there is no command any more")
-		s.running.Wait()
 	})
 }
 
 // scores waits for the next run of the score command.
-func (p *Process) scores(t *testing.T) Score {
+func (p *starting) scores(t *testing.T) Score {
 	t.Helper()
 	return *p.await(t, func(r Report) bool { return r.Score != nil }).Score
 }

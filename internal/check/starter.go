@@ -23,16 +23,31 @@ const CheckerWord = "checker"
 // ownProgram is the program of this process, even if its file was replaced meanwhile.
 const ownProgram = "/proc/self/exe"
 
-// inheritedSocket is the first socket that a starter or a checker finds open.
-const inheritedSocket = 3
+const (
+	// inheritedSocket is the first socket that a starter or a checker finds open.
+	inheritedSocket = 3
+	// inheritedGateway is the connection by which a checker asks the gateway, if it has one.
+	inheritedGateway = 4
+	// inheritedFilesMax is how many files a checker inherits.
+	inheritedFilesMax = 2
+)
 
 // checkersMax is how many checkers a starter has at a time: one that runs the checks, and one that tries others.
 const checkersMax = 2
 
-// Open starts a starter. It returns the connections to the checker that runs the daemon's checks, and to the one that
-// tries other checks. The arguments make the main function of this program call AttendStarter. openGateway opens the connection
+// Open starts a starter. It returns the daemon's place for the checker that runs its checks, and the one for those that try
+// other checks. The arguments make the main function of this program call AttendStarter. openGateway opens the connection
 // by which a checker asks the gateway, see netio.InheritGatewayAsker.
 func Open(openGateway func() (*os.File, error), arguments ...string) (checks, tries *Process, err error) {
+	var processes [checkersMax]*Process
+	if _, err := open(&processes, openGateway, arguments...); err != nil {
+		return nil, nil, fmt.Errorf("start the starter: %w", err)
+	}
+	return processes[0], processes[1], nil
+}
+
+// open starts a starter for these places of checkers, and returns it.
+func open(processes *[checkersMax]*Process, openGateway func() (*os.File, error), arguments ...string) (*exec.Cmd, error) {
 	c := exec.Command(ownProgram, arguments...)
 	c.Args[0] = filepath.Base(os.Args[0]) // what ps shows instead of the path
 	// The starter only waits. One processor is enough for it, and a collector that never runs wakes nobody. If its memory
@@ -41,43 +56,36 @@ func Open(openGateway func() (*os.File, error), arguments ...string) (checks, tr
 	c.Stderr = os.Stderr
 	// It doesn't outlive the daemon. In a process group of its own, it isn't interrupted by a terminal.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	var processes [checkersMax]*Process
 	for i := range processes {
-		socket, theirs, err := socketPair()
+		starts, theirs, err := socketPair()
 		if err != nil {
-			return nil, nil, fmt.Errorf("start the starter: %w", err)
+			return nil, err
 		}
 		defer theirs.Close()
 		c.ExtraFiles = append(c.ExtraFiles, theirs)
-		processes[i] = &Process{socket: socket, openGateway: openGateway, reports: make(chan Report)}
+		processes[i] = &Process{starts: starts, openGateway: openGateway, reports: make(chan Report)}
 	}
 	if err := startWithoutCapabilities(c); err != nil {
-		return nil, nil, fmt.Errorf("start the starter: %w", err)
+		return nil, err
 	}
 	for _, p := range processes {
-		p.starterPID = c.Process.Pid
-		go p.read()
+		go p.awaitEnd()
 	}
-	return processes[0], processes[1], nil
+	return c, nil
 }
 
-// socketPair returns the daemon's end of a connection, and that of the checkers. It keeps messages apart, and tells the
-// daemon which process has sent each.
+// socketPair returns the daemon's end of a connection that keeps messages apart, and the other end.
 func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
 	// If this fails, there is room for any usual order all the same.
 	_ = unix.SetsockoptInt(pair[0], unix.SOL_SOCKET, unix.SO_SNDBUF, orderMax)
-	theirs = os.NewFile(uintptr(pair[1]), "checkers")
-	file := os.NewFile(uintptr(pair[0]), "daemon")
+	theirs = os.NewFile(uintptr(pair[1]), "to the daemon")
+	file := os.NewFile(uintptr(pair[0]), "from the daemon")
 	defer file.Close()
-	err = os.NewSyscallError("setsockopt(SO_PASSCRED)", unix.SetsockoptInt(pair[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1))
-	if err == nil {
-		ours, err = connOf(file)
-	}
-	if err != nil {
+	if ours, err = connOf(file); err != nil {
 		theirs.Close()
 	}
 	return ours, theirs, err
@@ -139,15 +147,15 @@ func AttendStarter() error {
 	// A watchdog must not end it either. A checker doesn't ignore these two: the programs that it runs would do so too, and
 	// one that writes to a pipe would fail in another way than in a shell.
 	signal.Ignore(unix.SIGABRT, unix.SIGPIPE)
-	var seats sync.WaitGroup
+	var attended sync.WaitGroup
 	for _, socket := range sockets {
-		conn, err := connOf(socket)
+		starts, err := connOf(socket)
 		if err != nil {
 			return fmt.Errorf("starter: %w", err)
 		}
-		seats.Go(func() { (&seat{socket, conn}).attend() })
+		attended.Go(func() { attendStarts(starts) })
 	}
-	seats.Wait()
+	attended.Wait()
 	return nil
 }
 
@@ -175,74 +183,69 @@ func beginLife(name string) error {
 	return nil
 }
 
-// seat starts one checker after the other. They inherit the socket to the daemon.
-type seat struct {
-	socket *os.File
-	conn   *net.UnixConn // of that socket
-}
-
-// attend starts a checker whenever there is an order, until the daemon has ended.
-func (s *seat) attend() {
+// attendStarts runs one checker after the other, as the daemon asks for them, until the daemon has ended.
+func attendStarts(starts *net.UnixConn) {
 	// The kernel kills a checker when the thread ends that has started it.
 	runtime.LockOSThread()
 	netio.DropProgram()
-	for s.awaitOrder() {
-		ended := s.run()
-		if ended.Reason != "" {
-			s.discard() // or a checker that can't read its orders would be started again and again
+	for {
+		files, err := awaitStart(starts)
+		if err != nil {
+			return
 		}
-		if message, err := encode(Report{Ended: &ended}); err == nil {
-			_, _ = s.conn.Write(message) // if this fails the daemon has ended
+		runChecker(files)
+		for _, file := range files {
+			file.Close()
 		}
+		netio.DropProgram() // the next start may come in a year
 	}
 }
 
-// awaitOrder waits for an order, without reading it. It returns false when the daemon has ended.
-func (s *seat) awaitOrder() bool {
-	raw, err := s.conn.SyscallConn()
+// awaitStart waits until the daemon wants a checker, and returns the files that the checker inherits: its connection to the
+// daemon, and one to the holder if there is one.
+func awaitStart(starts *net.UnixConn) (files []*os.File, err error) {
+	control := make([]byte, unix.CmsgSpace(inheritedFilesMax*4))
+	_, n, _, _, err := starts.ReadMsgUnix(make([]byte, 1), control)
 	if err != nil {
-		return false
+		return nil, err
 	}
-	ordered := false
-	err = raw.Read(func(fd uintptr) bool {
-		n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		ordered = n > 0
-		return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
-	})
-	return err == nil && ordered
+	messages, err := unix.ParseSocketControlMessage(control[:n])
+	if err != nil || len(messages) == 0 {
+		return nil, fmt.Errorf("there came no connection for a checker: %w", err)
+	}
+	descriptors, err := unix.ParseUnixRights(&messages[0])
+	for _, fd := range descriptors {
+		files = append(files, os.NewFile(uintptr(fd), "inherited"))
+	}
+	return files, err
 }
 
-// discard reads the orders that no checker has read. The daemon sends another when it knows of the end.
-func (s *seat) discard() {
-	raw, err := s.conn.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Control(func(fd uintptr) {
-		for n := 1; n > 0; {
-			n, _, _ = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_DONTWAIT)
-		}
-	})
-}
-
-// run runs a checker until it ends.
-func (s *seat) run() Ended {
+// runChecker runs a checker until it ends. It kills a checker whose connection the daemon has closed.
+func runChecker(files []*os.File) {
 	c := exec.Command(ownProgram, CheckerWord)
 	c.Args[0] = filepath.Base(os.Args[0])
 	// Checks wait most of the time and need little memory.
 	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=100", "GOMEMLIMIT=16MiB")
-	c.ExtraFiles, c.Stderr = []*os.File{s.socket}, os.Stderr
+	c.ExtraFiles, c.Stderr = files, os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	toDaemon := files[0]
 	if err := c.Start(); err != nil {
-		return Ended{Reason: fmt.Sprintf("start the checker: %v", err)}
+		if message, err := encode(Report{Ended: true, Text: fmt.Sprintf("start the checker: %v", err)}); err == nil {
+			_, _ = toDaemon.Write(message)
+		}
+		return
 	}
-	if message, err := encode(Report{Began: c.Process.Pid}); err == nil {
-		_, _ = s.conn.Write(message)
+	for _, file := range files[1:] {
+		file.Close() // or the other end would never notice that the checker has ended
 	}
-	netio.DropProgram() // the next start may come in a year
-	ended := Ended{PID: c.Process.Pid}
-	if err := c.Wait(); err != nil {
-		ended.Reason = err.Error()
-	}
-	return ended
+	netio.DropProgram() // the checker may run for a year
+	fd := int(toDaemon.Fd())
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		poll(fd, 0, -1) // until both directions are closed
+		_ = c.Process.Kill()
+	})
+	_ = c.Wait() // the daemon notices the end; how it was says nothing
+	_ = unix.Shutdown(fd, unix.SHUT_RDWR)
+	watching.Wait()
 }

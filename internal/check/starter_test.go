@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,19 +29,10 @@ func status(t *testing.T, pid int, field string) string {
 	return ""
 }
 
-// starter returns the PID of the process that has started the checker.
-func (p *Process) starter(t *testing.T) int {
+// over waits until a checker has ended that had something to run, and returns why it couldn't be started.
+func (p *starting) over(t *testing.T) string {
 	t.Helper()
-	pid, err := strconv.Atoi(status(t, p.pid(), "PPid"))
-	assert.NoError(t, err)
-	assert.Is(t, "topdog-starter", status(t, pid, "Name"), "the parent of the checker")
-	return pid
-}
-
-// over waits until a checker has ended that had something to run, and returns how.
-func (p *Process) over(t *testing.T) Ended {
-	t.Helper()
-	return *p.await(t, func(r Report) bool { return r.Ended != nil && r.Ended.Reason != "" }).Ended
+	return p.await(t, func(r Report) bool { return r.Ended }).Text
 }
 
 func runs(pid int) bool {
@@ -60,7 +49,8 @@ func TestStart(t *testing.T) {
 	t.Parallel()
 	p := startChecker(t)
 	first := p.pid()
-	if parent := status(t, p.starter(t), "PPid"); parent != fmt.Sprint(os.Getpid()) {
+	assert.Is(t, "topdog-starter", status(t, p.starter, "Name"), "the parent of the checker")
+	if parent := status(t, p.starter, "PPid"); parent != fmt.Sprint(os.Getpid()) {
 		t.Errorf("the parent of the starter is %s", parent)
 	}
 	if open := sockets(t, first); len(open) != 1 { // it inherits it, and has it open twice
@@ -68,14 +58,14 @@ func TestStart(t *testing.T) {
 	}
 	send(t, p, Order{})
 	send(t, p, unending) // for the next one
-	ended := p.await(t, func(r Report) bool { return r.Ended != nil }).Ended
-	assert.Is(t, Ended{PID: first}, *ended, "its end")
 	p.runs(t)
-	second := p.pid()
+	if p.pid() == first {
+		t.Error("it goes on with nothing to run")
+	}
 	p.Kill()
 	p.Kill() // may be called twice
-	assert.Is(t, Ended{PID: second, Reason: "signal: killed"}, p.over(t), "its end")
-	assert.NoError(t, p.Stop())
+	assert.Is(t, "", p.over(t), "why it couldn't be started")
+	p.Stop()
 }
 
 // sockets returns the different sockets that a process has open.
@@ -108,7 +98,7 @@ func TestCapabilitiesOfAll(t *testing.T) {
 	}
 	p := startChecker(t)
 	for _, set := range sets {
-		for _, pid := range []int{p.starter(t), p.pid()} {
+		for _, pid := range []int{p.starter, p.pid()} {
 			assert.Is(t, "0000000000000000", status(t, pid, set), "%s of process %d", set, pid)
 		}
 	}
@@ -118,25 +108,21 @@ func TestCapabilitiesOfAll(t *testing.T) {
 func TestEnds(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		end  func(p, other *Process, starter int)
+		end  func(p *starting)
 	}{
-		{"the starter is killed", func(p, _ *Process, starter int) {
+		{"the starter is killed", func(p *starting) {
 			_ = syscall.Kill(p.pid(), syscall.SIGSTOP)
-			_ = syscall.Kill(starter, syscall.SIGKILL)
+			_ = syscall.Kill(p.starter, syscall.SIGKILL)
 		}},
-		{"the daemon has ended", func(p, other *Process, _ int) {
-			p.socket.Close()
-			other.socket.Close()
-		}},
+		{"the daemon has ended", (*starting).end},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			p, other, err := Open(noGateway, starterWord)
-			assert.NoError(t, err)
+			p := openProcess(t)
 			send(t, p, unending)
 			p.runs(t)
-			checker, starter := p.pid(), p.starter(t)
-			test.end(p, other, starter)
+			checker := p.pid()
+			test.end(p)
 			for open := true; open; {
 				select {
 				case _, open = <-p.Reports():
@@ -144,13 +130,13 @@ func TestEnds(t *testing.T) {
 					t.Fatal("the end of the starter is not told")
 				}
 			}
-			assert.Until(t, "both have ended", func() bool { return !runs(checker) && !runs(starter) })
+			assert.Until(t, "both have ended", func() bool { return !runs(checker) && !runs(p.starter) })
 			assert.ErrorIs(t, p.Send(unending), errEnded, "another order")
 			if _, err := Once(t.Context(), p, unending); !errors.Is(err, errEnded) {
 				t.Errorf("a trial: %v", err)
 			}
-			assert.ErrorIs(t, other.Send(unending), errEnded, "another order to the other one")
-			_ = p.Stop()
+			assert.ErrorIs(t, p.other.Send(unending), errEnded, "another order to the other one")
+			p.Stop()
 		})
 	}
 }
@@ -159,16 +145,14 @@ func TestEnds(t *testing.T) {
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	p := startChecker(t)
-	starter := p.starter(t)
-	assert.NoError(t, p.Stop())
-	assert.NoError(t, syscall.Kill(starter, syscall.SIGSTOP))
+	p.Stop()
+	assert.NoError(t, syscall.Kill(p.starter, syscall.SIGSTOP))
 	send(t, p, unending)
 	p.Kill()
+	p.over(t)
 	assert.Is(t, 0, p.pid(), "the checker that was started")
-	if err := p.Stop(); err == nil {
-		t.Error("it is said to have ended")
-	}
-	assert.NoError(t, syscall.Kill(starter, syscall.SIGCONT))
+	p.Stop()
+	assert.NoError(t, syscall.Kill(p.starter, syscall.SIGCONT))
 	send(t, p, unending)
 	p.runs(t)
 }
@@ -178,16 +162,15 @@ func TestCannotBeStarted(t *testing.T) {
 	ours, theirs, err := socketPair()
 	assert.NoError(t, err)
 	defer ours.Close()
-	conn, err := connOf(theirs)
+	starts, err := connOf(theirs)
 	assert.NoError(t, err)
-	go (&seat{theirs, conn}).attend()
-	p := &Process{socket: ours, starterPID: os.Getpid(), openGateway: noGateway, reports: make(chan Report)}
-	go p.read()
+	go attendStarts(starts)
+	p := &starting{&Process{starts: ours, openGateway: noGateway, reports: make(chan Report)}, nil, os.Getpid()}
 	const tooLong = "TOPDOG_TEST_TOO_LONG"
 	t.Setenv(tooLong, strings.Repeat("x", 200<<10))
 	for range 3 {
 		send(t, p, unending)
-		assert.Equal(t, Ended{Reason: "start the checker: fork/exec /proc/self/exe: argument list too long"}, p.over(t), "its end")
+		assert.Is(t, "start the checker: fork/exec /proc/self/exe: argument list too long", p.over(t), "its end")
 		select {
 		case r := <-p.Reports():
 			t.Errorf("one order gives another report, %+v", r)
@@ -197,102 +180,41 @@ func TestCannotBeStarted(t *testing.T) {
 	os.Unsetenv(tooLong)
 	send(t, p, unending)
 	p.runs(t)
-	assert.NoError(t, p.Stop())
+	p.Stop()
 }
 
-// TestLaneIsPassedOn: a checker has the lane to the gateway that was opened for it, and so has the one that replaces it.
-func TestLaneIsPassedOn(t *testing.T) {
+// TestGatewayIsPassedOn: a checker has the connection to the holder that was opened for it, and so has the one that replaces
+// it.
+func TestGatewayIsPassedOn(t *testing.T) {
 	t.Parallel()
 	opened := 0
-	p, other, err := Open(func() (*os.File, error) {
+	p := openWith(t, func() (*os.File, error) {
 		opened++
 		ours, theirs, err := socketPair()
 		if err == nil {
 			go answerAll(ours)
 		}
 		return theirs, err
-	}, starterWord)
-	assert.NoError(t, err)
-	defer other.socket.Close()
-	defer p.socket.Close()
+	})
 	gateway := Check{Kind: Gateway, Every: time.Second, Timeout: time.Second, Rise: 1, Fall: 1}
 	for n := 1; n <= 2; n++ {
 		for range 3 {
 			send(t, p, Order{Checks: []Check{gateway}, Interface: "eth0"})
 		}
 		assert.Equal(t, Report{ID: gateway.ID(), Passing: true}, p.report(t), "its report")
-		assert.Is(t, n, opened, "lanes")
+		assert.Is(t, n, opened, "connections to the holder")
 		p.Kill()
 		p.over(t)
 	}
 }
 
-// answerAll says to whatever is asked on a lane that it went well.
-func answerAll(lane *net.UnixConn) {
-	defer lane.Close()
+// answerAll says to whatever is asked on a connection to the holder that it went well.
+func answerAll(holder *net.UnixConn) {
+	defer holder.Close()
 	for buffer := make([]byte, 1<<10); ; {
-		if n, err := lane.Read(buffer); n <= 0 || err != nil {
+		if n, err := holder.Read(buffer); n <= 0 || err != nil {
 			return
 		}
-		_, _ = lane.Write([]byte{0})
-	}
-}
-
-// TestLateLane: an order from before, without a lane, does not make the gateway fail.
-func TestLateLane(t *testing.T) {
-	c := newChecker(&tools{}, new(strings.Builder))
-	defer c.end()
-	order := Order{Checks: []Check{{Kind: Gateway, Every: time.Second, Timeout: time.Second, Rise: 1, Fall: 1}}, Interface: "eth0"}
-	c.carryOut(received{Order: order})
-	assert.Is(t, 0, len(c.workers), "checks that run before the lane is there")
-	order.NoGateway = "permission denied"
-	c.carryOut(received{Order: order})
-	assert.Is(t, 1, len(c.workers), "checks that run when it is known that there is none")
-}
-
-// TestForgedReports: only the starter tells that a checker has begun or ended. A checker that was taken over could have
-// the daemon kill another process.
-func TestForgedReports(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		sender   string
-		starter  int // the PID that the daemon knows
-		believed bool
-		died     syscall.Signal // of what the process that was named died
-	}{
-		{"another process than the starter", os.Getppid(), false, syscall.SIGTERM},
-		{"the starter", os.Getpid(), true, syscall.SIGKILL},
-	} {
-		victim := exec.Command("sleep", "1000")
-		assert.NoError(t, victim.Start())
-		pid := victim.Process.Pid
-		ours, theirs, err := socketPair()
-		assert.NoError(t, err)
-		conn, err := connOf(theirs)
-		assert.NoError(t, err)
-		theirs.Close()
-		p := &Process{socket: ours, starterPID: test.starter, openGateway: noGateway, reports: make(chan Report)}
-		go p.read()
-		say := func(r Report) {
-			message, err := encode(r)
-			assert.NoError(t, err)
-			_, err = conn.Write(message)
-			assert.NoError(t, err)
-		}
-		said := func() Report { return p.await(t, func(r Report) bool { return r.ID != "" || r.Ended != nil }) }
-		say(Report{Began: pid})
-		say(Report{ID: "1"})
-		assert.Is(t, "1", said().ID, "%s: the report after the beginning", test.sender)
-		assert.Is(t, test.believed, p.pid() == pid, "%s: it can name a checker", test.sender)
-		p.Kill()
-		say(Report{Ended: &Ended{PID: pid, Reason: "signal: killed"}})
-		say(Report{ID: "2"})
-		assert.Is(t, test.believed, said().Ended != nil, "%s: it can tell of an end", test.sender)
-		_ = victim.Process.Signal(syscall.SIGTERM) // a SIGKILL that was sent before wins
-		_ = victim.Wait()
-		assert.Is(t, test.died, victim.ProcessState.Sys().(syscall.WaitStatus).Signal(), "%s: the signal that ended the process that it named", test.sender)
-		conn.Close()
-		for range p.Reports() {
-		}
+		_, _ = holder.Write([]byte{0})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,24 +110,23 @@ func TestLongReason(t *testing.T) {
 	assert.Is(t, "refused", shortened("refused"), "")
 }
 
-// TestEndlessReport: a checker that somebody has taken over cannot fill the daemon's memory: what is longer than reportMax
-// is no report.
+// TestEndlessReport: a checker that somebody has taken over cannot fill the daemon's memory. What is longer than reportMax,
+// or makes no sense, ends the connection.
 func TestEndlessReport(t *testing.T) {
-	ours, theirs, err := socketPair()
-	assert.NoError(t, err)
-	p := &Process{socket: ours, reports: make(chan Report)}
-	go p.read()
-	conn, err := connOf(theirs)
-	assert.NoError(t, err)
-	for _, message := range []string{`{"text": "` + strings.Repeat("x", reportMax) + `"}`, "nonsense", `{"text": "short"}`} {
-		_, err := conn.Write([]byte(message))
+	for _, message := range []string{`{"text": "` + strings.Repeat("x", reportMax) + `"}`, "nonsense"} {
+		ours, theirs, err := socketPair()
 		assert.NoError(t, err)
-	}
-	assert.Equal(t, Report{Text: "short"}, <-p.reports, "the only report")
-	conn.Close()
-	theirs.Close()
-	if _, open := <-p.reports; open {
-		t.Error("it goes on after the end")
+		p := &Process{reports: make(chan Report)}
+		go p.read(&connection{UnixConn: ours, left: make(chan struct{}), closed: make(chan struct{})})
+		for _, said := range []string{`{"text": "short"}`, message} {
+			_, err := theirs.WriteString(said)
+			assert.NoError(t, err)
+		}
+		assert.Equal(t, Report{Text: "short"}, <-p.reports, "the only report")
+		assert.Equal(t, Report{Ended: true}, <-p.reports, "what follows")
+		_, err = theirs.WriteString(`{"text": "short"}`)
+		assert.ErrorIs(t, err, syscall.EPIPE, "another report")
+		theirs.Close()
 	}
 }
 
@@ -138,10 +138,10 @@ func TestOrdersWhileChecksRun(t *testing.T) {
 	c := newChecker(&tools{noAsker: errors.New("nobody asks it")}, w)
 	gateway := Check{Kind: Gateway, Every: time.Second, Timeout: time.Second, Rise: 1, Fall: 1}
 	for range 50 {
-		c.carryOut(received{Order: Order{Checks: []Check{gateway}, Interface: "eth0"}})
-		c.carryOut(received{Order: Order{Checks: []Check{gateway}, Interface: "eth1"}})
+		c.carryOut(Order{Checks: []Check{gateway}, Interface: "eth0"})
+		c.carryOut(Order{Checks: []Check{gateway}, Interface: "eth1"})
 	}
-	if len(c.workers) == 0 {
+	if len(c.tasks) == 0 {
 		t.Error("no check runs")
 	}
 	c.end()

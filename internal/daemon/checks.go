@@ -98,13 +98,13 @@ func (c *checks) send() {
 	}
 }
 
-// ended replaces a checker that has ended, if there is anything to run.
-func (c *checks) ended(e *check.Ended) {
+// ended replaces a checker that has ended, or couldn't be started for a reason, if there is anything to run.
+func (c *checks) ended(notStarted string) {
 	switch {
-	case e.PID == 0:
-		c.reporter.set(console.ProblemChecker, e.Reason)
-	case e.Reason != "" && !c.order.Idle():
-		c.reporter.log.Warnf("the checker (process %d) has ended; starting another one", e.PID)
+	case notStarted != "":
+		c.reporter.set(console.ProblemChecker, notStarted)
+	case !c.order.Idle():
+		c.reporter.log.Warn("the checker has ended; starting another one")
 	}
 	// If another one runs already, because it had an order before this report came, the order changes nothing.
 	c.tasks.postAfter(checkerRestartPause, c.send)
@@ -112,8 +112,8 @@ func (c *checks) ended(e *check.Ended) {
 
 // reported takes a report of the checker.
 func (c *checks) reported(r check.Report) {
-	if r.Ended != nil {
-		c.ended(r.Ended)
+	if r.Ended {
+		c.ended(r.Text)
 		return
 	}
 	c.heardAt = c.now()
@@ -270,7 +270,7 @@ func (c *checks) lose(now time.Duration) {
 // close ends the checker.
 func (c *checks) close() {
 	if c.platform.Checker != nil {
-		c.reporter.failed("close the checker", c.platform.Checker.Stop())
+		c.platform.Checker.Stop()
 	}
 }
 

@@ -225,29 +225,21 @@ func TestCheckerEnds(t *testing.T) {
 		pass(1500 * time.Millisecond)
 		assert.Is(t, 2, one.checker.started(), "checkers that were started")
 		one.wantGrade(t, "passing", "")
-		one.wantLog(t, "the checker (process 1001) has ended; starting another one", 1)
+		one.wantLog(t, "the checker has ended; starting another one", 1)
 	})
 }
 
-// TestCheckerEndsWithoutReason: one that ends as if it had nothing to run is replaced too, and nobody is told. After a reload
-// without checks none is started.
-func TestCheckerEndsWithoutReason(t *testing.T) {
+// TestCheckerEndsWithItsChecks: after a reload without checks, a checker that ends is not replaced, and nobody is told.
+func TestCheckerEndsWithItsChecks(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, checking(webCheck))
 		pass(2 * time.Second)
-		endWell := func() {
-			one.checker.with(func() { one.checker.stop() })
-			one.checker.reports <- check.Report{Ended: &check.Ended{PID: 1001}}
-			pass(1500 * time.Millisecond)
-		}
-		endWell()
-		assert.Is(t, 2, one.checker.started(), "checkers that were started")
-		one.wantGrade(t, "passing", "")
 		one.reload(func(c *config.Config) { c.Checks = nil })
 		pass(10 * time.Millisecond)
 		assert.Is(t, false, one.checker.runs(), "a checker without checks runs")
-		endWell()
-		assert.Is(t, 2, one.checker.started(), "checkers that were started")
+		one.checker.reports <- check.Report{Ended: true}
+		pass(1500 * time.Millisecond)
+		assert.Is(t, 1, one.checker.started(), "checkers that were started")
 		one.wantLog(t, "has ended", 0)
 		one.wantNoProblem(t)
 	})

@@ -222,7 +222,7 @@ type Checker interface {
 	Send(check.Order) error
 	Reports() <-chan check.Report // closed when the process can't be started any more
 	Kill()
-	Stop() error
+	Stop()
 }
 
 // Deadman releases the addresses, and says so, when this daemon no longer can;
