@@ -11,6 +11,7 @@ package hooks
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
@@ -35,22 +36,12 @@ type Options struct {
 
 // Run runs the hooks until ctx ends. It finishes the script that runs then, and those that are due.
 func Run(ctx context.Context, c *console.Client, o Options) error {
-	r := &runner{Options: o, states: newNewest(), told: map[script]told{}, remarked: map[remark]bool{}}
-	ended := make(chan struct{})
-	following, stopFollowing := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopFollowing()
-	go func() {
-		r.run(following)
-		close(ended)
-	}()
-	go func() {
-		<-ctx.Done()
-		// At a shutdown the daemon ends just before this program, so its last transition may be on its way.
-		time.AfterFunc(lastWords, stopFollowing)
-	}()
-	err := follow(following, c, console.WatchOptions{}, r.Log, r.states.put)
-	stopFollowing()
-	<-ended
+	r := &runner{Options: o, told: map[script]told{}, remarked: map[remark]bool{}}
+	// At a shutdown the daemon ends just before this program, so its last transition may be on its way.
+	following, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, end) })()
+	err := follow(following, c, console.WatchOptions{}, o.Log, r.run)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -64,7 +55,6 @@ const lastWords = 100 * time.Millisecond
 // before its turn. Every script is told the last state.
 type runner struct {
 	Options
-	states   *newest
 	now      state
 	told     map[script]told // of each script that was run
 	remarked map[remark]bool // the remarks that were logged
@@ -77,30 +67,25 @@ type told struct {
 }
 
 // run runs scripts whenever the state changes, until ctx ends.
-func (r *runner) run(ctx context.Context) {
-	runtime.LockOSThread() // see start
+func (r *runner) run(ctx context.Context, states *newest) {
+	runtime.LockOSThread() // see command
+	defer runtime.UnlockOSThread()
 	r.look()
-	for {
+	for ctx.Err() == nil {
 		select {
-		case <-r.states.wake:
-			r.settle()
+		case <-states.wake:
 		case <-ctx.Done():
-			select {
-			case <-r.states.wake:
-				r.settle()
-			default:
-			}
-			return
 		}
+		r.settle(states)
 	}
 }
 
 // settle runs scripts until all of them know the state of the board. After each it starts over with the newest state,
 // so that no script is told an old one.
-func (r *runner) settle() {
+func (r *runner) settle(states *newest) {
 	var all []script
 	for {
-		s, another, overtaken := r.states.take()
+		s, another, overtaken := states.take()
 		if overtaken > 0 {
 			r.Log.Infof("changes that were over before the hooks could be told: %d; now this board is %s", overtaken, s.word)
 		}
@@ -119,27 +104,19 @@ func (r *runner) settle() {
 // look returns the scripts, and logs once why other files don't run.
 func (r *runner) look() []script {
 	found, remarks := scripts(r.Directory)
-	for m := range r.remarked {
-		if !slices.Contains(remarks, m) {
-			delete(r.remarked, m)
-		}
-	}
+	remarked := map[remark]bool{}
 	for _, m := range remarks {
-		if r.remarked[m] {
-			continue
-		}
-		r.remarked[m] = true
-		if m.bad {
+		remarked[m] = true
+		switch {
+		case r.remarked[m]:
+		case m.bad:
 			r.Log.Warnf("%s: %s", m.path, m.text)
-		} else {
+		default:
 			r.Log.Infof("%s %s", m.path, m.text)
 		}
 	}
-	for s := range r.told {
-		if !slices.Contains(found, s) {
-			delete(r.told, s)
-		}
-	}
+	r.remarked = remarked
+	maps.DeleteFunc(r.told, func(s script, _ told) bool { return !slices.Contains(found, s) })
 	return found
 }
 
@@ -155,17 +132,19 @@ func (r *runner) due(s script) bool {
 // runScript runs one script to its end.
 func (r *runner) runScript(s script) {
 	r.told[s] = told{r.now.word, r.now.Leader}
+	ctx, cancel := context.WithTimeout(context.Background(), r.Timeout)
+	defer cancel()
+	c := command(ctx, s.path, r.now.arguments()...)
+	c.Env = append(inherited(os.Environ()), r.now.environment()...)
 	began := time.Now()
-	p, err := start(s.path, r.now.arguments(), append(inherited(os.Environ()), r.now.environment()...))
-	if err == nil {
-		err = p.wait(r.Timeout)
-	}
+	err := c.Run()
 	took := time.Since(began).Round(time.Millisecond)
 	switch {
 	case err == nil:
 		r.Log.Infof("%s %s: done in %v", s.path, r.now.word, took)
-	case errors.Is(err, errTooLong):
-		r.Log.Warnf("%s %s: %v after %v, with all that it had started (--timeout)", s.path, r.now.word, err, took)
+	case ctx.Err() != nil:
+		r.Log.Warnf("%s %s: it did not end in time, and was killed after %v, with all that it had started (--timeout)",
+			s.path, r.now.word, took)
 	case errors.Is(err, syscall.ENOEXEC):
 		r.Log.Warnf("%s %s: it cannot be run: its first line must name its interpreter, such as #!/bin/sh", s.path, r.now.word)
 	default:
@@ -218,46 +197,17 @@ func inherited(env []string) (kept []string) {
 	return kept
 }
 
-// process is a command in a process group of its own, so that whatever it starts can be ended with it.
-type process struct {
-	command *exec.Cmd
-	ended   chan error // receives the command's exit error, or nil
-}
-
-// start starts a command. If this program is killed, so is the command. The kernel does that when the thread ends that
-// has started it (PR_SET_PDEATHSIG, prctl(2)), so the caller must have locked that thread.
-func start(path string, args, env []string) (*process, error) {
-	c := exec.Command(path, args...)
-	c.Env = env
+// command returns a command in a process group of its own, which is killed as a whole when ctx ends. If this program is
+// killed, so is the command. The kernel does that when the thread ends that has started it (PR_SET_PDEATHSIG, prctl(2)), so
+// the caller must have locked that thread.
+func command(ctx context.Context, path string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, path, args...)
 	// Its output goes where this program's log goes. Processes that it leaves behind would hold a pipe open.
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	c.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
-	if err := c.Start(); err != nil {
-		return nil, err
-	}
-	p := &process{command: c, ended: make(chan error, 1)}
-	go func() { p.ended <- c.Wait() }()
-	return p, nil
+	c.Cancel = func() error { return signalGroup(c, unix.SIGKILL) }
+	return c
 }
 
-// signal sends a signal to the whole group, if that hasn't ended.
-func (p *process) signal(sig unix.Signal) {
-	_ = unix.Kill(-p.command.Process.Pid, sig)
-}
-
-// errTooLong says that a command was killed because it took too long.
-var errTooLong = errors.New("it did not end in time, and was killed")
-
-// wait waits for the command's end, and kills its group after the timeout.
-func (p *process) wait(timeout time.Duration) error {
-	limit := time.NewTimer(timeout)
-	defer limit.Stop()
-	select {
-	case err := <-p.ended:
-		return err
-	case <-limit.C:
-		p.signal(unix.SIGKILL)
-		<-p.ended
-		return errTooLong
-	}
-}
+// signalGroup sends a signal to a command and to all that it has started, if they haven't ended.
+func signalGroup(c *exec.Cmd, sig unix.Signal) error { return unix.Kill(-c.Process.Pid, sig) }

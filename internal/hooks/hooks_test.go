@@ -79,14 +79,15 @@ func (b book) wants(t *testing.T, want ...string) {
 // hooked is a runner whose scripts have a book.
 type hooked struct {
 	*runner
-	t    *testing.T
-	book book
-	said *lines
-	end  func()
+	t      *testing.T
+	states *newest
+	book   book
+	said   *lines
+	end    func()
 }
 
 func newHooked(t *testing.T) *hooked {
-	h := &hooked{t: t, book: newBook(t)}
+	h := &hooked{t: t, states: newNewest(), book: newBook(t)}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("it has logged:\n%s", h.said.text.String())
@@ -96,7 +97,7 @@ func newHooked(t *testing.T) *hooked {
 	h.said = said
 	h.runner = &runner{
 		Options: Options{Directory: directory(t), Timeout: deadline, Log: log},
-		states:  newNewest(), told: map[script]told{}, remarked: map[remark]bool{},
+		told:    map[script]told{}, remarked: map[remark]bool{},
 	}
 	return h
 }
@@ -112,7 +113,7 @@ func (h *hooked) script(name, text string) {
 func (h *hooked) begin() {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	ended := make(chan struct{})
-	go func() { h.run(ctx); close(ended) }()
+	go func() { h.run(ctx, h.states); close(ended) }()
 	h.end = sync.OnceFunc(func() { cancel(); <-ended })
 	h.t.Cleanup(h.end)
 }

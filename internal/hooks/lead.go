@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -31,86 +30,73 @@ func Lead(ctx context.Context, c *console.Client, o LeadOptions) (status int, er
 	if err != nil {
 		return 0, fmt.Errorf("topdog lead has no command that it could run: %w", err)
 	}
-	runtime.LockOSThread() // see start
+	runtime.LockOSThread() // see command
 	defer runtime.UnlockOSThread()
-	following, stopFollowing := context.WithCancel(ctx)
-	defer stopFollowing()
-	leads := make(chan bool)
-	go func() {
-		_ = follow(following, c, console.WatchOptions{}, o.Log, func(s state) {
-			select {
-			case leads <- s.word == master:
-			case <-following.Done():
-			}
-		})
-	}()
-	l := lead{LeadOptions: o, path: path, end: ctx.Done()}
-	return l.run(leads)
+	_ = follow(ctx, c, console.WatchOptions{}, o.Log, func(ctx context.Context, states *newest) {
+		status, err = (&lead{o, path, states}).run(ctx)
+	})
+	return status, err
 }
 
-// lead is a command that runs while this board leads.
+// lead runs a command while this board leads.
 type lead struct {
 	LeadOptions
-	path    string
-	process *process // nil while the command doesn't run
-	told    bool     // the command was told to end
-	wanted  bool     // this board leads
-	end     <-chan struct{}
-	ending  bool
+	path   string
+	states *newest
 }
 
-// run returns when the command has ended by itself, or after end was closed.
-func (l *lead) run(leads <-chan bool) (status int, err error) {
-	kill := time.NewTimer(0)
-	kill.Stop()
-	defer kill.Stop()
-	for {
-		if err := l.settle(kill); err != nil {
-			return 0, err
-		}
-		if l.ending && l.process == nil {
-			return 0, nil
-		}
-		var ended <-chan error
-		if l.process != nil {
-			ended = l.process.ended
-		}
-		select {
-		case l.wanted = <-leads:
-		case <-l.end:
-			l.ending, l.end = true, nil
-		case <-kill.C:
-			l.Log.Warnf("%s has not ended %v after SIGTERM: killed, with all that it had started", l.path, l.KillAfter)
-			l.process.signal(unix.SIGKILL)
-		case err := <-ended:
-			if !l.told {
-				return exitStatus(err)
-			}
-			l.process.signal(unix.SIGKILL) // whatever it has left behind
-			l.process, l.told = nil, false
-			kill.Stop()
-			l.Log.Infof("%s has ended", l.path)
-		}
-	}
-}
-
-// settle starts the command or tells it to end, if either is due.
-func (l *lead) settle(kill *time.Timer) (err error) {
-	runs := l.wanted && !l.ending
-	switch {
-	case runs && l.process == nil:
+// run returns when the command has ended by itself, or after ctx has ended.
+func (l *lead) run(ctx context.Context) (status int, err error) {
+	for l.await(ctx) {
 		l.Log.Infof("this board leads: starts %s", l.path)
-		l.process, err = start(l.path, l.Command[1:], os.Environ())
-		if err != nil {
-			err = fmt.Errorf("topdog lead cannot start its command: %w", err)
+		c := command(context.Background(), l.path, l.Command[1:]...)
+		if err := c.Start(); err != nil {
+			return 0, fmt.Errorf("topdog lead cannot start its command: %w", err)
 		}
-	case !runs && l.process != nil && !l.told:
-		l.Log.Infof("this board does not lead any more, or is told to stop: ends %s", l.path)
-		l.told = true
-		l.process.signal(unix.SIGTERM)
-		kill.Reset(l.KillAfter)
+		ended := make(chan error, 1)
+		go func() { ended <- c.Wait() }()
+		for l.leads() && ctx.Err() == nil {
+			select {
+			case err := <-ended:
+				return exitStatus(err)
+			case <-l.states.wake:
+			case <-ctx.Done():
+			}
+		}
+		l.stop(c, ended)
 	}
-	return err
+	return 0, nil
+}
+
+// await waits until this board leads. It returns false when ctx ends.
+func (l *lead) await(ctx context.Context) bool {
+	for !l.leads() && ctx.Err() == nil {
+		select {
+		case <-l.states.wake:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err() == nil
+}
+
+func (l *lead) leads() bool {
+	s, _, _ := l.states.take()
+	return s.word == master
+}
+
+// stop ends the command, with all that it has started.
+func (l *lead) stop(c *exec.Cmd, ended <-chan error) {
+	l.Log.Infof("this board does not lead any more, or is told to stop: ends %s", l.path)
+	_ = signalGroup(c, unix.SIGTERM)
+	select {
+	case <-ended:
+		_ = signalGroup(c, unix.SIGKILL) // whatever it has left behind
+	case <-time.After(l.KillAfter):
+		l.Log.Warnf("%s has not ended %v after SIGTERM: killed, with all that it had started", l.path, l.KillAfter)
+		_ = signalGroup(c, unix.SIGKILL)
+		<-ended
+	}
+	l.Log.Infof("%s has ended", l.path)
 }
 
 // exitStatus returns a command's exit status as a shell has it: 128 plus the number of the signal that killed it.
@@ -144,20 +130,8 @@ const (
 // Target starts a systemd unit when this board begins to lead and has the address, and stops the unit when that ends or
 // ctx does.
 func Target(ctx context.Context, c *console.Client, o TargetOptions) error {
-	t := target{TargetOptions: o, states: newNewest()}
-	ended := make(chan struct{})
-	following, stopFollowing := context.WithCancel(ctx)
-	defer stopFollowing()
-	go func() {
-		t.run(following)
-		close(ended)
-	}()
-	err := follow(following, c, console.WatchOptions{}, t.Log, t.states.put)
-	stopFollowing()
-	<-ended
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), systemctlWithin)
-	defer cancel()
-	if failed := t.systemctl(stopping, "stop"); failed != nil {
+	err := follow(ctx, c, console.WatchOptions{}, o.Log, o.run)
+	if failed := o.systemctl(context.WithoutCancel(ctx), "stop"); failed != nil {
 		return failed
 	}
 	if ctx.Err() != nil {
@@ -166,51 +140,42 @@ func Target(ctx context.Context, c *console.Client, o TargetOptions) error {
 	return err
 }
 
-// target is a systemd unit that runs while this board leads.
-type target struct {
-	TargetOptions
-	states *newest
-	done   string // the last verb that systemd has accepted; "" if the last one failed
-}
-
 // run has systemd start or stop the unit according to the newest state, until ctx ends.
-func (t *target) run(ctx context.Context) {
-	again := time.NewTimer(0)
-	again.Stop()
-	defer again.Stop()
+func (o *TargetOptions) run(ctx context.Context, states *newest) {
+	done := "" // the last verb that systemd has accepted; "" if the last one failed
+	var again <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.states.wake:
-		case <-again.C:
+		case <-states.wake:
+		case <-again:
 		}
-		s, _, _ := t.states.take()
+		s, _, _ := states.take()
 		verb := "stop"
 		if s.word == master {
 			verb = "start"
 		}
-		if verb == t.done {
+		if verb == done {
 			continue
 		}
-		if err := t.systemctl(ctx, verb); err != nil {
-			t.Log.Warn(err)
-			t.done = ""
-			again.Reset(systemctlAgain)
+		if err := o.systemctl(ctx, verb); err != nil {
+			o.Log.Warn(err)
+			done, again = "", time.After(systemctlAgain)
 			continue
 		}
-		t.Log.Infof("this board is %s: systemctl %s %s", s.word, verb, t.Unit)
-		t.done = verb
+		o.Log.Infof("this board is %s: systemctl %s %s", s.word, verb, o.Unit)
+		done = verb
 	}
 }
 
 // systemctl queues a job, which replaces an opposite one that isn't done yet.
-func (t *target) systemctl(ctx context.Context, verb string) error {
+func (o *TargetOptions) systemctl(ctx context.Context, verb string) error {
 	ctx, cancel := context.WithTimeout(ctx, systemctlWithin)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "systemctl", "--no-block", verb, t.Unit).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "systemctl", "--no-block", verb, o.Unit).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("systemctl %s %s: %w: %s", verb, t.Unit, err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("systemctl %s %s: %w: %s", verb, o.Unit, err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

@@ -49,12 +49,15 @@ func (s *state) waits(before word) bool {
 	return s.word == fault && before != fault && (before != master || s.Role == console.RoleLeader)
 }
 
-// follow calls each with the state of the board, at once and after every transition, until ctx ends.
-func follow(ctx context.Context, c *console.Client, o console.WatchOptions, log *logrus.Entry, each func(state)) error {
+// follow follows the daemon while run runs, which takes the states of the board. It ends the context of run when ctx ends,
+// or when the daemon can't be followed, and returns why.
+func follow(ctx context.Context, c *console.Client, o console.WatchOptions, log *logrus.Entry,
+	run func(ctx context.Context, states *newest)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	happened := make(chan console.Transition)
-	go func() {
+	happened, states := make(chan console.Transition), newNewest()
+	var following sync.WaitGroup
+	following.Go(func() { classify(ctx, happened, states.put) })
+	following.Go(func() {
 		cancel(c.Follow(ctx, o, func(t console.Transition) error {
 			switch t.Event {
 			case console.EventSnapshot:
@@ -69,8 +72,10 @@ func follow(ctx context.Context, c *console.Client, o console.WatchOptions, log 
 				return ctx.Err()
 			}
 		}))
-	}()
-	classify(ctx, happened, each)
+	})
+	run(ctx, states)
+	cancel(nil)
+	following.Wait()
 	return context.Cause(ctx)
 }
 
