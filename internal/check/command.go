@@ -12,8 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -26,8 +24,8 @@ const (
 	// complaintMax is how much a program may write to its standard error. Reading a runaway script would take
 	// all of a small board's processor.
 	complaintMax = 64 << 10
-	// outputWithin is how long the output may stay open once the program has ended and its process group was
-	// killed. Only a process that has left the group can hold it open.
+	// outputWithin is how long the output may stay open once the program has ended. Only what it has left behind can hold
+	// it open.
 	outputWithin = 100 * time.Millisecond
 )
 
@@ -43,57 +41,37 @@ func (p *commandProber) probe(ctx context.Context) error {
 }
 
 // runProgram runs a program and returns the beginning of its output. The program is killed when ctx ends, or when it
-// prints more than outputMax bytes. Whatever happens, its process group ends with it.
-//
-// The program gets no capabilities. Under systemd they are ambient, so a child would inherit them. Hence the thread that
-// starts the program gives them up first; it is never unlocked, so it ends with its goroutine. The kernel sends the
-// parent-death signal when that same thread ends, so the program doesn't outlive this process either.
-func runProgram(ctx context.Context, words []string, outputMax int) (output []byte, err error) {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		runtime.LockOSThread()
-		output, err = startAndWait(ctx, words, outputMax)
-	}()
-	<-ended
-	return output, err
-}
-
-func startAndWait(ctx context.Context, words []string, outputMax int) ([]byte, error) {
-	// If this fails there is no ambient set, as in some containers, and nothing to give up.
-	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-
+// prints more than outputMax bytes. Whatever happens, its process group ends with it. It gets no capabilities, since a
+// checker has none.
+func runProgram(ctx context.Context, words []string, outputMax int) ([]byte, error) {
+	// The kernel sends the parent-death signal when this thread ends, so keep it until the program has ended.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	ctx, kill := context.WithCancel(ctx)
 	defer kill()
 	stdout, stderr := limited{most: outputMax, exceeded: kill}, limited{most: complaintMax, exceeded: kill}
-	c := exec.Command(words[0], words[1:]...)
+	c := exec.CommandContext(ctx, words[0], words[1:]...)
 	c.Stdout, c.Stderr = &stdout, &stderr
 	c.Dir = "/"
 	c.Env = environment(os.Environ())
 	c.WaitDelay = outputWithin
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	killGroup := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	c.Cancel = func() error {
+		killGroup()
+		return c.Process.Kill() // in case it has left its group
 	}
 	if err := c.Start(); err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
 		// The caller knows the path, so drop the *fs.PathError around the cause.
 		return nil, fmt.Errorf("cannot be started: %w", causeOf(err))
 	}
-	// Only Wait reaps the program. Until then its PID, which is the group's ID too, can't be reused.
-	killGroup := func() {
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-		_ = syscall.Kill(c.Process.Pid, syscall.SIGKILL) // in case it has left its group
-	}
-	killed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { defer close(killed); killGroup() })
-	awaitExit(c.Process.Pid)
-	if !stop() {
-		<-killed
-	}
-	killGroup() // what the program has left behind
 	err := c.Wait()
+	killGroup() // what the program has left behind; while there is any, no other group has its number
 	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // it ended well, and a process outside its group holds its output open
+		err = nil // it ended well, and a process that it has left behind held its output open
 	}
 	switch {
 	case stdout.total > stdout.most:
@@ -109,16 +87,6 @@ func startAndWait(ctx context.Context, words []string, outputMax int) ([]byte, e
 		return nil, fmt.Errorf("failed (%w)", err)
 	}
 	return stdout.kept, nil
-}
-
-// awaitExit waits until a child has ended, without reaping it.
-func awaitExit(pid int) {
-	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
 }
 
 // environment returns the environment of a program. The locale is C, so that numbers look the same everywhere. The

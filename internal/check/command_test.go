@@ -160,30 +160,6 @@ func runsWithAmbient(t *testing.T) bool {
 	return true
 }
 
-// TestRunGivesNoCapabilities: what systemd gives to the daemon, as ambient
-// capabilities, the command does not have. The test runs in a process that has one.
-func TestRunGivesNoCapabilities(t *testing.T) {
-	ambient := func(status string) string {
-		for line := range strings.Lines(status) {
-			if rest, ok := strings.CutPrefix(line, "CapAmb:"); ok {
-				return strings.TrimSpace(rest)
-			}
-		}
-		return ""
-	}
-	if runsWithAmbient(t) {
-		return
-	}
-	mine, err := os.ReadFile("/proc/self/status")
-	assert.NoError(t, err)
-	if want := fmt.Sprintf("%016x", 1<<unix.CAP_NET_RAW); ambient(string(mine)) != want {
-		t.Fatalf("this process has the ambient capabilities %s, want %s", ambient(string(mine)), want)
-	}
-	got, err := run(t, script(t, `grep CapAmb /proc/self/status`))
-	assert.NoError(t, err)
-	assert.Equal(t, fmt.Sprintf("%016x", 0), ambient(got), "ambient capabilities")
-}
-
 // started waits for a file with the numbers of processes.
 func started(t *testing.T, path string) (pids []int) {
 	t.Helper()

@@ -72,7 +72,8 @@ func (p *execProber) search() error {
 		if err != nil {
 			return fmt.Errorf("watch process %d: %w", pid, err)
 		}
-		if !p.matches(pid, uid) { // it ended before it was opened, and its PID is another's now
+		// It may have ended, and its parent has yet to notice. Or it ended before it was opened, and its PID is another's.
+		if !found.lives() || !p.matches(pid, uid) {
 			found.close()
 			continue
 		}
@@ -151,7 +152,7 @@ func (p *execProber) matches(pid, uid int) bool {
 	exe, hidden := os.Readlink(dir + "/exe")
 	exe = strings.TrimSuffix(exe, " (deleted)") // after an update of the file
 	if hidden == nil && exe == p.path {
-		return p.runs(dir)
+		return true
 	}
 	line, err := os.ReadFile(dir + "/cmdline")
 	if err != nil || len(line) == 0 {
@@ -160,26 +161,16 @@ func (p *execProber) matches(pid, uid int) bool {
 	words := strings.Split(string(line), "\x00")
 	names := []string{filepath.Base(exe), filepath.Base(words[0])}
 	if hidden == nil && exe == p.target && slices.Contains(names, filepath.Base(p.path)) {
-		return p.runs(dir) // through a symbolic link; one program may have several, of different names
+		return true // through a symbolic link; one program may have several, of different names
 	}
 	if slices.Contains(words[:min(2, len(words))], p.path) && (hidden != nil || words[0] != p.path) {
-		return p.runs(dir)
+		return true
 	}
 	if hidden == nil || filepath.IsAbs(words[0]) { // it says that it runs another program
 		return false
 	}
 	name, err := os.ReadFile(dir + "/comm")
-	return err == nil && strings.TrimSpace(string(name)) == commOf(p.path) && p.runs(dir)
-}
-
-// runs reports whether a process hasn't ended. A zombie has.
-func (p *execProber) runs(dir string) bool {
-	stat, err := os.ReadFile(dir + "/stat")
-	if err != nil {
-		return false
-	}
-	_, rest, found := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
-	return found && !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+	return err == nil && strings.TrimSpace(string(name)) == commOf(p.path)
 }
 
 // commMax is how much of a program's name the kernel keeps, in bytes (TASK_COMM_LEN without the final NUL).

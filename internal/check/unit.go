@@ -97,41 +97,36 @@ func (p *unitProber) mainEnded() error { return endedError("its main process", p
 
 // watchMain begins to watch the main process of a service, unless it does already.
 func (p *unitProber) watchMain(ctx context.Context) error {
-	mainPID := func() (int, error) {
-		pid, err := property[uint32](ctx, p, serviceName, "MainPID")
-		return int(pid), err
+	pid, err := property[uint32](ctx, p, serviceName, "MainPID")
+	main := int(pid)
+	switch {
+	case err != nil:
+		return err
+	case p.main != nil && p.main.pid == main:
+		return nil
+	case main != 0 && main == p.ended:
+		return p.mainEnded()
 	}
-	pid, err := mainPID()
+	p.dropMain()
+	p.ended = 0
+	if main == 0 {
+		return nil
+	}
+	watched, err := watchProcess(main, p.changed)
+	if errors.Is(err, syscall.ESRCH) {
+		p.ended = main
+		return p.mainEnded()
+	}
 	if err != nil {
+		return nil // the kernel has no pidfds; systemd tells of the end a little later
+	}
+	// The process may have ended before the call, and its PID may be another's. So ask again.
+	if again, err := property[uint32](ctx, p, serviceName, "MainPID"); err != nil || again != pid {
+		watched.close()
+		notify(p.changed) // the next run looks again, at once
 		return err
 	}
-	const most = 3 // if the service replaces it more often meanwhile, the next run looks again
-	for range most {
-		switch {
-		case p.main != nil && p.main.pid == pid:
-			return nil
-		case pid != 0 && pid == p.ended:
-			return p.mainEnded()
-		}
-		p.dropMain()
-		p.ended = 0
-		if pid == 0 {
-			return nil
-		}
-		watched, err := watchProcess(pid, p.changed)
-		if errors.Is(err, syscall.ESRCH) {
-			p.ended = pid
-			return p.mainEnded()
-		}
-		if err != nil {
-			return nil // the kernel has no pidfds; systemd tells of the end a little later
-		}
-		// The process may have ended before the call, and its PID may be another's. So ask again.
-		p.main = watched
-		if pid, err = mainPID(); err != nil {
-			return err
-		}
-	}
+	p.main = watched
 	return nil
 }
 
@@ -199,30 +194,24 @@ func connectBus(ctx context.Context) (*dbus.Conn, error) {
 	if address == "" {
 		address = defaultBus
 	}
+	// The context of a connection is for its whole life, so end it if ctx ends before the connection is made.
 	life, end := context.WithCancel(context.Background())
-	conn, err := dbus.Dial(address, dbus.WithContext(life))
-	if err != nil {
-		end()
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("there is no system bus at %s: install the package dbus", address)
-		}
-		return nil, fmt.Errorf("connect to the system bus at %s: %w", address, plainError(err))
-	}
-	// Auth and Hello take no context, so close the connection when ctx ends.
 	stop := context.AfterFunc(ctx, end)
-	err = conn.Auth([]dbus.Auth{dbus.AuthExternal(strconv.Itoa(os.Geteuid()))})
-	if err == nil {
-		err = conn.Hello()
-	}
+	conn, err := dbus.Connect(address, dbus.WithContext(life), dbus.WithAuth(dbus.AuthExternal(strconv.Itoa(os.Geteuid()))))
 	if !stop() && err == nil {
+		conn.Close()
 		err = ctx.Err()
 	}
-	if err != nil {
-		conn.Close()
-		end()
-		return nil, fmt.Errorf("log in to the system bus at %s: %w", address, err)
+	switch {
+	case err == nil:
+		return conn, nil
+	case errors.Is(err, os.ErrNotExist):
+		err = fmt.Errorf("there is no system bus at %s: install the package dbus", address)
+	default:
+		err = fmt.Errorf("connect to the system bus at %s: %w", address, plainError(err))
 	}
-	return conn, nil
+	end()
+	return nil, err
 }
 
 // subscribe asks systemd and the bus for the signals that may tell of a unit's state.

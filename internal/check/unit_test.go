@@ -237,6 +237,8 @@ func TestUnitWhoseProcessIsReplaced(t *testing.T) {
 	s.mu.Unlock()
 	w := watchUnit(t, "a.service")
 	w.expect("active", "")
+	w.await("its process was replaced")
+	w.expect("active", "")
 	assert.Is(t, mine.Process.Pid, w.main.pid, "the process that is watched")
 }
 
