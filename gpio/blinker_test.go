@@ -124,7 +124,6 @@ func TestShownOverTime(t *testing.T) {
 		{"election", []shown{{Election, 210 * ms}}, "0s on, 50ms off, 100ms on, 150ms off, 200ms on"},
 		{"leader", []shown{{Leader, 2010 * ms}}, "0s on, 900ms off, 1s on, 1.9s off, 2s on"},
 		{"fault", []shown{{Fault, 3010 * ms}}, "0s on, 300ms off, 600ms on, 900ms off, 1.2s on, 1.5s off, 3s on"},
-		{"no pattern", []shown{{Pattern(77), 310 * ms}}, "0s on, 300ms off"},
 		{"from the dark phase on, and the same again",
 			[]shown{{Follower, 1234 * ms}, {Leader, 1000 * ms}, {Leader, 900 * ms}, {Off, time.Minute}, {Election, 60 * ms}},
 			"0s on, 50ms off, 1.234s on, 2.134s off, 2.234s on, 3.134s off, 1m3.134s on, 1m3.184s off"},

@@ -66,27 +66,14 @@ var patterns = [...]struct {
 		300*time.Millisecond, 1500*time.Millisecond)},
 }
 
-// shown returns the pattern, or Fault for a value that is no pattern.
-func (p Pattern) shown() Pattern {
-	if int(p) >= len(patterns) {
-		return Fault
-	}
-	return p
-}
-
 // Steps returns one period of the pattern, to be repeated, unless its only step
-// is for good. The caller must not change it. A value that is no pattern shows as Fault.
-func (p Pattern) Steps() []Step { return patterns[p.shown()].steps }
+// is for good. The caller must not change it.
+func (p Pattern) Steps() []Step { return patterns[p].steps }
 
 // Looks says in words what the light does, for people who look at it.
-func (p Pattern) Looks() string { return patterns[p.shown()].looks }
+func (p Pattern) Looks() string { return patterns[p].looks }
 
-func (p Pattern) String() string {
-	if int(p) >= len(patterns) {
-		return fmt.Sprintf("Pattern(%d)", uint8(p))
-	}
-	return patterns[p].name
-}
+func (p Pattern) String() string { return patterns[p].name }
 
 // walkOrder begins with the pattern that people look for.
 var walkOrder = []Pattern{Leader, Follower, Election, Fault, Off}

@@ -236,5 +236,5 @@ func reasonOf(err error) string {
 	case err.Error() == "":
 		return "it fails, and does not say why"
 	}
-	return shortened(err.Error())
+	return shortened(err.Error(), textMax)
 }

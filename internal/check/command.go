@@ -29,17 +29,6 @@ const (
 	outputWithin = 100 * time.Millisecond
 )
 
-// commandProber passes when a program ends with status 0.
-type commandProber struct {
-	polled
-	words []string
-}
-
-func (p *commandProber) probe(ctx context.Context) error {
-	_, err := runProgram(ctx, p.words, commandOutputMax)
-	return err
-}
-
 // runProgram runs a program and returns the beginning of its output. The program is killed when ctx ends, or when it
 // prints more than outputMax bytes. Whatever happens, its process group ends with it. It gets no capabilities, since a
 // checker has none.
@@ -104,13 +93,7 @@ func environment(env []string) []string {
 }
 
 // quoted returns the beginning of a program's output on one line.
-func quoted(text string) string {
-	const most = 60
-	if runes := []rune(text); len(runes) > most {
-		text = string(runes[:most]) + "…"
-	}
-	return strconv.Quote(text)
-}
+func quoted(text string) string { return strconv.Quote(shortened(text, 60)) }
 
 func causeOf(err error) error {
 	if cause := errors.Unwrap(err); cause != nil {

@@ -104,26 +104,14 @@ func plainError(err error) error {
 	return err
 }
 
-// tcpProber passes when the server accepts a connection. It sends nothing.
-type tcpProber struct {
-	polled
-	dialer dialer
-	target string
-}
-
-func (p *tcpProber) probe(ctx context.Context) error {
-	conn, err := p.dialer.dial(ctx, "tcp", p.target)
+// tryTCP connects to the server, and sends nothing.
+func (d dialer) tryTCP(ctx context.Context, target string) error {
+	conn, err := d.dial(ctx, "tcp", target)
 	if err != nil {
 		return err
 	}
 	return conn.Close()
 }
-
-// polled is embedded in probers that nobody tells of changes and that keep nothing open.
-type polled struct{}
-
-func (polled) changes() <-chan struct{} { return nil }
-func (polled) close()                   {}
 
 const (
 	// bodyMax is how much of an answer's body is searched for a text, in bytes.
@@ -134,7 +122,6 @@ const (
 
 // httpProber passes when a server answers a GET with an accepted status, and with the expected text.
 type httpProber struct {
-	polled
 	check  Check
 	client http.Client
 }
@@ -148,19 +135,11 @@ func newHTTPProber(c *Check, d dialer) *httpProber {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
 			DialContext:            d.dial,
-			TLSClientConfig:        &tls.Config{InsecureSkipVerify: true, ServerName: hostName(c.Host)},
+			TLSClientConfig:        &tls.Config{InsecureSkipVerify: true, ServerName: (&url.URL{Host: c.Host}).Hostname()},
 			DisableKeepAlives:      true,
 			MaxResponseHeaderBytes: headersMax,
 		},
 	}}
-}
-
-// hostName returns a host without its port.
-func hostName(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		return name
-	}
-	return host
 }
 
 func (p *httpProber) probe(ctx context.Context) error {
@@ -177,7 +156,7 @@ func (p *httpProber) probe(ctx context.Context) error {
 			err = failed.Err // without the URL, which the reader knows
 		}
 		if text := err.Error(); len(text) > textMax { // it may quote the server
-			return errors.New(shortened(text))
+			return errors.New(shortened(text, textMax))
 		}
 		return err
 	}
@@ -212,7 +191,6 @@ const dnsPort = "53"
 // dnsProber passes when a name server answers the question for a name's IPv4 address with NOERROR and at least one
 // record.
 type dnsProber struct {
-	polled
 	dialer dialer
 	name   dnsmessage.Name
 	server string

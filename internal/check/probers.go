@@ -9,7 +9,7 @@ import (
 	"topdog/netio"
 )
 
-// tools are what the probers of one process share.
+// tools are what the probers of one process share. A prober keeps those that it was made with.
 type tools struct {
 	floating []netip.Addr
 	iface    string
@@ -35,33 +35,30 @@ func (t *tools) prober(c *Check) (prober, error) {
 	case Exec:
 		return newExecProber(c), nil
 	case TCP:
-		return &tcpProber{dialer: d, target: c.Target}, nil
+		return polled(func(ctx context.Context) error { return d.tryTCP(ctx, c.Target) }), nil
 	case HTTP:
-		return newHTTPProber(c, d), nil
+		return polled(newHTTPProber(c, d).probe), nil
 	case DNS:
-		return newDNSProber(c, d)
+		p, err := newDNSProber(c, d)
+		return polled(p.probe), err
 	case Command:
-		return &commandProber{words: c.words()}, nil
+		return polled(func(ctx context.Context) error {
+			_, err := runProgram(ctx, c.words(), commandOutputMax)
+			return err
+		}), nil
 	case Gateway:
-		return &gatewayProber{asker: t.asker, failed: t.noAsker, iface: t.iface}, nil
+		return polled(t.askGateway), nil
 	}
 	return nil, fmt.Errorf("checks of the kind %v are not known", c.Kind)
 }
 
-// gatewayProber passes when the default gateway answers ARP. This process has no right to ask, so the holder does.
-type gatewayProber struct {
-	polled
-	asker  *netio.GatewayAsker
-	failed error // why there is no asker
-	iface  string
-}
-
-func (p *gatewayProber) probe(ctx context.Context) error {
+// askGateway asks the default gateway by ARP. This process has no right to ask, so the holder does.
+func (t *tools) askGateway(ctx context.Context) error {
 	switch {
-	case p.asker == nil:
-		return p.failed
-	case p.iface == "":
+	case t.asker == nil:
+		return t.noAsker
+	case t.iface == "":
 		return errors.New("the interface is not known yet")
 	}
-	return p.asker.Ask(ctx, p.iface)
+	return t.asker.Ask(ctx, t.iface)
 }

@@ -106,8 +106,8 @@ func TestEachAddressIsTried(t *testing.T) {
 // TestLongReason: a server's nonsense is not repeated as a whole.
 func TestLongReason(t *testing.T) {
 	long := strings.Repeat("ä", 3*textMax)
-	assert.Is(t, textMax+1, len([]rune(shortened(long))), "characters that are left")
-	assert.Is(t, "refused", shortened("refused"), "")
+	assert.Is(t, textMax+1, len([]rune(shortened(long, textMax))), "characters that are left")
+	assert.Is(t, "refused", shortened("refused", textMax), "")
 }
 
 // TestEndlessReport: a checker that somebody has taken over cannot fill the daemon's memory. What is longer than reportMax,

@@ -18,6 +18,13 @@ type prober interface {
 	close()
 }
 
+// polled is a prober that nobody tells of changes and that keeps nothing open.
+type polled func(ctx context.Context) error
+
+func (p polled) probe(ctx context.Context) error { return p(ctx) }
+func (polled) changes() <-chan struct{}          { return nil }
+func (polled) close()                            {}
+
 const (
 	// slowly is how often a check runs that is told of changes. It finds changes that nobody told of, which
 	// shouldn't happen.
@@ -88,7 +95,7 @@ func (w *worker) result(err error) {
 	changed := w.counter.count(err == nil, fact, w.check.Rise, w.check.Fall)
 	text := ""
 	if err != nil && w.counter.state == failing {
-		text = shortened(err.Error())
+		text = shortened(err.Error(), textMax)
 	}
 	other := text != "" && text != w.text && time.Since(w.toldAt) > retellEvery
 	if !changed && !other {
@@ -102,9 +109,10 @@ func (w *worker) result(err error) {
 // textMax bounds a reason, in characters. It may quote a server that answers nonsense.
 const textMax = 200
 
-func shortened(text string) string {
-	if runes := []rune(text); len(runes) > textMax {
-		return string(runes[:textMax]) + "…"
+// shortened returns the beginning of a text that is longer than most characters.
+func shortened(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
 	}
 	return text
 }

@@ -145,8 +145,9 @@ func (r *runner) runScript(s script) {
 	case ctx.Err() != nil:
 		r.Log.Warnf("%s %s: it did not end in time, and was killed after %v, with all that it had started (--timeout)",
 			s.path, r.now.word, took)
-	case errors.Is(err, syscall.ENOEXEC):
-		r.Log.Warnf("%s %s: it cannot be run: its first line must name its interpreter, such as #!/bin/sh", s.path, r.now.word)
+	case errors.Is(err, syscall.ENOEXEC), errors.Is(err, syscall.ENOENT):
+		r.Log.Warnf("%s %s: it cannot be run: its first line must name its interpreter, such as #!/bin/sh, and must not end "+
+			"with CR LF, as Windows writes it: sed -i 's/\\r$//' %[1]s", s.path, r.now.word)
 	default:
 		r.Log.Warnf("%s %s: %v after %v", s.path, r.now.word, err, took)
 	}

@@ -250,12 +250,14 @@ wait`)
 func TestCannotRun(t *testing.T) {
 	h := newHooked(t)
 	write(t, filepath.Join(h.Directory, "plain"), "echo no first line\n", 0o755)
+	write(t, filepath.Join(h.Directory, "windows"), "#!/bin/sh\r\necho\r\n", 0o755)
 	write(t, filepath.Join(h.Directory, "others"), "#!/bin/sh\n", 0o777)
 	h.begin()
 	h.put(backup, "", 1)
 	h.put(master, "", 2)
 	waitFor(t, "it is logged", func() bool {
-		return h.said.has("plain MASTER: it cannot be run: its first line must name its interpreter, such as #!/bin/sh")
+		return h.said.has("plain MASTER: it cannot be run: its first line must name its interpreter, such as #!/bin/sh") &&
+			h.said.has("windows MASTER: it cannot be run") && h.said.has("must not end with CR LF")
 	})
 	h.end()
 	h.said.mu.Lock()

@@ -1,10 +1,8 @@
 package hooks
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -119,31 +117,8 @@ func runnable(path string) (runs bool, text string, err error) {
 	if err := trustedWay(path); err != nil {
 		return false, "", err
 	}
-	return true, "", checkLineEnd(target)
+	return true, "", nil
 }
-
-// checkLineEnd refuses a script whose first line ends with CR LF. The kernel would look for an interpreter whose
-// name ends with CR, and say that there is no such file.
-func checkLineEnd(path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil // a program needn't be readable
-	}
-	defer file.Close()
-	begin := make([]byte, longestInterpreter)
-	n, err := io.ReadFull(file, begin)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil
-	}
-	line, _, _ := bytes.Cut(begin[:n], []byte("\n"))
-	if bytes.HasPrefix(line, []byte("#!")) && bytes.HasSuffix(line, []byte("\r")) {
-		return fmt.Errorf("its lines end with CR LF, as Windows writes them, so the kernel does not find its interpreter: sed -i 's/\\r$//' %s", path)
-	}
-	return nil
-}
-
-// longestInterpreter is how many bytes of a script's first line the kernel reads (BINPRM_BUF_SIZE).
-const longestInterpreter = 256
 
 // trustedWay refuses a file that others than root could replace, because they may write to a directory on its path, or
 // on the path of a symbolic link's target.
