@@ -326,14 +326,6 @@ type closeFails struct {
 
 func (c closeFails) Close() error { return errors.Join(c.counted.Close(), c.err) }
 
-func TestOpenGivesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newShow(t, func(*counted) (LED, error) { return nil, nil })
-		expect(t, s.reports.all(), "0s open the LED: got none and no error")
-		assert.NoError(t, s.end())
-	})
-}
-
 // TestNoLEDCostsNothing holds that a board without a light is not woken up for one.
 func TestNoLEDCostsNothing(t *testing.T) {
 	r := run{Blinker: NewBlinker(func() (LED, error) { return None, nil }, func(error) {}), pattern: Leader}

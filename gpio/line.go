@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -312,26 +313,24 @@ func refused(path string, err error) error {
 
 // keepingFD runs do, which may close a file descriptor that is not its own, and
 // puts it back in that case. The program gets the very file that it had and
-// not /dev/null, so a standard input that is a terminal stays one.
+// not /dev/null, so a standard input that is a terminal stays one. If it was closed already,
+// /dev/null takes its place: a line's descriptor must never be 0, which gpioioctl takes for "none".
 func keepingFD(fd int, do func() error) error {
 	const aboveStandardError = 3
 	saved, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, aboveStandardError)
 	if err != nil {
-		// It was closed already. Then /dev/null takes its place: a line's
-		// descriptor must never be 0, which gpioioctl takes for "none".
-		if saved, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
-			return fmt.Errorf("hold the place of file descriptor %d: %w", fd, err)
-		}
-		if saved == fd {
-			return do()
-		}
+		saved, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("hold the place of file descriptor %d: %w", fd, err)
+	}
+	if saved == fd {
+		return do()
 	}
 	defer unix.Close(saved)
 	failure := do()
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); errors.Is(err, unix.EBADF) {
-		if err := unix.Dup3(saved, fd, 0); err != nil {
-			return errors.Join(failure, fmt.Errorf("put file descriptor %d back: %w", fd, err))
-		}
+		return errors.Join(failure, os.NewSyscallError("dup3", unix.Dup3(saved, fd, 0)))
 	}
 	return failure
 }

@@ -22,18 +22,23 @@ type boardLED struct {
 	// trigger is the trigger that had the LED before us, "mmc0" for ACT. Close gives
 	// the LED back to it. If the process is killed instead, the next one finds "none"
 	// in the kernel, and the trigger only in the note.
-	trigger    string
-	brightness string // of an LED that is on, between 1 and 255
-	spec       Spec
-	notes      notes
-	claim      *os.File // keeps other processes away, see claimAlone; may be nil
+	trigger string
+	spec    Spec
+	notes   notes
+	claim   *os.File // keeps other processes away, see claimAlone; may be nil
 }
 
 const noTrigger = "none"
 
+// What is written to an LED. The kernel takes no more than what is full for the LED.
+const (
+	dark = "0"
+	lit  = "255"
+)
+
 func openSysfs(root string, spec Spec, notes notes) (LED, error) {
 	name := spec.name
-	l := &boardLED{dir: filepath.Join(root, name), name: name, trigger: noTrigger, brightness: "1", spec: spec, notes: notes}
+	l := &boardLED{dir: filepath.Join(root, name), name: name, trigger: noTrigger, spec: spec, notes: notes}
 	fail := func(err error) (LED, error) {
 		l.release()
 		return nil, fmt.Errorf("open the LED %q: %w", name, l.explain(err))
@@ -48,12 +53,6 @@ func openSysfs(root string, spec Spec, notes notes) (LED, error) {
 		return fail(err)
 	}
 
-	// Most LEDs are on with 1, and the Pi's with 255.
-	if full, err := os.ReadFile(filepath.Join(l.dir, "max_brightness")); err == nil {
-		if text := strings.TrimSpace(string(full)); text != "" && text != "0" {
-			l.brightness = text
-		}
-	}
 	// A kernel without triggers has no such file, and nothing in it makes the LED blink.
 	triggers, err := os.ReadFile(filepath.Join(l.dir, "trigger"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -148,9 +147,9 @@ func entries(dir string) []string {
 }
 
 func (l *boardLED) Set(on bool) error {
-	value := "0"
+	value := dark
 	if on {
-		value = l.brightness
+		value = lit
 	}
 	if err := l.write("brightness", value); err != nil {
 		return fmt.Errorf("switch the LED %s %s: %w", l, onOff(on), l.explain(err))

@@ -52,7 +52,7 @@ func TestBoardLED(t *testing.T) {
 		},
 		"with its brightness only": {
 			map[string]string{"brightness": "1\n"},
-			map[string]string{"brightness": "0"}, map[string]string{"brightness": "1"}, map[string]string{"brightness": "0"},
+			map[string]string{"brightness": "0"}, map[string]string{"brightness": "255"}, map[string]string{"brightness": "0"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

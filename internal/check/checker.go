@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -237,4 +238,47 @@ func reasonOf(err error) string {
 		return "it fails, and does not say why"
 	}
 	return shortened(err.Error(), textMax)
+}
+
+// tools are what the probers of one process share. A prober keeps those that it was made with.
+type tools struct {
+	floating []netip.Addr
+	iface    string
+	asker    *netio.GatewayAsker
+	noAsker  error // why there is no asker
+}
+
+func (t *tools) close() {
+	if t.asker != nil {
+		t.asker.Close()
+	}
+}
+
+// prober returns the prober of a check.
+func (t *tools) prober(c *Check) (prober, error) {
+	d := dialer{floating: t.floating}
+	if c.When == Leading {
+		d.floating = nil
+	}
+	switch c.Kind {
+	case Unit:
+		return newUnitProber(c), nil
+	case Exec:
+		return newExecProber(c), nil
+	case TCP:
+		return polled(func(ctx context.Context) error { return d.tryTCP(ctx, c.Target) }), nil
+	case HTTP:
+		return polled(newHTTPProber(c, d).probe), nil
+	case DNS:
+		p, err := newDNSProber(c, d)
+		return polled(p.probe), err
+	case Command:
+		return polled(func(ctx context.Context) error {
+			_, err := runProgram(ctx, c.words(), commandOutputMax)
+			return err
+		}), nil
+	case Gateway:
+		return polled(t.askGateway), nil
+	}
+	return nil, fmt.Errorf("checks of the kind %v are not known", c.Kind)
 }
