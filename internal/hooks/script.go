@@ -34,20 +34,13 @@ func scripts(dir string) (found []script, remarks []remark) {
 	if err := trusted(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, []remark{untrusted(dir, err)}
 	}
-	add := func(dir string, eachLeader bool) {
-		paths, rs := scriptsIn(dir, !eachLeader)
-		for _, path := range paths {
-			found = append(found, script{path, eachLeader})
-		}
-		remarks = append(remarks, rs...)
-	}
-	add(dir, false)
-	add(filepath.Join(dir, leaderDirectory), true)
-	return found, remarks
+	found, remarks = scriptsIn(dir, false)
+	ofLeaders, more := scriptsIn(filepath.Join(dir, leaderDirectory), true)
+	return append(found, ofLeaders...), append(remarks, more...)
 }
 
 // scriptsIn returns the scripts of one directory. A missing directory is empty.
-func scriptsIn(dir string, top bool) (paths []string, remarks []remark) {
+func scriptsIn(dir string, eachLeader bool) (found []script, remarks []remark) {
 	entries, err := os.ReadDir(dir) // sorted
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -59,24 +52,20 @@ func scriptsIn(dir string, top bool) (paths []string, remarks []remark) {
 		return nil, []remark{untrusted(dir, err)}
 	}
 	for _, e := range entries {
+		if e.Name() == leaderDirectory && !eachLeader {
+			continue
+		}
 		path := filepath.Join(dir, e.Name())
-		if top && e.Name() == leaderDirectory {
-			continue
-		}
-		if why := ignored(e.Name()); why != "" {
-			remarks = append(remarks, remark{path, why, false})
-			continue
-		}
-		switch runs, text, err := runnable(path); {
+		switch why, err := ignored(path); {
 		case err != nil:
 			remarks = append(remarks, remark{path, "does not run: " + err.Error(), true})
-		case !runs:
-			remarks = append(remarks, remark{path, text, false})
+		case why != "":
+			remarks = append(remarks, remark{path, why, false})
 		default:
-			paths = append(paths, path)
+			found = append(found, script{path, eachLeader})
 		}
 	}
-	return paths, remarks
+	return found, remarks
 }
 
 // untrusted says that no script of a directory runs.
@@ -84,40 +73,32 @@ func untrusted(dir string, err error) remark {
 	return remark{dir, "no hook in it runs: " + err.Error(), true}
 }
 
-// ignored returns why a file of that name is no hook, or "" if it may be one.
-func ignored(name string) string {
+// ignored returns why a file is no hook, or "" if it is one. The error is about a file that is meant to run but must not.
+func ignored(path string) (why string, err error) {
+	name := filepath.Base(path)
 	switch {
 	case strings.HasPrefix(name, "."):
-		return "is hidden, and ignored"
+		return "is hidden, and ignored", nil
 	case strings.HasSuffix(name, "~"), strings.Contains(name, ".dpkg-"), strings.HasSuffix(name, ".swp"):
-		return "is left over from an editor or from dpkg, and ignored"
+		return "is left over from an editor or from dpkg, and ignored", nil
 	}
-	return ""
-}
-
-// runnable reports whether a file may run. If it isn't meant to, text says why. The error is about a file that is
-// meant to run but must not.
-func runnable(path string) (runs bool, text string, err error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return false, "", err
+		return "", err
 	}
 	info, err := os.Stat(target)
 	switch {
 	case err != nil:
-		return false, "", err
+		return "", err
 	case !info.Mode().IsRegular():
-		return false, "is no file, and ignored", nil
+		return "is no file, and ignored", nil
 	case info.Mode()&0o111 == 0:
-		return false, fmt.Sprintf("is not executable, and ignored (if it is a hook: sudo chmod +x %s)", path), nil
+		return fmt.Sprintf("is not executable, and ignored (if it is a hook: sudo chmod +x %s)", path), nil
 	}
 	if err := trusted(target); err != nil {
-		return false, "", err
+		return "", err
 	}
-	if err := trustedWay(path); err != nil {
-		return false, "", err
-	}
-	return true, "", nil
+	return "", trustedWay(path)
 }
 
 // trustedWay refuses a file that others than root could replace, because they may write to a directory on its path, or
