@@ -19,8 +19,6 @@ const (
 	// repaired. Its next failure is then reported and retried like the first one. If this
 	// were shorter, a loose contact would flood the log.
 	steadyAfter = time.Minute
-	// maxReported bounds what a run remembers of reported errors.
-	maxReported = 16
 )
 
 // Blinker shows patterns on an LED. The election must never wait for it: Show returns
@@ -43,8 +41,8 @@ type State struct {
 }
 
 // NewBlinker returns a Blinker that shows Off. Run calls open for the LED, and again
-// after every failure. It calls report with every error, each distinct text once and
-// at most 16 of them, and again only after the LED has worked for a minute.
+// after every failure. It calls report with every error whose text isn't that of the one
+// before, and again only after the LED has worked for a minute.
 // Run's goroutine calls both; report must not be nil.
 func NewBlinker(open func() (LED, error), report func(error)) *Blinker {
 	b := &Blinker{open: open, report: report, wake: make(chan struct{}, 1)}
@@ -72,7 +70,7 @@ func (b *Blinker) State() State { return *b.state.Load() }
 // off, and returns the error of that, if any. Nothing else ends it. Only one Run
 // may be active at a time.
 func (b *Blinker) Run(ctx context.Context) error {
-	r := run{Blinker: b, pattern: Pattern(b.wanted.Load()), reported: map[string]bool{}}
+	r := run{Blinker: b, pattern: Pattern(b.wanted.Load())}
 	// The timer fires at once, for the first step, and afterwards when the
 	// next step or the next attempt is due.
 	timer := time.NewTimer(0)
@@ -107,9 +105,9 @@ type run struct {
 	pattern Pattern
 	step    int // the one that advance does next
 
-	retry       time.Duration   // the last pause between attempts, 0 before any
-	steadySince time.Time       // when the LED last began to work
-	reported    map[string]bool // texts that were reported
+	retry       time.Duration // the last pause between attempts, 0 before any
+	steadySince time.Time     // when the LED last began to work
+	reported    string        // the text that was reported last
 }
 
 // advance does the step that is due, and returns the time until the next one. It is 0 if
@@ -138,17 +136,17 @@ func (r *run) advance() time.Duration {
 	return step.For
 }
 
-// failed reports the error, unless it was reported before, and returns the pause until
+// failed reports the error, unless it was reported last, and returns the pause until
 // the next attempt, which doubles each time.
 func (r *run) failed(err error) time.Duration {
 	if !r.steadySince.IsZero() && time.Since(r.steadySince) >= steadyAfter {
 		r.retry = 0
-		clear(r.reported)
+		r.reported = ""
 	}
 	r.steadySince = time.Time{}
 	r.state.Store(&State{Fail: err})
-	if text := err.Error(); !r.reported[text] && len(r.reported) < maxReported {
-		r.reported[text] = true
+	if text := err.Error(); text != r.reported {
+		r.reported = text
 		r.report(err)
 	}
 	r.retry = min(max(firstRetry, 2*r.retry), lastRetry)

@@ -297,13 +297,6 @@ func TestReportsAreRationed(t *testing.T) {
 		pass(5 * time.Second)
 		assert.Is(t, 2, len(s.reports.all()), "reports, after five good minutes")
 
-		for i := range 100 { // all different
-			m.fails(fmt.Sprintf("loose %d", i))
-			pass(time.Minute)
-		}
-		if got, limit := len(s.reports.all()), 1+maxReported; got > limit {
-			t.Errorf("%d reports, want at most %d", got, limit)
-		}
 		assert.NoError(t, s.end()) // It could not be had at the end: nothing to close.
 	})
 }
