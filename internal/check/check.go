@@ -24,7 +24,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -48,12 +47,7 @@ const (
 var kindNames = [kinds]string{"unit", "exec", "tcp", "http", "dns", "command", "gateway"}
 
 // String returns the kind's identifier, which is also its key in the configuration.
-func (k Kind) String() string {
-	if int(k) < len(kindNames) {
-		return kindNames[k]
-	}
-	return fmt.Sprintf("Kind(%d)", uint8(k))
-}
+func (k Kind) String() string { return kindNames[k] }
 
 // Kinds returns the identifiers of all kinds.
 func Kinds() []string { return slices.Clone(kindNames[:]) }
@@ -71,20 +65,17 @@ const (
 	Leading             // on the leader, for a service that runs or answers only there
 )
 
+var whenNames = [...]string{"always", "leading"}
+
 // String returns the word of the configuration.
-func (w When) String() string {
-	if w == Leading {
-		return "leading"
-	}
-	return "always"
-}
+func (w When) String() string { return whenNames[w] }
 
 // WhenNames returns the words of the configuration. The first is the default.
-func WhenNames() []string { return []string{Always.String(), Leading.String()} }
+func WhenNames() []string { return slices.Clone(whenNames[:]) }
 
 // WhenNamed returns the meaning of a word of the configuration.
 func WhenNamed(name string) (w When, known bool) {
-	i := slices.Index(WhenNames(), name)
+	i := slices.Index(whenNames[:], name)
 	return When(max(i, 0)), i >= 0
 }
 

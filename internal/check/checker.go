@@ -280,5 +280,5 @@ func (t *tools) prober(c *Check) (prober, error) {
 	case Gateway:
 		return polled(t.askGateway), nil
 	}
-	return nil, fmt.Errorf("checks of the kind %v are not known", c.Kind)
+	return nil, fmt.Errorf("checks of the kind %d are not known", uint8(c.Kind))
 }
