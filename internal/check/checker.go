@@ -44,8 +44,8 @@ func Attend() error {
 // checker carries out orders.
 type checker struct {
 	tools   *tools
-	score   func(ctx context.Context, words []string) ([]byte, error) // runs the score command
-	tasks   map[string]*task                                          // by what they run
+	score   scoreRunner
+	tasks   map[string]*task // by what they run
 	reports chan Report
 	out     io.Writer
 }

@@ -138,8 +138,11 @@ type Score struct {
 	Failure string `json:"failure,omitempty"` // why there is no value
 }
 
+// scoreRunner runs a score command and returns its output; runScoreCommand is the real one.
+type scoreRunner func(ctx context.Context, words []string) ([]byte, error)
+
 // runScores runs the score command at once and then every scoreEvery, until ctx ends. Runs don't overlap.
-func runScores(ctx context.Context, words []string, run func(context.Context, []string) ([]byte, error), report func(Report)) {
+func runScores(ctx context.Context, words []string, run scoreRunner, report func(Report)) {
 	tick := time.NewTicker(scoreEvery)
 	defer tick.Stop()
 	for {
@@ -158,7 +161,7 @@ func runScores(ctx context.Context, words []string, run func(context.Context, []
 }
 
 // runScore runs a score command once.
-func runScore(ctx context.Context, words []string, run func(context.Context, []string) ([]byte, error)) (uint32, error) {
+func runScore(ctx context.Context, words []string, run scoreRunner) (uint32, error) {
 	ctx, cancel := context.WithTimeout(ctx, scoreWithin)
 	defer cancel()
 	output, err := run(ctx, words)
