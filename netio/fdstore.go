@@ -2,38 +2,23 @@ package netio
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
 )
 
-// An fd store is a socket with open files in its queue, as unix(7) describes it for SCM_RIGHTS: a TUN device and the
-// programs of the fence. The holder, and a daemon that has started it, have copies of the socket, and no other copies
-// of the files. So the files are closed together, with the last copy of the socket, even if both processes are killed
-// while they stand still.
+// An fd store is a socket with open files in its queue, as unix(7) describes it for SCM_RIGHTS: a TUN device, and a
+// second socket that has copies of the fence's programs in its own queue. Only the holder has the store, and no other
+// copy of the device. The daemon has a copy of the second socket, so that the fence outlives the holder.
 //
-// They are closed in order. The kernel closes the files in the queue: the device, which takes the addresses with it,
-// and a second socket, which has the programs in its own queue. It empties that queue only after it has closed
-// everything that was queued beside that socket. Otherwise the programs could be gone some milliseconds before the
-// addresses.
+// If both processes are killed, even while they stand still, the files are closed in order. The kernel closes what the
+// store has in its queue: the device, which takes the addresses with it, and the second socket. It empties the queue
+// of that one only after it has closed everything that was queued beside it. Otherwise the programs could be gone some
+// milliseconds before the addresses.
 
 // maxPassed is how many files the kernel passes at once (SCM_MAX_FD).
 const maxPassed = 253
-
-// storeFiles makes an fd store of a device, or -1 for none, and of programs. The caller closes his own copies.
-func storeFiles(device int, programs []int) (socket int, err error) {
-	inner, err := queue(programs)
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(inner)
-	if device < 0 {
-		return queue([]int{inner})
-	}
-	return queue([]int{inner, device})
-}
 
 // queue returns a socket that has files in its queue.
 func queue(files []int) (socket int, err error) {
@@ -47,24 +32,6 @@ func queue(files []int) (socket int, err error) {
 		return -1, fmt.Errorf("keep %d files open: %w", len(files), os.NewSyscallError("sendmsg", err))
 	}
 	return socket, nil
-}
-
-// storedFiles returns copies of the files in a store.
-func storedFiles(socket int) (device int, programs []int, err error) {
-	files, err := queued(socket)
-	if err != nil || len(files) == 0 {
-		return -1, nil, err
-	}
-	defer unix.Close(files[0])
-	device = -1
-	if len(files) > 1 {
-		device = files[1]
-	}
-	if programs, err = queued(files[0]); err != nil {
-		closeAll(files[1:])
-		return -1, nil, err
-	}
-	return device, programs, nil
 }
 
 // queued returns copies of the files in the queue of a socket: all, or none. If this process may not open that many,
@@ -92,133 +59,67 @@ func queued(socket int) (files []int, err error) {
 	return files, err
 }
 
-// fdStore is the store of a kernelFence.
-type fdStore struct {
-	socket int   // -1 while there is none
-	of     []int // the interface of each program in it; 0 if that is no longer covered
-}
-
-// share puts the device, if there is one, and the fence's programs into a store, and calls send with it; with -1 if
-// there is nothing to put in. From then on this process, too, has them only in the store: share closes the device. If
-// there are more programs than the kernel passes at once, those of the first interface have precedence.
-func (f *kernelFence) share(device *os.File, send func(store int) error) error {
+// keep puts a device, which may be nil, and the fence's programs into a store, and calls tell with the socket that has
+// the programs. It does nothing if they are there. It closes the device: from then on this process, too, has that only
+// in the store.
+func (f *kernelFence) keep(device *os.File, tell func(programs int)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if device == nil && len(f.attached) == 0 {
-		return send(-1)
+	isNew := device != nil && int(device.Fd()) >= 0
+	if !isNew && !f.unkept {
+		return nil
 	}
-	if f.store.socket < 0 || isOpen(device) || f.hasUnstored() {
-		if err := f.renewStore(device); err != nil {
+	tun := -1
+	switch {
+	case isNew:
+		tun = int(device.Fd())
+	case f.store >= 0:
+		kept, err := queued(f.store)
+		if err != nil {
 			return err
 		}
-	}
-	return send(f.store.socket)
-}
-
-func isOpen(file *os.File) bool { return file != nil && int(file.Fd()) >= 0 }
-
-// hasUnstored reports whether some program is not in the store although there is room.
-func (f *kernelFence) hasUnstored() bool {
-	for _, links := range f.attached {
-		if len(links) > 0 && len(f.store.of)+len(links) <= maxPassed {
-			return true
+		defer closeAll(kept)
+		if len(kept) > 1 {
+			tun = kept[1]
 		}
 	}
-	return false
-}
-
-// renewStore replaces the store. The device is the given one if that is open, and otherwise the one in the store before.
-func (f *kernelFence) renewStore(device *os.File) error {
-	former, all, err := f.opened()
+	programs, err := queue(f.choose())
 	if err != nil {
 		return err
 	}
-	if former >= 0 {
-		defer unix.Close(former)
+	defer unix.Close(programs)
+	files := []int{programs}
+	if tun >= 0 {
+		files = append(files, tun)
 	}
-	tun := former
-	if isOpen(device) {
-		tun = int(device.Fd())
-	}
-	links, of := f.choose(all)
-	socket, err := storeFiles(tun, links)
+	store, err := queue(files)
 	if err != nil {
-		for ifindex, direct := range f.attached {
-			closeAll(all[ifindex][len(direct):])
-		}
 		return err
 	}
-	f.attached = all
-	for _, ifindex := range of {
-		closeAll(f.attached[ifindex])
-		f.attached[ifindex] = nil
-	}
-	if isOpen(device) {
+	f.closeStore()
+	if isNew {
 		device.Close()
 	}
-	if f.store.socket >= 0 {
-		unix.Close(f.store.socket)
-	}
-	f.store = fdStore{socket, of}
+	f.store, f.unkept = store, false
+	tell(programs)
 	return nil
 }
 
-// opened returns a copy of the device in the store, or -1, and the links of the programs on each interface: first
-// those that are not in the store, and then copies of those that are.
-func (f *kernelFence) opened() (device int, all map[int][]int, err error) {
-	device, all = -1, maps.Clone(f.attached)
-	if f.store.socket < 0 {
-		return device, all, nil
+// closeStore closes the store, if there is one.
+func (f *kernelFence) closeStore() {
+	if f.store >= 0 {
+		unix.Close(f.store)
 	}
-	device, programs, err := storedFiles(f.store.socket)
-	for i, program := range programs {
-		if ifindex := f.store.of[i]; ifindex != 0 {
-			all[ifindex] = append(slices.Clip(all[ifindex]), program)
-		} else {
-			unix.Close(program)
-		}
-	}
-	return device, all, err
+	f.store = -1
 }
 
-// leave returns copies of the links that are in the store for an interface, to be detached. They stay in the store
-// until the next one is made.
-func (f *kernelFence) leave(ifindex int) (links []int) {
-	if !slices.Contains(f.store.of, ifindex) {
-		return nil
-	}
-	device, programs, err := storedFiles(f.store.socket)
-	if err != nil {
-		return nil // they are closed with the store
-	}
-	if device >= 0 {
-		unix.Close(device)
-	}
-	for i, program := range programs {
-		if f.store.of[i] == ifindex {
-			links = append(links, program)
-			f.store.of[i] = 0
-		} else {
-			unix.Close(program)
+// choose returns as many of the programs' links as the kernel passes at once. Those on the first interface have precedence.
+func (f *kernelFence) choose() (links []int) {
+	links = slices.Clone(f.attached[f.first])
+	for ifindex, these := range f.attached {
+		if ifindex != f.first && len(links)+len(these) <= maxPassed {
+			links = append(links, these...)
 		}
 	}
 	return links
-}
-
-// choose returns as many of the links as the kernel passes at once, and the interface of each.
-func (f *kernelFence) choose(all map[int][]int) (links, of []int) {
-	add := func(ifindex int) {
-		these := all[ifindex]
-		if len(links)+len(these) <= maxPassed {
-			links = append(links, these...)
-			of = append(of, slices.Repeat([]int{ifindex}, len(these))...)
-		}
-	}
-	add(f.first)
-	for ifindex := range all {
-		if ifindex != f.first {
-			add(ifindex)
-		}
-	}
-	return links, of
 }

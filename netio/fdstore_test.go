@@ -23,11 +23,11 @@ func TestStoreFollowsTheInterfaces(t *testing.T) {
 		for _, shared := range []bool{false, true, true} {
 			b.do(t, func() error { return f.Cover(wanted, eth0) })
 			if shared {
-				must(t, f.share(nil, func(store int) error {
-					if len(wanted) > 0 && store < 0 {
-						t.Errorf("%v wanted: the store is %d", wanted, store)
-					}
-					return nil
+				must(t, f.keep(nil, func(programs int) {
+					kept, err := queued(programs)
+					must(t, err)
+					assert.Is(t, 2*len(wanted), len(kept), "%v wanted: programs in the store", wanted)
+					closeAll(kept)
 				}))
 			}
 			for _, ifindex := range []int{eth0, loopback} {
@@ -42,7 +42,7 @@ func TestStoreFollowsTheInterfaces(t *testing.T) {
 	}
 	before := openFiles(t)
 	b.do(t, func() error { return f.Cover([]int{eth0}, eth0) })
-	must(t, f.share(nil, func(int) error { return nil }))
+	must(t, f.keep(nil, func(int) {}))
 	b.do(t, func() error { return f.Cover(nil, eth0) })
 	if after := openFiles(t); after > before+1 { // the store, until the next one
 		t.Errorf("%d files are open, %d were before", after, before)
@@ -52,14 +52,12 @@ func TestStoreFollowsTheInterfaces(t *testing.T) {
 
 // What cannot be passed at once is left to the daemon alone, and the first interface is not.
 func TestStoreIsBounded(t *testing.T) {
-	f := &kernelFence{first: 7}
-	all := map[int][]int{}
+	f := &kernelFence{first: 7, attached: map[int][]int{}}
 	for ifindex := 1; ifindex <= 200; ifindex++ {
-		all[ifindex] = []int{2 * ifindex, 2*ifindex + 1}
+		f.attached[ifindex] = []int{2 * ifindex, 2*ifindex + 1}
 	}
-	links, of := f.choose(all)
-	if len(links) != maxPassed-1 || len(of) != len(links) || links[0] != 14 || of[0] != 7 {
-		t.Errorf("%d programs of %d interfaces, the first of interface %d", len(links), len(of), of[0])
+	if links := f.choose(); len(links) != maxPassed-1 || links[0] != 14 {
+		t.Errorf("%d programs, the first is %d", len(links), links[0])
 	}
 }
 
@@ -69,7 +67,7 @@ func TestStoreIsCopiedWhole(t *testing.T) {
 	var pair [2]int
 	must(t, unix.Pipe2(pair[:], unix.O_CLOEXEC))
 	defer closeAll(pair[:])
-	socket, err := storeFiles(pair[0], []int{pair[0], pair[1]})
+	socket, err := queue([]int{pair[0], pair[0], pair[1]})
 	must(t, err)
 	defer unix.Close(socket)
 	var limit unix.Rlimit
@@ -80,14 +78,12 @@ func TestStoreIsCopiedWhole(t *testing.T) {
 		low := limit
 		low.Cur = uint64(before + more)
 		must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &low))
-		device, programs, err := storedFiles(socket)
+		files, err := queued(socket)
 		must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit))
-		if err == nil && (device < 0 || len(programs) != 2) {
-			t.Errorf("%d files may be opened: device %d, %d programs", more, device, len(programs))
+		if err == nil && len(files) != 3 {
+			t.Errorf("%d files may be opened: %d are there", more, len(files))
 		}
-		if err == nil {
-			closeAll(append(programs, device))
-		}
+		closeAll(files)
 		assert.Is(t, before, openFiles(t), "open files, after %d more might be opened", more)
 	}
 }

@@ -21,12 +21,12 @@ import (
 // Extending the lease is a store to memory that the programs read. They are attached whether
 // or not this board leads, so that a takeover has nothing to set up. They are detached when the last
 // process that has the fence open ends: the daemon, or the holder, which removes the addresses
-// first. If both are killed, a TUN device goes before the programs, see fdStore.
+// first. If both are killed, a TUN device goes before the programs, see kernelFence.keep.
 //
 // On a kernel without such programs, the fence is only a lease, which the holder ends.
 //
-// Cover, CoverAgain and State may be called from any goroutine, everything else from one. Only Cover, CoverAgain
-// and Close wait for the kernel's lock on the configuration of interfaces (RTNL).
+// Cover and State may be called from any goroutine, everything else from one. Only Cover and Close wait for the
+// kernel's lock on the configuration of interfaces (RTNL).
 type kernelFence struct {
 	sharedLease
 	kind     FenceKind
@@ -37,11 +37,12 @@ type kernelFence struct {
 	covering sync.Mutex // held while programs are attached or detached, for as long as the kernel takes
 
 	mu       sync.Mutex    // guards what follows, and is held only for a moment
-	attached map[int][]int // the links of the programs on each covered interface, by its index, without those in the store
+	attached map[int][]int // the links of the programs on each covered interface, by its index
 	failed   map[int]error // why an interface is not covered, by its index
 	wanted   []int         // the interfaces to cover
 	first    int           // the most important one
-	store    fdStore
+	store    int           // the fd store; -1 while there is none
+	unkept   bool          // the store does not have what is attached
 }
 
 // FenceKind is how the kernel enforces the lease.
@@ -67,7 +68,7 @@ func bestFence(addresses []netip.Addr) (*kernelFence, error) {
 }
 
 func newFence(addresses []netip.Addr, kinds ...FenceKind) (*kernelFence, error) {
-	f := &kernelFence{inbound: -1, outbound: -1, attached: map[int][]int{}, failed: map[int]error{}, store: fdStore{socket: -1}}
+	f := &kernelFence{inbound: -1, outbound: -1, attached: map[int][]int{}, failed: map[int]error{}, store: -1}
 	array, err := newArray("topdog_lease", fenceMemory)
 	if err == nil {
 		f.sharedLease, err = newLease(array)
@@ -178,18 +179,6 @@ func (f *kernelFence) Cover(interfaces []int, first int) error {
 	gone := f.uncover(func(ifindex int) bool { return !slices.Contains(interfaces, ifindex) })
 	f.mu.Unlock()
 	detachAll(gone)
-	return f.cover()
-}
-
-// CoverAgain tries again to cover the interfaces that are not covered.
-func (f *kernelFence) CoverAgain() error {
-	f.covering.Lock()
-	defer f.covering.Unlock()
-	return f.cover()
-}
-
-// cover covers the interfaces that are not covered yet.
-func (f *kernelFence) cover() error {
 	var failed []error
 	for _, ifindex := range f.uncovered() {
 		links, err := f.attach(ifindex)
@@ -233,7 +222,7 @@ func (f *kernelFence) covered(ifindex int, links []int, err error) {
 		f.failed[ifindex] = err
 	}
 	if links != nil {
-		f.attached[ifindex] = links
+		f.attached[ifindex], f.unkept = links, true
 	}
 }
 
@@ -242,8 +231,8 @@ func (f *kernelFence) uncover(holds func(ifindex int) bool) (links []int) {
 	for ifindex, l := range f.attached {
 		if holds(ifindex) {
 			links = append(links, l...)
-			links = append(links, f.leave(ifindex)...)
 			delete(f.attached, ifindex)
+			f.unkept = true
 		}
 	}
 	return links
@@ -286,10 +275,7 @@ func (f *kernelFence) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	detachAll(f.uncover(func(int) bool { return true }))
-	if f.store.socket >= 0 {
-		unix.Close(f.store.socket)
-	}
-	f.store = fdStore{socket: -1}
+	f.closeStore()
 	f.unload()
 	f.sharedLease.close()
 	f.sharedLease = sharedLease{timer: -1}

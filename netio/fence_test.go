@@ -254,10 +254,8 @@ func TestFenceDuringCover(t *testing.T) {
 	go func() {
 		_, problem := b.fence.State()
 		good := b.fence.Closes() && problem == ""
-		_ = b.fence.share(nil, func(store int) error {
-			answered <- good && store >= 0
-			return nil
-		})
+		err := b.fence.keep(nil, func(int) {})
+		answered <- good && err == nil
 	}()
 	select {
 	case good := <-answered:
@@ -333,7 +331,7 @@ func TestFenceHalfAttached(t *testing.T) {
 			t.Errorf("half of a fence: closes %t", f.Closes())
 		}
 		f.outbound = outbound
-		return f.CoverAgain()
+		return f.Cover([]int{eth0}, eth0)
 	})
 	if len(f.attached[eth0]) != 2 || !f.Closes() {
 		t.Errorf("attached %v, closes %t", f.attached, f.Closes())

@@ -40,18 +40,15 @@ type HolderOptions struct {
 //
 // Its methods may be called from any goroutine. Once it is lost, everything that it has opened is useless.
 type Holder struct {
-	main   *connection // for the daemon's loop
-	events *os.File    // the holder sends events here; nil until it is open
-	pid    int
+	main *connection // for the daemon's loop
+	lane *os.File    // for requests that may take long, and for events; nil until it is open
+	pid  int
 
-	mu          sync.Mutex    // guards what follows
-	pings       *connection   // for askPing; nil until it is open
-	idle        []*connection // connections for long requests that nobody uses now
-	connections []*connection // all connections but main
-	has         bool          // the holder has the addresses, or may have them
-	fence       int           // the fd store that keeps the fence; -1 for none
-	rival       func(netip.Addr, net.HardwareAddr)
-	answered    func(ARPAnswer)
+	mu       sync.Mutex // guards what follows
+	has      bool       // the holder has the addresses, or may have them
+	fence    int        // the fd store that keeps the fence; -1 for none
+	rival    func(netip.Addr, net.HardwareAddr)
+	answered func(ARPAnswer)
 	// announced are the addresses that the holder announced as it acquired them. The daemon's next request to announce
 	// one is left out.
 	announced []netip.Addr
@@ -152,37 +149,31 @@ func DialHolder(path string) (*Holder, error) {
 // open begins to use the socket. The first answer may take long: the process has to start, or to release what the
 // previous daemon held.
 func (h *Holder) open(socket int) error {
-	h.main, h.fence, h.lost = &connection{fd: socket}, -1, make(chan struct{})
-	events, err := h.connect(forEvents, prepareWithin)
-	if err == nil {
-		h.events = os.NewFile(uintptr(events), "events")
-		h.reader.Go(h.listen)
-		var pings *connection
-		pings, err = h.takeConnection()
-		h.mu.Lock()
-		h.pings = pings
-		h.mu.Unlock()
-	}
+	h.fence, h.lost = -1, make(chan struct{})
+	h.main = &connection{fd: socket, lost: h.lost}
+	lane, err := h.openLane(laneRequest{}, prepareWithin)
 	if err != nil {
 		h.Close()
 		return fmt.Errorf("netio: begin with the holder: %w", err)
 	}
+	h.lane = lane
+	h.reader.Go(h.listen)
 	return nil
 }
 
-// connect opens a further connection, and returns this process's end.
-func (h *Holder) connect(purpose purpose, within time.Duration) (fd int, err error) {
+// openLane opens a lane, and returns this process's end.
+func (h *Holder) openLane(r laneRequest, within time.Duration) (*os.File, error) {
 	ours, theirs, err := newConnection()
 	if err != nil {
-		return -1, err
+		return nil, err
 	}
-	_, err = h.ask(h.main, askConnect, connectRequest{purpose}, nil, within, theirs)
+	_, err = h.ask(askLane, r, nil, within, theirs)
 	unix.Close(theirs)
 	if err != nil {
 		unix.Close(ours)
-		return -1, err
+		return nil, err
 	}
-	return ours, nil
+	return os.NewFile(uintptr(ours), "lane"), nil
 }
 
 // PID is the holder's process.
@@ -199,90 +190,70 @@ func (h *Holder) abandon(why error) {
 		}
 		close(h.lost)
 	})
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.main.shut()
-	for _, c := range h.connections {
-		c.shut()
-	}
 }
 
-// ask makes a request on a connection, and decodes the answer into a value, unless that is nil. The files that came
-// with the answer are the caller's.
-func (h *Holder) ask(c *connection, asked holderRequest, body, answer any, within time.Duration, files ...int) (received []int, err error) {
+// ask makes a request for the loop, and decodes the answer into a value, unless that is nil. The files that came with
+// the answer are the caller's.
+func (h *Holder) ask(asked holderRequest, body, answer any, within time.Duration, files ...int) (received []int, err error) {
 	message, err := encode(body)
 	if err != nil {
 		return nil, err
 	}
-	said, received, err := c.call(asked, message, files, within, h.alive)
-	if errors.Is(err, errHolderLost) {
-		h.abandon(err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := decode(said, answer); err != nil {
+	said, received, err := h.main.call(asked, message, within, h.alive, files...)
+	if err := h.heard(asked, said, answer, err); err != nil {
 		closeAll(received)
-		return nil, fmt.Errorf("netio: the holder answers %q to request %d: %w", said, asked, err)
+		return nil, err
 	}
 	return received, nil
 }
 
+// heard decodes an answer. If there is none because the holder is lost, it abandons the holder.
+func (h *Holder) heard(asked holderRequest, said []byte, answer any, failed error) error {
+	if errors.Is(failed, errHolderLost) {
+		h.abandon(failed)
+	}
+	if failed != nil {
+		return failed
+	}
+	if err := decode(said, answer); err != nil {
+		return fmt.Errorf("netio: the holder answers %q to request %d: %w", said, asked, err)
+	}
+	return nil
+}
+
 // do makes a request for which the loop may wait. It takes no files.
 func (h *Holder) do(asked holderRequest, body, answer any) error {
-	files, err := h.ask(h.main, asked, body, answer, answerWithin)
+	files, err := h.ask(asked, body, answer, answerWithin)
 	closeAll(files)
 	return err
 }
 
-// doBeside makes a request that may take long, on a connection of its own. It must not be called by the loop.
+// doBeside makes a request that may take long. It must not be called by the loop.
 func (h *Holder) doBeside(asked holderRequest, body, answer any, within time.Duration) error {
-	c, err := h.takeConnection()
+	message, err := encode(body)
 	if err != nil {
 		return err
 	}
-	files, err := h.ask(c, asked, body, answer, within)
+	said, files, _, err := callBeside(h.lane, asked, message, within, h.alive, h.lost)
 	closeAll(files)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.idle = append(h.idle, c)
-	return err
-}
-
-// takeConnection returns a connection that nobody uses, and opens one if there is none.
-func (h *Holder) takeConnection() (*connection, error) {
-	h.mu.Lock()
-	if n := len(h.idle); n > 0 {
-		defer h.mu.Unlock()
-		c := h.idle[n-1]
-		h.idle = h.idle[:n-1]
-		return c, nil
-	}
-	h.mu.Unlock()
-	fd, err := h.connect(forRequests, answerWithin)
-	if err != nil {
-		return nil, err
-	}
-	c := &connection{fd: fd}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.connections = append(h.connections, c)
-	return c, nil
+	return h.heard(asked, said, answer, err)
 }
 
 // alive asks the holder whether it is alive, and returns how long that took. A holder without the addresses may take
 // longer.
 func (h *Holder) alive(left time.Duration) (took time.Duration, ok bool) {
+	if h.lane == nil {
+		return 0, true // the lane is just being opened
+	}
+	within := idleWithin
 	h.mu.Lock()
-	pings, within := h.pings, idleWithin
 	if h.has {
 		within = holderAliveWithin
 	}
 	h.mu.Unlock()
-	if pings == nil {
-		return 0, true // that connection is just being opened
-	}
-	return pings.ping(min(left, within))
+	_, files, took, err := callBeside(h.lane, askPing, nil, min(left, within), nil, h.lost)
+	closeAll(files)
+	return took, err == nil
 }
 
 // setHas notes whether the holder has the addresses, as far as this process knows.
@@ -292,26 +263,17 @@ func (h *Holder) setHas(has bool) {
 	h.has = has
 }
 
+// maxEventBytes bounds an event.
+const maxEventBytes = 256
+
 // listen delivers events until the holder has ended.
 func (h *Holder) listen() {
-	socket, failed := h.events.SyscallConn()
-	defer func() { h.abandon(failed) }()
-	if failed != nil {
-		return
-	}
-	var buffer [256]byte
-	read := func(fd uintptr) bool {
-		message, files, err := receiveMessage(int(fd), buffer[:])
-		if err == unix.EAGAIN {
-			return false
-		}
-		if failed = err; err == nil && len(message) > 0 {
+	h.abandon(readMessages(h.lane, maxEventBytes, func(message []byte, files []int) bool {
+		if len(message) > 0 {
 			h.happened(event(message[0]), message[1:], files)
 		}
 		return true
-	}
-	for failed == nil && socket.Read(read) == nil {
-	}
+	}))
 }
 
 // happened delivers one event.
@@ -346,57 +308,15 @@ func (h *Holder) Prepare(r PreparedResign) error {
 	return nil
 }
 
-// giveUpDevice closes this process's copy of the device and of the fence's programs, if it has one. The lease must
-// have ended. The kernel may need 20 ms to take the device down.
-func (h *Holder) giveUpDevice() {
-	if h.command == nil {
-		return
-	}
-	h.mu.Lock()
-	fence := h.fence
-	h.fence = -1
-	h.mu.Unlock()
-	if fence >= 0 {
-		go unix.Close(fence)
-	}
-}
-
-// Close ends the use of the holder, which then releases nothing. A child is waited for.
+// Close ends the use of the holder, as the end of this process would: if a lease lasts, the holder releases the
+// addresses, and tells the other boards. Close waits for a child. The error says how the child has ended, unless it
+// was known that the holder is lost.
 func (h *Holder) Close() error {
 	known := h.isLost()
-	if !known {
-		_, _, _ = h.main.call(askEnd, nil, nil, holderAliveWithin, nil) // an error only says that the holder has ended already
-	}
-	return h.leave(known)
-}
-
-// isLost reports whether the holder is lost.
-func (h *Holder) isLost() bool {
-	select {
-	case <-h.lost:
-		return true
-	default:
-		return false
-	}
-}
-
-// Abandon ends the use of the holder as the end of this process would: the holder releases the addresses, and tells
-// the other boards.
-func (h *Holder) Abandon() error { return h.leave(h.isLost()) }
-
-// leave closes everything. The error says how a child has ended, unless it is known that the holder was lost.
-func (h *Holder) leave(known bool) error {
 	h.abandon(nil)
 	h.main.close()
-	h.mu.Lock()
-	connections := h.connections
-	h.connections, h.idle = nil, nil
-	h.mu.Unlock()
-	for _, c := range connections {
-		c.close()
-	}
-	if h.events != nil {
-		h.events.Close()
+	if h.lane != nil {
+		h.lane.Close()
 	}
 	h.reader.Wait()
 	h.mu.Lock()
@@ -418,4 +338,14 @@ func (h *Holder) leave(known bool) error {
 		return fmt.Errorf("netio: the holder ended with: %v", status)
 	}
 	return nil
+}
+
+// isLost reports whether the holder is lost.
+func (h *Holder) isLost() bool {
+	select {
+	case <-h.lost:
+		return true
+	default:
+		return false
+	}
 }

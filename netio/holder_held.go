@@ -20,15 +20,16 @@ type HeldFence struct {
 	sharedLease
 	holder *Holder
 
-	mu     sync.Mutex
-	state  fenceState
-	covers []int // the interfaces that the fence was put on
+	covering sync.Mutex // held while the holder covers interfaces
+	mu       sync.Mutex // guards what follows
+	state    fenceState
+	covers   coverRequest // what was asked for last
 }
 
 // OpenFence makes the fence of the holder's addresses.
 func (h *Holder) OpenFence() (*HeldFence, error) {
 	f := &HeldFence{holder: h, sharedLease: sharedLease{timer: -1}}
-	files, err := h.ask(h.main, askFence, nil, &f.state, prepareWithin)
+	files, err := h.ask(askFence, nil, &f.state, prepareWithin)
 	if err == nil && len(files) != 2 {
 		closeAll(files)
 		err = fmt.Errorf("netio: %d files came with the holder's answer", len(files))
@@ -55,23 +56,26 @@ func (f *HeldFence) Extend(end, wake time.Duration) bool {
 // Cover puts the fence on interfaces; see kernelFence.Cover.
 func (f *HeldFence) Cover(interfaces []int, first int) error {
 	f.mu.Lock()
-	if slices.ContainsFunc(interfaces, func(i int) bool { return !slices.Contains(f.covers, i) }) {
+	if slices.ContainsFunc(interfaces, func(i int) bool { return !slices.Contains(f.covers.Interfaces, i) }) {
 		f.state.Closes = false // until the fence is on that interface as well
 	}
-	f.covers = slices.Clone(interfaces)
+	f.covers = coverRequest{slices.Clone(interfaces), first}
 	f.mu.Unlock()
-	return f.cover(coverRequest{Interfaces: interfaces, First: first})
+	return f.CoverAgain()
 }
-
-// CoverAgain tries to cover what could not be covered.
-func (f *HeldFence) CoverAgain() error { return f.cover(coverRequest{Again: true}) }
 
 // coverWithin is how long the kernel may take to put the fence on all interfaces, of which a machine may have many.
 const coverWithin = time.Minute
 
-func (f *HeldFence) cover(r coverRequest) error {
+// CoverAgain tries to cover what could not be covered.
+func (f *HeldFence) CoverAgain() error {
+	f.covering.Lock()
+	defer f.covering.Unlock()
+	f.mu.Lock()
+	wanted := f.covers
+	f.mu.Unlock()
 	var s fenceState
-	if err := f.holder.doBeside(askCover, r, &s, coverWithin); err != nil {
+	if err := f.holder.doBeside(askCover, wanted, &s, coverWithin); err != nil {
 		return fmt.Errorf("cover the interfaces: %w", err)
 	}
 	f.mu.Lock()
@@ -116,7 +120,7 @@ type HeldAddresses struct {
 // OpenFloating prepares to hold the addresses on the interface.
 func (h *Holder) OpenFloating(iface string, addresses []netip.Prefix) (*HeldAddresses, error) {
 	f := &HeldAddresses{holder: h}
-	files, err := h.ask(h.main, askFloating, floatingRequest{iface, addresses}, &f.state, prepareWithin)
+	files, err := h.ask(askFloating, floatingRequest{iface, addresses}, &f.state, prepareWithin)
 	closeAll(files)
 	if err != nil {
 		return nil, err
@@ -182,7 +186,6 @@ const deviceGoneWithin = 2 * time.Millisecond
 
 // awaitGone waits until the device is gone, or returns an error if that takes too long.
 func (f *HeldAddresses) awaitGone() error {
-	f.holder.giveUpDevice()
 	for end := Now() + deviceGoneWithin; ; pause(nil, deviceGoneWithin/10) {
 		if _, err := net.InterfaceByName(f.State().Device); err != nil {
 			return nil
@@ -285,18 +288,18 @@ func (a *HeldAnnouncer) Heard() (frames uint64, senders []Neighbour, err error) 
 }
 
 // Calm ends the counting of frames.
-func (a *HeldAnnouncer) Calm() error { return a.close(closeRequest{}) }
+func (a *HeldAnnouncer) Calm() error { return a.end(askLAN, lanRequest{Calm: true}) }
 
 // Close closes ARP.
 func (a *HeldAnnouncer) Close() error {
 	a.Rivals(nil, nil)
 	a.Answers(nil)
-	return a.close(closeRequest{ARP: true})
+	return a.end(askARP, openARPRequest{})
 }
 
-// close makes an askClose. A holder that is lost has closed everything.
-func (a *HeldAnnouncer) close(r closeRequest) error {
-	if err := a.holder.do(askClose, r, nil); !errors.Is(err, errHolderLost) {
+// end makes a request to end something. A holder that is lost has ended everything.
+func (a *HeldAnnouncer) end(asked holderRequest, body any) error {
+	if err := a.holder.do(asked, body, nil); !errors.Is(err, errHolderLost) {
 		return err
 	}
 	return nil
@@ -306,18 +309,14 @@ func (a *HeldAnnouncer) close(r closeRequest) error {
 // arrived before are thrown away.
 func (h *Holder) OpenSockets(o Options) (*Conn, error) {
 	var answer socketsAnswer
-	files, err := h.ask(h.main, askSockets, socketsRequest{o.Interface, o.Local}, &answer, prepareWithin)
+	files, err := h.ask(askSockets, socketsRequest{o.Interface, o.Local}, &answer, prepareWithin)
 	if err != nil {
 		return nil, err
 	}
 	return takeOver(o, files, answer.Unlimited)
 }
 
-// OpenGatewaySocket opens a connection by which a process without rights asks the default gateway, see InheritGatewayAsker.
+// OpenGatewaySocket opens a lane by which a process without rights asks the default gateway, see InheritGatewayAsker.
 func (h *Holder) OpenGatewaySocket() (*os.File, error) {
-	fd, err := h.connect(forGateway, answerWithin)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), "gateway"), nil
+	return h.openLane(laneRequest{Gateway: true}, answerWithin)
 }

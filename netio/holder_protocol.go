@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,8 +16,12 @@ import (
 
 // A daemon and its holder exchange messages over Unix sockets that keep their boundaries (SOCK_SEQPACKET). Every
 // message, request, answer or event, is one byte that says what it is, and a body in JSON. An empty body stands for
-// the zero value: the requests that are in a hurry, to acquire, renew and release the addresses, have no body and,
-// most often, neither have their answers. Files travel with a message (SCM_RIGHTS in unix(7)).
+// the zero value: the requests that are in a hurry, to acquire and release the addresses, have no body and, most
+// often, neither have their answers. Files travel with a message (SCM_RIGHTS in unix(7)).
+//
+// The daemon's loop makes its requests on the main connection, one at a time. A lane is a second connection, for the
+// requests that may take long: each brings a socket of its own for its answer, so that none waits for another one. In
+// the other direction the lane carries events.
 //
 // Both ends are the same program, so the protocol has no version. But a daemon may have been taken over: the holder
 // does only what is in this list, and only for the addresses, the interface and the group of its own configuration.
@@ -27,7 +30,7 @@ import (
 type holderRequest byte
 
 const (
-	askConnect  holderRequest = 1 + iota // connectRequest: serve the connection that comes with it
+	askLane     holderRequest = 1 + iota // laneRequest: serve the lane that comes with it
 	askFence                             // make the fence; the answer is a fenceState, with the memory and the timer of the lease
 	askCover                             // coverRequest: put the fence on interfaces; the answer is a fenceState
 	askSockets                           // socketsRequest: open the group's sockets; they come with the answer, a socketsAnswer
@@ -36,15 +39,19 @@ const (
 	askRelease                           // release them
 	askRenew                             // start their lifetimes over; the answer is an addressAnswer
 	askResign                            // PreparedResign: what to send when the daemon no longer can
-	askARP                               // openARPRequest: open ARP on an interface
+	askARP                               // openARPRequest: open ARP on an interface, or close it
 	askAnnounce                          // netip.Addr: tell the neighbours where that floating address is
 	askProbe                             // probeRequest: who has an address? The answer is a net.HardwareAddr, empty for nobody
-	askLAN                               // lanRequest: ask hosts by ARP, and begin to count frames
+	askLAN                               // lanRequest: ask hosts by ARP, and begin or end to count frames
 	askHeard                             // which frames were counted; the answer is a framesAnswer
-	askClose                             // closeRequest: stop counting frames, and close ARP
 	askGateway                           // gatewayRequest: does the default gateway answer?
 	askPing                              // nothing
-	askEnd                               // end, and release nothing
+)
+
+// The requests that may take long, and so are made on a lane. A lane for the gateway is one of a process that may do no more.
+var (
+	laneRequests    = []holderRequest{askCover, askRenew, askProbe, askPing}
+	gatewayRequests = []holderRequest{askGateway}
 )
 
 // What an answer begins with: that all went well, that it did not, or that and which of knownErrors it was. The body
@@ -55,7 +62,7 @@ const (
 	answerKnown // and the index of a known error is added
 )
 
-// event is what a holder tells by itself, on a connection of its own.
+// event is what a holder tells by itself.
 type event byte
 
 const (
@@ -64,21 +71,11 @@ const (
 	eventFence                   // the fd store that keeps the fence comes with it
 )
 
-// purpose is what a connection is for.
-type purpose byte
-
-const (
-	forRequests purpose = iota // those that may take long
-	forEvents
-	forGateway // askGateway and nothing else, for a process that may do no more
-)
-
 type (
-	connectRequest struct{ For purpose }
-	coverRequest   struct {
+	laneRequest  struct{ Gateway bool } // it is for the gateway, and for nothing else
+	coverRequest struct {
 		Interfaces []int
 		First      int
-		Again      bool // only what could not be covered
 	}
 	fenceState struct {
 		Kind    FenceKind
@@ -99,9 +96,9 @@ type (
 	addressAnswer struct {
 		Unannounced bool       // some neighbours were not told
 		Restored    bool       // something else had deleted an address
-		State       *HoldState // if it is not what the daemon was told last
+		State       *HoldState // nil if it is as before
 	}
-	openARPRequest struct{ Index int } // of the interface
+	openARPRequest struct{ Index int } // of the interface; 0 to close ARP
 	probeRequest   struct {
 		Addr    netip.Addr
 		Times   int
@@ -110,12 +107,12 @@ type (
 	lanRequest struct {
 		Doubt
 		Resolve netip.Addr // instead of all else, see Announcer.Resolve
+		Calm    bool       // instead of all else, see Announcer.Calm
 	}
 	framesAnswer struct {
 		Frames  uint64
 		Senders []Neighbour
 	}
-	closeRequest   struct{ ARP bool } // else the frame counter alone
 	gatewayRequest struct {
 		Interface string
 		Within    time.Duration
@@ -255,6 +252,34 @@ func receiveMessage(fd int, buffer []byte) (message []byte, files []int, err err
 	return buffer[:n], files, nil
 }
 
+// readMessages calls a function with each message that arrives at a socket, and the files that came with it, until the
+// socket is closed, a message is longer than the limit, or the function reports that it wants no more. The message is valid only during
+// the call.
+func readMessages(from *os.File, limit int, each func(message []byte, files []int) (more bool)) error {
+	socket, err := from.SyscallConn()
+	if err != nil {
+		return err
+	}
+	buffer := make([]byte, limit)
+	for {
+		var message []byte
+		var files []int
+		var failed error
+		if err := socket.Read(func(fd uintptr) bool {
+			message, files, failed = receiveMessage(int(fd), buffer)
+			return failed != unix.EAGAIN
+		}); err != nil {
+			return net.ErrClosed
+		}
+		if failed != nil {
+			return failed
+		}
+		if !each(message, files) {
+			return nil
+		}
+	}
+}
+
 // filesOf returns the files that came with a message. Whoever has passed a socket on may have set options on it, so that
 // the kernel adds the credentials of the sender to each message, or a pidfd, which is closed here.
 func filesOf(control []byte) (files []int) {
@@ -293,15 +318,11 @@ func closeAll(files []int) {
 	}
 }
 
-// connection is the daemon's end of a socket to its holder. One request at a time is made on it and answered. The loop
-// of the daemon has one for itself, where nobody else keeps it waiting. What may take long is asked on others.
+// connection is the daemon's end of a socket on which its holder answers, one request at a time.
 type connection struct {
-	mu     sync.Mutex // held from a request to its answer
-	buffer []byte
-	fd     int
-
-	closing sync.Mutex // of what follows, and held while the socket is closed
-	closed  bool
+	mu   sync.Mutex // held from a request to its answer
+	fd   int
+	lost <-chan struct{} // ends every wait; nil for never
 }
 
 const (
@@ -314,69 +335,88 @@ const (
 // errHolderLost is what every request gives once the holder has ended, or has not answered.
 var errHolderLost = errors.New("netio: the holder does not answer any more")
 
+// liveness asks whether the holder is alive, and returns how long that took. The answer comes within the time that is left.
+type liveness func(left time.Duration) (took time.Duration, alive bool)
+
 // call makes a request, and returns the body of the answer and the files that came with it, which are the caller's. If
 // the holder has ended, or does not answer within the time, the error matches errHolderLost, and the connection is of
-// no use any more. A long wait calls alive now and then with the time that is left, and ends when that reports false;
-// nil is always alive.
-func (c *connection) call(
-	asked holderRequest, body []byte, files []int, within time.Duration, alive func(left time.Duration) (took time.Duration, ok bool),
-) (answer []byte, received []int, err error) {
+// no use any more. A long wait asks now and then whether the holder is alive; nil is always.
+func (c *connection) call(asked holderRequest, body []byte, within time.Duration, alive liveness, files ...int) (answer []byte, received []int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.send(asked, body, files); err != nil {
+	if err := sendRequest(c.fd, asked, body, files...); err != nil {
 		return nil, nil, err
 	}
-	if _, err := c.await(within, alive); err != nil {
-		return nil, nil, err
-	}
-	if answer, received, err = c.receive(); err == net.ErrClosed {
-		// A holder that refuses says why before it closes its end, and the kernel tells of that first.
-		answer, received, err = c.receive()
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w (%w)", errHolderLost, err)
-	}
-	answer, err = readAnswer(answer)
-	if err != nil {
-		closeAll(received)
-		return nil, nil, err
-	}
-	return slices.Clone(answer), received, nil // the buffer is used again
+	answer, received, _, err = c.receive(within, alive)
+	return answer, received, err
 }
 
-// ping asks whether the holder is alive, and returns how long that took, as await counts it.
-func (c *connection) ping(within time.Duration) (took time.Duration, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.send(askPing, nil, nil) != nil {
-		return 0, false
-	}
-	took, err := c.await(within, nil)
+// callBeside makes such a request on a lane, and returns as well how long the answer took, as await counts it.
+func callBeside(
+	lane *os.File, asked holderRequest, body []byte, within time.Duration, alive liveness, lost <-chan struct{},
+) (answer []byte, received []int, took time.Duration, err error) {
+	socket, err := lane.SyscallConn()
 	if err != nil {
-		return took, false
+		return nil, nil, 0, fmt.Errorf("%w (%w)", errHolderLost, err)
 	}
-	_, files, err := c.receive()
-	closeAll(files)
-	return took, err == nil
+	ours, theirs, err := newConnection()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	c := &connection{fd: ours, lost: lost}
+	defer c.close()
+	if closed := socket.Control(func(fd uintptr) { err = sendRequest(int(fd), asked, body, theirs) }); closed != nil {
+		err = fmt.Errorf("%w (%w)", errHolderLost, closed)
+	}
+	unix.Close(theirs)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	return c.receive(within, alive)
 }
 
-func (c *connection) send(asked holderRequest, body []byte, files []int) error {
+func sendRequest(fd int, asked holderRequest, body []byte, files ...int) error {
 	if 1+len(body) > maxRequestBytes {
 		return fmt.Errorf("netio: %d bytes are too long for the holder (at most %d)", len(body), maxRequestBytes-1)
 	}
-	c.buffer = append(append(c.buffer[:0], byte(asked)), body...)
-	if err := sendMessage(c.fd, c.buffer, files...); err != nil && !errors.Is(err, unix.EPIPE) {
+	// If the other end is closed, the reason may be there to read.
+	if err := sendMessage(fd, append([]byte{byte(asked)}, body...), files...); err != nil && !errors.Is(err, unix.EPIPE) {
 		return fmt.Errorf("%w (%w)", errHolderLost, err)
 	}
 	return nil
 }
 
-// await waits for the answer, and returns how long that took. Each turn of the wait counts as waitStep, however long
-// it was: on a busy machine this process does not run either, and that is not the holder's silence. In all it takes no
-// more than waitSpare longer.
-func (c *connection) await(within time.Duration, alive func(time.Duration) (time.Duration, bool)) (took time.Duration, err error) {
+// receive waits for an answer.
+func (c *connection) receive(within time.Duration, alive liveness) (answer []byte, files []int, took time.Duration, err error) {
+	if took, err = c.await(within, alive); err != nil {
+		return nil, nil, took, err
+	}
+	buffer := make([]byte, maxAnswerBytes)
+	if answer, files, err = receiveMessage(c.fd, buffer); err == net.ErrClosed {
+		// A holder that refuses says why before it closes its end, and the kernel tells of that first.
+		answer, files, err = receiveMessage(c.fd, buffer)
+	}
+	if err != nil {
+		return nil, nil, took, fmt.Errorf("%w (%w)", errHolderLost, err)
+	}
+	if answer, err = readAnswer(answer); err != nil {
+		closeAll(files)
+		return nil, nil, took, err
+	}
+	return answer, files, took, nil
+}
+
+// await waits until there is an answer, and returns how long that took. Each turn of the wait counts as waitStep,
+// however long it was: on a busy machine this process does not run either, and that is not the holder's silence. In
+// all it takes no more than waitSpare longer.
+func (c *connection) await(within time.Duration, alive liveness) (took time.Duration, err error) {
 	end, unasked := Now()+within+waitSpare, time.Duration(0)
 	for {
+		select {
+		case <-c.lost:
+			return took, fmt.Errorf("%w (%w)", errHolderLost, net.ErrClosed)
+		default:
+		}
 		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}, int(waitStep/time.Millisecond))
 		switch {
 		case errors.Is(err, unix.EINTR) && Now() < end:
@@ -400,32 +440,12 @@ func (c *connection) await(within time.Duration, alive func(time.Duration) (time
 	}
 }
 
-// receive reads one message, without waiting.
-func (c *connection) receive() (message []byte, files []int, err error) {
-	if cap(c.buffer) < maxAnswerBytes {
-		c.buffer = make([]byte, maxAnswerBytes)
-	}
-	return receiveMessage(c.fd, c.buffer[:cap(c.buffer)])
-}
-
-// shut ends every call that waits, and every later one, with an error.
-func (c *connection) shut() {
-	c.closing.Lock()
-	defer c.closing.Unlock()
-	if !c.closed {
-		_ = unix.Shutdown(c.fd, unix.SHUT_RDWR)
-	}
-}
-
-// close closes the connection. It may be called more than once.
+// close closes the connection once no request is made on it. It may be called more than once.
 func (c *connection) close() {
-	c.shut()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closing.Lock()
-	defer c.closing.Unlock()
-	if !c.closed {
+	if c.fd >= 0 {
 		unix.Close(c.fd)
 	}
-	c.closed, c.fd = true, -1
+	c.fd = -1
 }

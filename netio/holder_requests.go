@@ -29,8 +29,8 @@ func (s *session) handle(message []byte, files *[]int) (answer any, given []int,
 		if err == nil {
 			given = s.sockets.files()
 		}
-	case askConnect:
-		answer, err = decoded(body, func(r connectRequest) (any, error) { return nil, s.addConnection(r, files) })
+	case askLane:
+		answer, err = decoded(body, func(r laneRequest) (any, error) { return nil, s.addLane(r, files) })
 	case askCover:
 		answer, err = decoded(body, s.cover)
 	case askFloating:
@@ -43,8 +43,19 @@ func (s *session) handle(message []byte, files *[]int) (answer any, given []int,
 		answer, err = s.renew()
 	case askResign:
 		answer, err = decoded(body, s.prepareResign)
-	case askARP, askAnnounce, askProbe, askLAN, askHeard, askClose:
-		answer, err = s.handleARP(asked, body)
+	case askARP:
+		answer, err = decoded(body, s.openARP)
+	case askAnnounce:
+		answer, err = byAnnouncer(s, body, s.announce)
+	case askProbe:
+		answer, err = byAnnouncer(s, body, s.probe)
+	case askLAN:
+		answer, err = byAnnouncer(s, body, s.askLAN)
+	case askHeard:
+		answer, err = byAnnouncer(s, nil, func(a *Announcer, _ struct{}) (any, error) {
+			frames, senders, err := a.Heard()
+			return framesAnswer{frames, senders}, err
+		})
 	case askGateway:
 		answer, err = decoded(body, s.askGateway)
 	default:
@@ -53,28 +64,13 @@ func (s *session) handle(message []byte, files *[]int) (answer any, given []int,
 	return answer, given, err
 }
 
-// handleARP does what is asked of the Announcer.
-func (s *session) handleARP(asked holderRequest, body []byte) (answer any, err error) {
-	switch asked {
-	case askARP:
-		return decoded(body, s.openARP)
-	case askClose:
-		return decoded(body, s.closeAsAsked)
-	}
+// byAnnouncer has the Announcer do what a request says.
+func byAnnouncer[R any](s *session, body []byte, do func(*Announcer, R) (any, error)) (answer any, err error) {
 	announcer := s.currentAnnouncer()
 	if announcer == nil {
 		return nil, errors.New("netio: nothing reaches the neighbours: the link was lost")
 	}
-	switch asked {
-	case askAnnounce:
-		return decoded(body, func(addr netip.Addr) (any, error) { return nil, s.announce(announcer, addr) })
-	case askProbe:
-		return decoded(body, func(r probeRequest) (any, error) { return s.probe(announcer, r) })
-	case askLAN:
-		return decoded(body, func(r lanRequest) (any, error) { return s.askLAN(announcer, r) })
-	}
-	frames, senders, err := announcer.Heard()
-	return framesAnswer{frames, senders}, err
+	return decoded(body, func(r R) (any, error) { return do(announcer, r) })
 }
 
 // makeFence makes the fence, once, and gives the daemon the lease's memory and its timer.
@@ -86,9 +82,15 @@ func (s *session) makeFence() (answer any, given []int, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	timer, err := unix.FcntlInt(uintptr(fence.timer), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, errors.Join(os.NewSyscallError("fcntl", err), fence.Close())
+	}
+	file := os.NewFile(uintptr(timer), "end of the lease")
 	s.mu.Lock()
-	s.fence = fence
+	s.fence, s.open = fence, append(s.open, file)
 	s.mu.Unlock()
+	s.workers.Go(func() { s.endLease(file) })
 	return stateOf(fence, nil), []int{int(fence.file.Fd()), fence.timer}, nil
 }
 
@@ -116,8 +118,6 @@ func (s *session) cover(r coverRequest) (any, error) {
 		return nil, errors.New("netio: there is no fence to cover interfaces with")
 	case len(r.Interfaces) > maxInterfaces:
 		return nil, fmt.Errorf("netio: %d interfaces are too many for a fence (at most %d)", len(r.Interfaces), maxInterfaces)
-	case r.Again:
-		return stateOf(fence, fence.CoverAgain()), nil
 	}
 	return stateOf(fence, fence.Cover(r.Interfaces, r.First)), nil
 }
@@ -194,11 +194,10 @@ func (s *session) openFloating(r floatingRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	state := floating.State()
 	s.mu.Lock()
-	s.floating, s.toldState = floating, state
+	s.floating = floating
 	s.mu.Unlock()
-	return state, nil
+	return floating.State(), nil
 }
 
 // mayHave reports whether a floating address may have that prefix length: that of the configuration or, without one,
@@ -245,19 +244,24 @@ func (s *session) acquire() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.remove = retry{} // of a former lease; only the loop asks for it
+	before := floating.State()
 	if err := floating.Acquire(); err != nil {
-		return nil, err // and nothing else
+		return nil, err
 	}
 	announcer := s.currentAnnouncer()
 	answer := addressAnswer{Unannounced: announcer == nil}
 	for _, p := range floating.options.Addresses {
 		// To acquire them may have taken until after the end of the lease.
-		answer.Unannounced = answer.Unannounced || s.announce(announcer, p.Addr()) != nil
+		if !answer.Unannounced {
+			_, err := s.announce(announcer, p.Addr())
+			answer.Unannounced = err != nil
+		}
 	}
 	s.held = true
 	s.listenForRivals()
-	answer.State = s.stateNews(floating)
+	if state := floating.State(); state != before {
+		answer.State = &state
+	}
 	return answer, nil
 }
 
@@ -270,30 +274,15 @@ func (s *session) renew() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return addressAnswer{Restored: restored, State: s.stateNews(floating)}, nil
+	state := floating.State()
+	return addressAnswer{Restored: restored, State: &state}, nil
 }
 
 // releaseAsAsked releases the addresses because the daemon wants it, which tells the others itself.
 func (s *session) releaseAsAsked() error {
-	s.past, s.held = true, false // only the loop asks for it
+	s.past, s.held = true, false
 	s.listenForRivals()
-	err := s.removeAddresses()
-	if err == nil {
-		s.remove = retry{} // nothing is left that would have to be removed
-	}
-	return err
-}
-
-// stateNews is how the addresses are held, if that is not what the daemon was told last.
-func (s *session) stateNews(floating *FloatingIP) *HoldState {
-	state := floating.State()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if state == s.toldState {
-		return nil
-	}
-	s.toldState = state
-	return &state
+	return s.removeAddresses()
 }
 
 func (s *session) prepareResign(r PreparedResign) (any, error) {
@@ -301,8 +290,13 @@ func (s *session) prepareResign(r PreparedResign) (any, error) {
 	return nil, nil
 }
 
-// openARP opens what reaches the neighbours. It speaks in the name of the address that the sockets were opened for.
+// openARP opens what reaches the neighbours, or only closes what was open. It speaks in the name of the address that the
+// sockets were opened for.
 func (s *session) openARP(r openARPRequest) (any, error) {
+	if r.Index == 0 {
+		s.closeAnnouncer()
+		return nil, nil
+	}
 	link, err := s.linkAt(r.Index)
 	if err != nil {
 		return nil, err
@@ -334,24 +328,14 @@ func (s *session) listenForRivals() {
 	}
 }
 
-func (s *session) closeAsAsked(r closeRequest) (any, error) {
-	if announcer := s.currentAnnouncer(); announcer != nil && !r.ARP {
-		return nil, announcer.Calm()
-	}
-	if r.ARP {
-		s.closeAnnouncer()
-	}
-	return nil, nil
-}
-
-func (s *session) announce(announcer *Announcer, addr netip.Addr) error {
+func (s *session) announce(announcer *Announcer, addr netip.Addr) (any, error) {
 	switch {
 	case !s.isFloating(addr):
-		return fmt.Errorf("netio: the holder does not announce %s", addr)
+		return nil, fmt.Errorf("netio: the holder does not announce %s", addr)
 	case !s.lasts():
-		return errNoLease
+		return nil, errNoLease
 	}
-	return announcer.Announce(addr)
+	return nil, announcer.Announce(addr)
 }
 
 // maxProbes bounds how often somebody is asked in one request.
@@ -393,7 +377,10 @@ func (s *session) askLAN(announcer *Announcer, r lanRequest) (any, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	if r.Resolve.IsValid() {
+	switch {
+	case r.Calm:
+		return nil, announcer.Calm()
+	case r.Resolve.IsValid():
 		return nil, announcer.Resolve(r.Resolve)
 	}
 	if r.Port != 0 && !announcer.countsAt(r.Port) {
@@ -404,49 +391,42 @@ func (s *session) askLAN(announcer *Announcer, r lanRequest) (any, error) {
 	return nil, announcer.Doubt(r.Doubt)
 }
 
-// maxConnections bounds how many connections a daemon opens. It asks for few things at once.
-const maxConnections = 16
+// maxLanes bounds how many lanes a daemon opens: one for itself, and one for each checker.
+const maxLanes = 16
 
-// addConnection takes in a connection that came with a request.
-func (s *session) addConnection(r connectRequest, files *[]int) error {
+// addLane takes in a lane that came with a request. The first one is the daemon's own.
+func (s *session) addLane(r laneRequest, files *[]int) error {
 	if len(*files) != 1 {
-		return fmt.Errorf("netio: %d files came with a connection to the holder", len(*files))
+		return fmt.Errorf("netio: %d files came with a lane to the holder", len(*files))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.open) >= maxLanes {
+		return fmt.Errorf("netio: the holder has %d lanes, and takes no more", len(s.open))
+	}
 	fd := (*files)[0]
-	if r.For == forEvents {
-		if s.events >= 0 {
-			unix.Close(s.events)
-		}
-		s.events, *files = fd, nil
-		return nil
-	}
-	if len(s.open) >= maxConnections {
-		return fmt.Errorf("netio: the holder has %d connections, and takes no more", len(s.open))
-	}
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return os.NewSyscallError("fcntl", err)
 	}
-	file := os.NewFile(uintptr(fd), "connection")
-	s.open, *files = append(s.open, file), nil
-	allowed := concurrentRequests
-	if r.For != forRequests {
-		allowed = []holderRequest{askGateway}
+	lane := os.NewFile(uintptr(fd), "lane")
+	s.open, *files = append(s.open, lane), nil
+	allowed := gatewayRequests
+	if !r.Gateway {
+		allowed, s.events = laneRequests, lane
 	}
 	s.workers.Go(func() {
-		s.serveConnection(file, allowed)
-		s.closeConnection(file)
+		s.serveLane(lane, allowed)
+		s.closeLane(lane)
 	})
 	return nil
 }
 
-// closeConnection forgets a connection that nobody uses any more.
-func (s *session) closeConnection(file *os.File) {
+// closeLane forgets a lane that nobody uses any more.
+func (s *session) closeLane(lane *os.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open = slices.DeleteFunc(s.open, func(c *os.File) bool { return c == file })
-	file.Close()
+	s.open = slices.DeleteFunc(s.open, func(open *os.File) bool { return open == lane })
+	lane.Close()
 }
 
 // maxGatewayWait bounds how long the gateway is waited for.

@@ -14,15 +14,15 @@ import (
 // FuzzRequests is a daemon that was taken over, and asks a holder for anything. The interface of the holder's configuration
 // does not exist, so that nothing of this machine is changed.
 func FuzzRequests(f *testing.F) {
-	for asked := askFence; asked <= askEnd; asked++ {
+	for asked := askFence; asked <= askPing; asked++ {
 		f.Add([]byte{byte(asked)})
 	}
 	for _, request := range []struct {
 		asked holderRequest
 		body  any
 	}{
-		{askConnect, connectRequest{forGateway}},
-		{askCover, coverRequest{Interfaces: []int{1, 2}, First: 1}},
+		{askLane, laneRequest{Gateway: true}},
+		{askCover, coverRequest{[]int{1, 2}, 1}},
 		{askSockets, socketsRequest{"none0", netip.MustParseAddr("10.77.0.1")}},
 		{askFloating, floatingRequest{"none0", []netip.Prefix{netip.PrefixFrom(testVIP, 24)}}},
 		{askFloating, floatingRequest{"none0", []netip.Prefix{netip.MustParsePrefix("8.8.8.8/24")}}},
@@ -32,7 +32,8 @@ func FuzzRequests(f *testing.F) {
 		{askProbe, probeRequest{testVIP, ProbeCount, time.Millisecond}},
 		{askLAN, lanRequest{Doubt: Doubt{[]ARPQuestion{{testVIP, net.HardwareAddr{2, 0, 0, 0, 0, 1}, true}}, 1, []netip.Addr{testVIP}}}},
 		{askLAN, lanRequest{Resolve: testVIP}},
-		{askClose, closeRequest{ARP: true}},
+		{askLAN, lanRequest{Calm: true}},
+		{askARP, openARPRequest{}},
 		{askGateway, gatewayRequest{"none0", time.Millisecond}},
 	} {
 		body, err := encode(request.body)
@@ -48,7 +49,8 @@ func FuzzRequests(f *testing.F) {
 		if len(message) > 0 && holderRequest(message[0]) == askFence {
 			return // it makes one, which is slow, and reads nothing
 		}
-		h := newSession(options, -1, new(heldSockets))
+		h := newSession(options, new(heldSockets))
+		defer h.idle.Stop()
 		var files []int
 		_, given, err := h.handle(message, &files)
 		if err == nil && len(given) > 0 {

@@ -1,14 +1,16 @@
 package netio
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
-	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,18 +32,15 @@ func attendHolder(lifetime time.Duration) error {
 	if err := json.Unmarshal([]byte(os.Getenv(holderOptionsVariable)), &o); err != nil {
 		return fmt.Errorf("netio: holder: read the options: %w", err)
 	}
-	beginHolder()
-	h := newSession(o, holderSocket, &heldSockets{})
-	h.trusted, h.lifetime = true, lifetime
-	return h.attend(interrupts{listener: -1, stop: -1})
+	nameProcess()
+	s := newSession(o, &heldSockets{})
+	s.trusted, s.lifetime = true, lifetime
+	s.attend(context.Background(), holderSocket)
+	return nil
 }
 
-// beginHolder prepares the process to be a holder.
-func beginHolder() {
-	runtime.LockOSThread()
-	// The name of the process is for people only, so a failure does not matter.
-	_ = os.WriteFile("/proc/self/comm", []byte("topdog-holder"), 0)
-}
+// nameProcess names the process for people. Its failure does not matter.
+func nameProcess() { _ = os.WriteFile("/proc/self/comm", []byte("topdog-holder"), 0) }
 
 // ServiceOptions are those of a holder that is a service of its own.
 type ServiceOptions struct {
@@ -52,65 +51,53 @@ type ServiceOptions struct {
 	// UID is the user who may ask, besides root. GID is the group that may connect, so that nobody else can keep the
 	// holder busy.
 	UID, GID int
-	// Stop becomes readable when the holder is to end: an eventfd, for instance.
-	Stop *os.File
-	// Alive is called at least once in AliveEvery while the loop runs; 0 for never.
+	// Alive is called at least once in AliveEvery while the holder can answer a daemon; 0 for never.
 	Alive      func()
 	AliveEvery time.Duration
 	// Ready is called once a daemon can connect.
 	Ready func()
-	// Say is given the errors that no daemon is told.
-	Say func(error)
 }
 
-// ServeHolder runs such a holder. It serves one daemon after the other.
-func ServeHolder(o ServiceOptions) error {
-	beginHolder()
+// ServeHolder runs such a holder until the context ends. It serves one daemon after the other.
+func ServeHolder(ctx context.Context, o ServiceOptions) error {
+	nameProcess()
 	signal.Ignore(unix.SIGPIPE)
-	listener, err := listenForDaemons(o.Path)
-	if err != nil {
-		return fmt.Errorf("netio: holder: listen at %s: %w", o.Path, err)
+	// A socket that is there was left by a holder that was killed: systemd starts only one.
+	if err := os.Remove(o.Path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("netio: holder: %w", err)
 	}
-	defer unix.Close(listener)
+	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: o.Path, Net: "unixpacket"})
+	if err != nil {
+		return fmt.Errorf("netio: holder: %w", err)
+	}
+	defer listener.Close()
+	listener.SetUnlinkOnClose(false)
 	if err := letConnect(o.Path, o.GID); err != nil {
 		return fmt.Errorf("netio: holder: let the group of the daemon connect: %w: the unit needs Group=topdog, as topdog-holder.service has it", err)
 	}
-	s := service{ServiceOptions: o, listener: listener}
+	s := service{ServiceOptions: o, daemons: make(chan int)}
 	defer s.sockets.close()
-	s.Ready()
+	go s.accept(listener)
+	o.Ready()
+	if o.AliveEvery > 0 {
+		go s.tellAlive()
+	}
 	for {
-		daemon, err := s.next()
-		if err != nil || daemon < 0 {
-			return err
+		select {
+		case <-ctx.Done():
+			return nil
+		case daemon := <-s.daemons:
+			s.serve(ctx, daemon)
 		}
-		s.serve(daemon)
 	}
 }
 
-// service is a holder without a daemon.
+// service is a holder that is a service.
 type service struct {
 	ServiceOptions
-	listener int
-	sockets  heldSockets
-}
-
-func listenForDaemons(path string) (fd int, err error) {
-	if fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
-		return -1, os.NewSyscallError("socket", err)
-	}
-	// A socket that is there was left by a holder that was killed: systemd starts only one.
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		unix.Close(fd)
-		return -1, err
-	}
-	if err = unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err == nil {
-		err = os.NewSyscallError("listen", unix.Listen(fd, 8))
-	}
-	if err != nil {
-		unix.Close(fd)
-		return -1, err
-	}
-	return fd, nil
+	daemons chan int                // sockets of daemons that are waiting to be served
+	current atomic.Pointer[session] // of the daemon that is being served, or was last
+	sockets heldSockets
 }
 
 // letConnect lets root and a group connect to a socket. Usually the socket belongs to that group already. A holder
@@ -125,67 +112,85 @@ func letConnect(path string, gid int) error {
 	return os.Chmod(path, 0o660)
 }
 
-// next waits for a daemon, and returns its socket; -1 when the holder is to end.
-func (s *service) next() (daemon int, err error) {
-	waits := []unix.PollFd{{Fd: int32(s.listener), Events: unix.POLLIN}, {Fd: int32(s.Stop.Fd()), Events: unix.POLLIN}}
+// endNoticedWithin is how long it may take to notice that a daemon has ended. The next one may connect before that.
+const endNoticedWithin = 50 * time.Millisecond
+
+// accept accepts connections until the listener is closed. It refuses those of other users, and those that come while
+// a daemon is being served. The next daemon waits until all is released that the former one had.
+func (s *service) accept(listener *net.UnixListener) {
 	for {
-		timeout := -1
-		if s.AliveEvery > 0 {
-			s.Alive()
-			timeout = int(s.AliveEvery.Milliseconds())
+		connection, err := listener.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
 		}
-		_, err := unix.Poll(waits, timeout)
-		switch {
-		case errors.Is(err, unix.EINTR):
+		if err != nil {
+			time.Sleep(endNoticedWithin) // there are too many open files, for instance
 			continue
-		case err != nil:
-			return -1, fmt.Errorf("netio: holder: poll: %w", err)
-		case waits[1].Revents != 0:
-			return -1, nil
 		}
-		if daemon := s.accept(); daemon >= 0 {
-			return daemon, nil
+		daemon, err := descriptorOf(connection)
+		if err != nil {
+			continue
 		}
+		if err := s.check(daemon); err != nil {
+			_ = sendMessage(daemon, answerMessage(nil, err))
+			unix.Close(daemon)
+			continue
+		}
+		s.daemons <- daemon
 	}
 }
 
-// accept accepts a connection, and returns its socket; -1 if that user may not ask.
-func (s *service) accept() int {
-	fd, _, err := unix.Accept4(s.listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
+// descriptorOf closes a connection, and returns a copy of its descriptor.
+func descriptorOf(connection *net.UnixConn) (fd int, err error) {
+	defer connection.Close()
+	raw, err := connection.SyscallConn()
 	if err != nil {
-		return -1
+		return -1, err
 	}
-	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if err == nil && (peer.Uid == 0 || int(peer.Uid) == s.UID) {
-		return fd
+	if closed := raw.Control(func(from uintptr) { fd, err = unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, 0) }); closed != nil {
+		return -1, closed
 	}
-	refuse(fd, errors.New("the holder serves the daemon alone, which runs as the user topdog"))
-	return -1
+	return fd, err
 }
 
-// refuse tells whoever has connected why he is not served.
-func refuse(fd int, why error) {
-	_ = sendMessage(fd, answerMessage(nil, why))
-	unix.Close(fd)
+// check returns why whoever has connected is not served.
+func (s *service) check(daemon int) error {
+	peer, err := unix.GetsockoptUcred(daemon, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil || peer.Uid != 0 && int(peer.Uid) != s.UID {
+		return errors.New("the holder serves the daemon alone, which runs as the user topdog")
+	}
+	if current := s.current.Load(); current != nil {
+		select {
+		case <-current.ended:
+		case <-time.After(endNoticedWithin):
+			return fmt.Errorf("the holder serves another daemon: %w", unix.EADDRINUSE)
+		}
+	}
+	return nil
+}
+
+// tellAlive calls Alive for as long as requests are answered.
+func (s *service) tellAlive() {
+	for {
+		if current := s.current.Load(); current != nil {
+			current.settle()
+		}
+		s.Alive()
+		time.Sleep(s.AliveEvery)
+	}
 }
 
 // serve serves one daemon until it has ended.
-func (s *service) serve(daemon int) {
+func (s *service) serve(ctx context.Context, daemon int) {
 	o, err := s.Options()
 	if err != nil {
-		refuse(daemon, err)
+		_ = sendMessage(daemon, answerMessage(nil, err))
+		unix.Close(daemon)
 		return
 	}
-	h := newSession(o, daemon, &s.sockets)
-	h.alive, h.aliveEvery = s.Alive, s.AliveEvery
-	others := func() {
-		if other := s.accept(); other >= 0 {
-			refuse(other, fmt.Errorf("the holder serves another daemon: %w", unix.EADDRINUSE))
-		}
-	}
-	if err := h.attend(interrupts{listener: s.listener, others: others, stop: int(s.Stop.Fd())}); err != nil {
-		s.Say(err)
-	}
+	session := newSession(o, &s.sockets)
+	s.current.Store(session)
+	session.attend(ctx, daemon)
 }
 
 // DropProgram drops the pages of the program from this process's memory. The kernel still has them, and maps a page

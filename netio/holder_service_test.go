@@ -31,24 +31,14 @@ func attendService(value string) error {
 	if err != nil {
 		return err
 	}
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
-	if err != nil {
-		return err
-	}
-	stop := os.NewFile(uintptr(fd), "stop")
-	terminate := make(chan os.Signal, 1)
-	signal.Notify(terminate, syscall.SIGTERM)
-	go func() {
-		<-terminate
-		_, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-	}()
-	return ServeHolder(ServiceOptions{
-		Path: path, UID: id, GID: id, Stop: stop, Ready: func() { fmt.Println("ready") },
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	return ServeHolder(ctx, ServiceOptions{
+		Path: path, UID: id, GID: id, Ready: func() { fmt.Println("ready") },
 		Options: func() (HolderOptions, error) {
 			return HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Method: HoldTUN}, nil
 		},
 		Alive: func() { fmt.Println("alive") }, AliveEvery: 50 * time.Millisecond,
-		Say: func(err error) { fmt.Println(err) },
 	})
 }
 
@@ -130,8 +120,10 @@ func testHolderServesOneAfterTheOther(t *judge.T) {
 		_, err := on(b, func() (*Holder, error) { return DialHolder(s.path) })
 		assert.ErrorIs(t, err, unix.EADDRINUSE, "a second daemon")
 		if round == 1 {
-			must(t, g.Abandon()) // as if it were killed
+			must(t, g.Close()) // as if it were killed
 		} else {
+			g.disarm()
+			must(t, g.floating.Release())
 			must(t, g.close())
 		}
 		must(t, conn.Close())
@@ -208,7 +200,7 @@ func testGatewayByTheHolder(t *judge.T) {
 	assert.ErrorContains(t, ask("lo", time.Second), "the holder works on eth0 and not on lo", "another interface")
 	must(t, gateway.handle.LinkSetDown(&netlink.Veth{LinkAttrs: *gateway.link(t, "eth0")}))
 	assert.ErrorContains(t, ask("eth0", 20*time.Millisecond), "does not answer", "a gateway that is gone")
-	_, _, err = asker.connection.call(askRelease, nil, nil, testTimeout, nil)
+	_, _, _, err = callBeside(asker.lane, askRelease, nil, testTimeout, nil, nil)
 	assert.ErrorIs(t, err, errHolderLost, "a release by the connection")
 	assert.Is(t, false, g.isLost(), "the daemon has lost its holder by that")
 	if _, err := InheritGatewayAsker(0); err == nil {
@@ -216,23 +208,23 @@ func testGatewayByTheHolder(t *judge.T) {
 	}
 }
 
-// TestConnectionsAreReturned: each checker has a connection, and a daemon starts any number of them, one after the other.
-func TestConnectionsAreReturned(t *testing.T) { judge.RunTogether(t, testConnectionsAreReturned) }
+// TestLanesAreReturned: each checker has a lane, and a daemon starts any number of them, one after the other.
+func TestLanesAreReturned(t *testing.T) { judge.RunTogether(t, testLanesAreReturned) }
 
-func testConnectionsAreReturned(t *judge.T) {
+func testLanesAreReturned(t *judge.T) {
 	b := newGuardedBoard(t, HoldLifetime)
-	for range 3 * maxConnections {
-		eventually(t, "there is a connection for a checker", func() bool {
-			connection, err := b.OpenGatewaySocket()
+	for range 3 * maxLanes {
+		eventually(t, "there is a lane for a checker", func() bool {
+			lane, err := b.OpenGatewaySocket()
 			if err != nil {
 				return false
 			}
-			must(t, connection.Close())
+			must(t, lane.Close())
 			return true
 		})
 	}
 	eth0 := b.link(t, "eth0").Index
-	eventually(t, "there is a connection for the fence", func() bool { return b.fence.Cover([]int{eth0}, eth0) == nil })
+	must(t, b.fence.Cover([]int{eth0}, eth0))
 	_, err := b.floating.Renew()
 	must(t, err)
 }
@@ -249,13 +241,17 @@ func testGatewayKeepsNobodyWaiting(t *judge.T) {
 	must(t, err)
 	question, err := encode(gatewayRequest{"eth0", maxGatewayWait})
 	must(t, err)
-	must(t, sendMessage(int(connection.Fd()), append([]byte{byte(askGateway)}, question...)))
+	ours, theirs, err := newConnection()
+	must(t, err)
+	defer unix.Close(ours)
+	must(t, sendMessage(int(connection.Fd()), append([]byte{byte(askGateway)}, question...), theirs))
+	unix.Close(theirs)
 	eventually(t, "the gateway is asked", func() bool {
 		sockets, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/packet", s.cmd.Process.Pid))
 		must(t, err)
 		return strings.Count(string(sockets), "\n") > 1
 	})
-	must(t, g.Abandon())
+	must(t, g.Close())
 	must(t, connection.Close())
 	eventually(t, "the next daemon is served", func() bool {
 		next, err := on(b, func() (*Holder, error) { return DialHolder(s.path) })

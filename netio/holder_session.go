@@ -2,7 +2,6 @@ package netio
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -15,220 +14,137 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// session is everything that a holder has for one daemon. It belongs to the goroutine of attend. Other goroutines
-// serve further connections; mu guards what they use.
+// session is everything that a holder has for one daemon. A goroutine serves the daemon's loop, another one ends the
+// lease, and others do what takes long.
 type session struct {
 	options HolderOptions
-	// trusted says that the daemon started this process, and so may do whatever this process may.
+	// trusted says that the daemon started this process, which ends with it.
 	trusted  bool
 	lifetime time.Duration // of the addresses
-	// alive is called at least once in aliveEvery; 0 for never.
-	alive      func()
-	aliveEvery time.Duration
-	aliveAt    time.Duration
-	sockets    *heldSockets // those of the holder: they outlive a daemon
+	sockets  *heldSockets  // those of the holder: they outlive a daemon
 
-	main    int // the socket of the daemon's loop
-	ended   daemonEnd
-	sender  *os.File   // sends the RESIGN; nil before the sockets are open
-	local   netip.Addr // this board's own address, in whose name it speaks ARP; invalid before the sockets are open
-	resign  PreparedResign
-	held    bool            // the daemon holds the addresses
-	past    bool            // the RESIGN is out of date: the daemon has released the addresses since
-	copies  int             // how many copies of the RESIGN are still to be sent
-	copyAt  time.Duration   // when to send the next copy
-	remove  retry           // for addresses that the kernel refused to remove
+	main    *os.File        // the socket of the daemon's loop
 	workers sync.WaitGroup  // the other goroutines
 	served  context.Context // ends with the service for this daemon
 	leave   func()          // ends it
-	program program         // what can be dropped from memory
+	ended   chan struct{}   // closed when the daemon has ended, or will have no holder
+	idle    *time.Timer     // drops the pages of the program
 
-	mu        sync.Mutex
-	open      []*os.File // connections, to be closed at the end
-	events    int        // where the daemon hears of events; -1 before
+	// serving is held while a request of the daemon's loop is answered, or the lease is ended. It guards what follows.
+	serving sync.Mutex
+	sender  *os.File   // sends the RESIGN; nil before the sockets are open
+	local   netip.Addr // this board's own address, in whose name it speaks ARP; invalid before the sockets are open
+	resign  PreparedResign
+	held    bool // the daemon holds the addresses
+	past    bool // the RESIGN is out of date: the daemon has released the addresses since
+
+	mu        sync.Mutex // guards what follows, and is held only for a moment
+	open      []*os.File // lanes and the lease's timer, to be closed at the end
+	events    *os.File   // the lane on which the daemon hears of events; nil before it is open
+	running   int        // how many requests are being answered that came on a lane
 	fence     *kernelFence
 	floating  *FloatingIP
-	toldState HoldState // how it holds them, as the daemon knows
 	announcer *Announcer
-	given     int // the fd store that the daemon was given last
-}
-
-// retry says when to try again to remove addresses, and until when; 0 for not at all.
-type retry struct{ at, until time.Duration }
-
-// daemonEnd says whether the daemon has ended, and how.
-type daemonEnd int
-
-const (
-	daemonRuns daemonEnd = iota
-	daemonDismisses
-	daemonEnded
-)
-
-func newSession(o HolderOptions, main int, sockets *heldSockets) *session {
-	s := &session{options: o, lifetime: DefaultLifetime, main: main, sockets: sockets, events: -1, given: -1, program: loadedProgram()}
-	s.served, s.leave = context.WithCancel(context.Background())
-	return s
 }
 
 // programIdle is how long the holder must have been idle before it drops the pages of its program. Requests that
 // belong together come closer together than that.
 const programIdle = 100 * time.Millisecond
 
-// interrupts are what may interrupt a holder while it waits for a daemon.
-type interrupts struct {
-	listener int    // readable when somebody else connects; -1 for never
-	others   func() // called then
-	stop     int    // readable when the holder is to end; -1 for never
+func newSession(o HolderOptions, sockets *heldSockets) *session {
+	s := &session{options: o, lifetime: DefaultLifetime, sockets: sockets, ended: make(chan struct{})}
+	s.served, s.leave = context.WithCancel(context.Background())
+	s.idle = time.AfterFunc(programIdle, DropProgram)
+	return s
 }
 
-// attend serves the daemon until the daemon has ended, or the holder is to end. When it returns, everything is released.
-func (s *session) attend(in interrupts) error {
+// attend serves the daemon at the other end of a socket until the daemon has ended, or the context has. When it
+// returns, everything is released.
+func (s *session) attend(ctx context.Context, main int) {
+	s.main = os.NewFile(uintptr(main), "main")
 	defer s.close()
-	dropped := false
-	for s.ended == daemonRuns || s.copies > 0 || s.remove.until > 0 {
-		var waits [4]unix.PollFd
-		for i, fd := range [...]int{s.main, s.timer(), in.listener, in.stop} {
-			if s.ended != daemonRuns {
-				fd = -1 // no lease is left to end, and the next daemon waits until all is released
-			}
-			waits[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-		}
-		s.tellAlive()
-		n, err := unix.Poll(waits[:], s.timeout(dropped))
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return fmt.Errorf("netio: holder: poll: %w", err)
-		}
-		if dropped = n == 0 && s.copies == 0 && s.remove.until == 0; dropped {
-			s.program.drop()
-			continue
-		}
-		// Requests come first: the RESIGN that was prepared last is the one to send.
-		if waits[0].Revents != 0 {
-			s.serveMain()
-		}
-		if s.ended == daemonRuns && waits[3].Revents != 0 {
-			s.daemonEnded() // soon it will have no holder
-		}
-		if s.ended == daemonRuns && waits[1].Revents != 0 && s.fence.expire() {
-			s.release()
-		}
-		s.finish()
-		if waits[2].Revents != 0 {
-			in.others()
-		}
-	}
-	return nil
+	defer context.AfterFunc(ctx, func() {
+		s.daemonEnded() // soon it will have no holder
+		_ = s.main.SetReadDeadline(time.Now())
+	})()
+	_ = readMessages(s.main, maxRequestBytes, s.serveMain) // however it ends, this daemon is not served any more
+	s.daemonEnded()
 }
 
-// tellAlive reports that this loop runs, if a report is due.
-func (s *session) tellAlive() {
-	if now := Now(); s.aliveEvery > 0 && now >= s.aliveAt {
-		s.alive()
-		s.aliveAt = now + s.aliveEvery
+// serveMain answers a request of the daemon's loop.
+func (s *session) serveMain(message []byte, files []int) bool {
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	if len(message) > 0 && takesLong(holderRequest(message[0])) {
+		closeAll(files)
+		senderOf(s.main)(answerMessage(nil, fmt.Errorf("netio: request %d of the holder is one for another connection", message[0])))
+		return true
 	}
+	s.serve(senderOf(s.main), message, files)
+	return true
 }
 
-// timer is the descriptor of the timer that wakes this process at the end of the lease; -1 without a lease.
-func (s *session) timer() int {
-	if s.fence == nil {
-		return -1
-	}
-	return s.fence.timer
-}
-
-// timeout is how long there is nothing to do, in milliseconds as poll(2) wants it; -1 for ever.
-func (s *session) timeout(dropped bool) int {
-	next := time.Duration(-1)
-	add := func(at time.Duration) {
-		if left := max(at-Now(), 0); next < 0 || left < next {
-			next = left
-		}
-	}
-	if s.copies > 0 {
-		add(s.copyAt)
-	}
-	if s.remove.until > 0 {
-		add(s.remove.at)
-	}
-	if s.aliveEvery > 0 {
-		add(s.aliveAt)
-	}
-	if !dropped {
-		add(Now() + programIdle)
-	}
-	if next < 0 {
-		return -1
-	}
-	return int((next + time.Millisecond - 1) / time.Millisecond)
-}
-
-// serveMain answers the requests of the daemon's loop, and notices when the daemon ends.
-func (s *session) serveMain() {
-	var buffer [maxRequestBytes]byte
-	for s.ended == daemonRuns {
-		message, files, err := receiveMessage(s.main, buffer[:])
-		switch {
-		case err == unix.EAGAIN:
-			return
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			s.daemonEnded()
-		case len(message) > 0 && holderRequest(message[0]) == askEnd:
-			s.ended = daemonDismisses
-			_ = sendMessage(s.main, answerMessage(nil, nil))
-			return
-		case len(message) > 0 && takesLong(holderRequest(message[0])):
-			closeAll(files)
-			_ = sendMessage(s.main, answerMessage(nil, fmt.Errorf("netio: request %d of the holder is one for another connection", message[0])))
-		default:
-			s.serve(s.main, message, files)
-		}
-	}
+// settle waits until the request of the daemon's loop is answered that is being answered, if one is.
+func (s *session) settle() {
+	s.serving.Lock()
+	defer s.serving.Unlock()
 }
 
 // takesLong reports whether a request would make the loop wait, and with it the dead man's switch.
 func takesLong(asked holderRequest) bool {
-	return asked == askGateway || slices.Contains(concurrentRequests, asked)
+	return slices.Contains(gatewayRequests, asked) || slices.Contains(laneRequests, asked)
 }
 
-// serveConnection answers the requests on a further connection until it is closed, or until a request is not allowed there.
-func (s *session) serveConnection(file *os.File, allowed []holderRequest) {
-	socket, err := file.SyscallConn()
-	if err != nil {
-		return
-	}
-	var buffer [maxRequestBytes]byte
-	for open := true; open; {
-		var message []byte
-		var files []int
-		var failed error
-		if err := socket.Read(func(fd uintptr) bool {
-			message, files, failed = receiveMessage(int(fd), buffer[:])
-			return failed != unix.EAGAIN
-		}); err != nil || failed != nil {
-			return
-		}
-		if len(message) == 0 || !slices.Contains(allowed, holderRequest(message[0])) {
+// serveLane answers the requests on a lane until it is closed, or until a request is not allowed there.
+func (s *session) serveLane(lane *os.File, allowed []holderRequest) {
+	_ = readMessages(lane, maxRequestBytes, func(message []byte, files []int) bool {
+		if len(message) == 0 || len(files) != 1 || !slices.Contains(allowed, holderRequest(message[0])) {
 			closeAll(files)
-			return
+			return false
 		}
-		open = socket.Control(func(fd uintptr) { s.serve(int(fd), message, files) }) == nil
-	}
+		reply := files[0]
+		if !s.begin() {
+			_ = sendMessage(reply, answerMessage(nil, fmt.Errorf("netio: the holder answers %d requests, and takes no more", maxRunning)))
+			unix.Close(reply)
+			return true
+		}
+		message = slices.Clone(message)
+		s.workers.Go(func() {
+			defer s.end()
+			defer unix.Close(reply)
+			s.serve(func(answer []byte, _ ...int) { _ = sendMessage(reply, answer) }, message, nil)
+		})
+		return true
+	})
 }
 
-// concurrentRequests may take long, so they are made on further connections and not on that of the loop.
-var concurrentRequests = []holderRequest{askCover, askRenew, askProbe, askPing}
+// maxRunning bounds how many requests of lanes are answered at once. A daemon asks for few things at once.
+const maxRunning = 16
+
+// begin reports whether one more request may be answered, which end takes back.
+func (s *session) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running >= maxRunning {
+		return false
+	}
+	s.running++
+	return true
+}
+
+func (s *session) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running--
+}
 
 // serve answers one request. It closes the files that came with it unless the session keeps them. A daemon that has ended
 // meanwhile needs no answer.
-func (s *session) serve(socket int, message []byte, files []int) {
+func (s *session) serve(send sender, message []byte, files []int) {
+	s.idle.Reset(programIdle)
 	answer, given, err := s.handle(message, &files)
 	closeAll(files)
-	_ = sendMessage(socket, answerMessage(answer, err), given...)
+	send(answerMessage(answer, err), given...)
 	if err != nil {
 		return
 	}
@@ -239,19 +155,32 @@ func (s *session) serve(socket int, message []byte, files []int) {
 	}
 }
 
-// tell sends the daemon an event. If there is no room, the event is lost: a daemon that does not read has other worries.
+// sender sends a message to the daemon. If there is no room, the message is lost: a daemon that does not read has other worries.
+type sender func(message []byte, files ...int)
+
+// senderOf returns the sender of a socket that may be closed meanwhile.
+func senderOf(socket *os.File) sender {
+	return func(message []byte, files ...int) {
+		if raw, err := socket.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { _ = sendMessage(int(fd), message, files...) })
+		}
+	}
+}
+
+// tell sends the daemon an event.
 func (s *session) tell(what event, value any, files ...int) {
 	body, err := encode(value)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err == nil && s.events >= 0 {
-		_ = sendMessage(s.events, append([]byte{byte(what)}, body...), files...)
+	events := s.events
+	s.mu.Unlock()
+	if err == nil && events != nil {
+		senderOf(events)(append([]byte{byte(what)}, body...), files...)
 	}
 }
 
 // keepTogether puts the TUN device and the fence's programs into an fd store, so that they end in the right order, and
-// shares the store with the daemon, so that the fence outlives this process if it is killed. A daemon without rights
-// is not given the device: through it, it could send whatever it likes.
+// gives the daemon the programs, so that the fence outlives this process if it is killed. The daemon is not given the
+// device: through it, it could send whatever it likes.
 func (s *session) keepTogether() {
 	s.mu.Lock()
 	fence, floating := s.fence, s.floating
@@ -263,30 +192,37 @@ func (s *session) keepTogether() {
 	if floating != nil {
 		device = floating.device.Load().tun
 	}
-	err := fence.share(device, func(store int) error {
-		if store < 0 || store == s.given {
-			return nil
-		}
-		s.given = store
-		if s.trusted {
-			s.tell(eventFence, nil, store)
-			return nil
-		}
-		inside, err := queued(store)
-		if err == nil && len(inside) > 0 {
-			s.tell(eventFence, nil, inside[0])
-		}
-		closeAll(inside)
-		return err
-	})
+	err := fence.keep(device, func(programs int) { s.tell(eventFence, nil, programs) })
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "netio: keep the fence together with the device: %v\n", err)
 	}
 }
 
+// endLease ends the lease whenever it is over, until the file is closed, which is a copy of the lease's timer.
+func (s *session) endLease(timer *os.File) {
+	socket, err := timer.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = socket.Read(func(uintptr) bool {
+		s.serving.Lock()
+		defer s.serving.Unlock()
+		if !s.hasEnded() && s.fence.expire() {
+			s.idle.Reset(programIdle)
+			s.release()
+		}
+		return false // wait until the timer expires again
+	})
+}
+
 // daemonEnded releases what the daemon held. The fence stays for as long as this process does.
 func (s *session) daemonEnded() {
-	s.ended = daemonEnded
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	if s.hasEnded() {
+		return
+	}
+	close(s.ended)
 	if s.trusted {
 		s.sockets.close() // the next daemon has a holder of its own, and needs the port
 	}
@@ -306,45 +242,29 @@ func (s *session) daemonEnded() {
 	}
 }
 
+// hasEnded reports whether the daemon has ended, or will have no holder.
+func (s *session) hasEnded() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // resignPauses are the times between the copies of the RESIGN. There are several, since a datagram may be lost.
 var resignPauses = [...]time.Duration{2 * time.Millisecond, 5 * time.Millisecond, 15 * time.Millisecond}
 
-// If the kernel refuses to remove an address, it is tried again this often and for this long. By then the lifetime of
-// the address is over.
-const (
-	removeEvery = 50 * time.Millisecond
-	removeFor   = 10 * time.Second
-)
-
 // release removes the addresses, and then tells the other boards: whoever takes over must be the only one to have
 // them. If the fence is closed, nobody reaches this board by the addresses, so the others are told even if the removal
-// failed.
+// failed. What the kernel refuses to remove goes at the end of its lifetime, since nobody renews it any more.
 func (s *session) release() {
 	err := s.removeAddresses()
 	if err == nil || s.fence.Closes() {
 		s.sendResign()
 	}
 	if err != nil {
-		s.remove = retry{at: Now() + removeEvery, until: Now() + removeFor}
 		fmt.Fprintf(os.Stderr, "dead man's switch: %v\n", err)
-	}
-}
-
-// finish goes on with a release: it tries again to remove the addresses, and sends the next copy of the RESIGN.
-func (s *session) finish() {
-	now := Now()
-	if s.remove.until > 0 && now >= s.remove.at {
-		err := s.removeAddresses()
-		s.remove.at = now + removeEvery
-		if err == nil || now >= s.remove.until {
-			s.remove = retry{}
-		}
-		if err == nil && !s.fence.Closes() {
-			s.sendResign()
-		}
-	}
-	if s.copies > 0 && now >= s.copyAt {
-		s.sendCopy()
 	}
 }
 
@@ -356,43 +276,50 @@ func (s *session) removeAddresses() error {
 	return s.floating.Release()
 }
 
-// sendResign sends the pre-signed RESIGN several times.
+// sendResign sends the pre-signed RESIGN several times. A board that misses all copies finds out by itself, as after a
+// pulled plug.
 func (s *session) sendResign() {
-	if !s.past {
-		s.copies = 1 + len(resignPauses)
-		s.sendCopy()
-	}
-}
-
-// sendCopy sends one copy to everybody. A board that misses all of them finds out by itself, as after a pulled plug.
-func (s *session) sendCopy() {
-	if s.copies--; s.copies > 0 {
-		s.copyAt = Now() + resignPauses[len(resignPauses)-s.copies]
-	}
-	if len(s.resign.Datagram) == 0 || s.sender == nil {
-		s.copies = 0
+	if s.past || len(s.resign.Datagram) == 0 {
 		return
 	}
-	for _, to := range s.resign.To {
+	resign := s.resign
+	s.sendCopy(resign)
+	s.workers.Go(func() {
+		for _, pause := range resignPauses {
+			time.Sleep(pause)
+			s.serving.Lock()
+			s.sendCopy(resign)
+			s.serving.Unlock()
+		}
+	})
+}
+
+// sendCopy sends one copy to everybody.
+func (s *session) sendCopy(resign PreparedResign) {
+	if s.sender == nil {
+		return
+	}
+	for _, to := range resign.To {
 		if to.Addr().Is4() {
-			_ = unix.Sendto(int(s.sender.Fd()), s.resign.Datagram, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
+			_ = unix.Sendto(int(s.sender.Fd()), resign.Datagram, unix.MSG_DONTWAIT, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
 		}
 	}
 }
 
 // close closes all that was opened for the daemon.
 func (s *session) close() {
-	unix.Close(s.main)
+	s.main.Close()
 	s.leave() // so that the next daemon does not wait for a gateway that does not answer
 	s.mu.Lock()
 	open := s.open
 	s.open = nil
 	s.mu.Unlock()
-	for _, connection := range open {
-		connection.Close()
+	for _, file := range open {
+		file.Close()
 	}
 	s.closeAnnouncer()
 	s.workers.Wait()
+	s.idle.Stop()
 	if s.floating != nil {
 		if err := s.floating.Close(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -403,9 +330,6 @@ func (s *session) close() {
 	}
 	if s.sender != nil {
 		s.sender.Close()
-	}
-	if s.events >= 0 {
-		unix.Close(s.events)
 	}
 	if s.trusted {
 		s.sockets.close()

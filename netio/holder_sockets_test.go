@@ -16,7 +16,7 @@ import (
 func (b *board) inheritAs(t testing.TB, kept *heldSockets, tag wire.GroupTag, floating ...netip.Addr) *Conn {
 	t.Helper()
 	conn, err := on(b, func() (*Conn, error) {
-		s := newSession(HolderOptions{Interface: "eth0", Floating: floating, Group: testGroup, Tag: tag, Method: HoldLifetime}, -1, kept)
+		s := newSession(HolderOptions{Interface: "eth0", Floating: floating, Group: testGroup, Tag: tag, Method: HoldLifetime}, kept)
 		if _, err := s.openSockets(socketsRequest{"eth0", b.addr}); err != nil {
 			return nil, err
 		}

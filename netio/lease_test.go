@@ -63,6 +63,7 @@ func TestLeaseExtended(t *testing.T) {
 			}
 			until(Now() + 2*lease)
 			b.wantHeld(t)
+			b.disarm()
 			must(t, b.Close())
 			b.wantQuiet(t)
 		}))

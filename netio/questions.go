@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"time"
 
@@ -294,9 +295,9 @@ func (a *Announcer) reach(ctx context.Context, addr netip.Addr) bool {
 }
 
 // GatewayAsker asks the default gateway of an interface by ARP whether it is there: by a packet socket, which needs
-// CAP_NET_RAW, or by a connection to a holder, which has it. Such a connection may be inherited.
+// CAP_NET_RAW, or by a lane to a holder, which has it. Such a lane may be inherited.
 type GatewayAsker struct {
-	connection *connection // nil for a socket
+	lane *os.File // nil for a socket
 }
 
 // OpenGatewayAsker is for a process that may open packet sockets.
@@ -308,19 +309,19 @@ func OpenGatewayAsker() (*GatewayAsker, error) {
 	return &GatewayAsker{}, unix.Close(fd)
 }
 
-// InheritGatewayAsker takes over the connection that another process has opened, see Holder.OpenGatewaySocket.
+// InheritGatewayAsker takes over the lane that another process has opened, see Holder.OpenGatewaySocket.
 func InheritGatewayAsker(fd int) (*GatewayAsker, error) {
 	family, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err != nil || family != unix.AF_UNIX {
 		return nil, errors.New("there is no holder that asks the gateway by ARP")
 	}
 	unix.CloseOnExec(fd)
-	return &GatewayAsker{&connection{fd: fd}}, nil
+	return &GatewayAsker{os.NewFile(uintptr(fd), "gateway")}, nil
 }
 
 // Ask asks the default gateway of an interface, and returns when it has answered, or when ctx ends.
 func (a *GatewayAsker) Ask(ctx context.Context, iface string) error {
-	if a.connection == nil {
+	if a.lane == nil {
 		return reachGateway(ctx, iface, nil)
 	}
 	within := maxGatewayWait
@@ -331,17 +332,17 @@ func (a *GatewayAsker) Ask(ctx context.Context, iface string) error {
 	if err != nil {
 		return err
 	}
-	_, received, err := a.connection.call(askGateway, body, nil, within+answerWithin, nil)
+	_, received, _, err := callBeside(a.lane, askGateway, body, within+answerWithin, nil, nil)
 	closeAll(received)
 	return err
 }
 
-// Close closes the connection.
+// Close closes the lane.
 func (a *GatewayAsker) Close() error {
-	if a.connection != nil {
-		a.connection.close()
+	if a.lane == nil {
+		return nil
 	}
-	return nil
+	return a.lane.Close()
 }
 
 // reachGateway asks by an Announcer of the interface, or by one of its own if that is nil or of another one.

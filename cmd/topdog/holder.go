@@ -3,15 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
 	"os/user"
 	"strconv"
-	"syscall"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"topdog/internal/config"
 	"topdog/internal/daemon"
@@ -35,7 +31,7 @@ It needs root, or the capabilities CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF fo
 fence. SIGTERM ends it.
 
 You do not need this if you start the daemon by hand: topdog run starts a holder of its own.`,
-		RunE: func(c *cobra.Command, _ []string) error { return serveHolder(configPath(c), path, name) },
+		RunE: func(c *cobra.Command, _ []string) error { return serveHolder(c.Context(), configPath(c), path, name) },
 	}
 	c.Flags().StringVar(&path, "socket", defaultHolderSocket, "the `path` of the socket to which the daemon connects")
 	c.Flags().StringVar(&name, "user", "topdog", "the `user` of the daemon; only this user and root may connect")
@@ -43,18 +39,14 @@ You do not need this if you start the daemon by hand: topdog run starts a holder
 }
 
 // serveHolder runs the holder of a service until a signal ends it.
-func serveHolder(file, path, name string) error {
+func serveHolder(ctx context.Context, file, path, name string) error {
 	uid, gid, err := idsOf(name)
 	if err != nil {
 		return misuse("--user: %w", err)
 	}
-	stop, err := stopOn(syscall.SIGTERM, os.Interrupt)
-	if err != nil {
-		return err
-	}
 	notifier := systemd.New()
-	return netio.ServeHolder(netio.ServiceOptions{
-		Path: path, UID: uid, GID: gid, Stop: stop,
+	return netio.ServeHolder(ctx, netio.ServiceOptions{
+		Path: path, UID: uid, GID: gid,
 		Options: func() (netio.HolderOptions, error) {
 			cfg, err := config.Load(file)
 			if err != nil {
@@ -64,7 +56,6 @@ func serveHolder(file, path, name string) error {
 		},
 		Ready: func() { warn(notifier.Ready()) },
 		Alive: func() { warn(notifier.Watchdog()) }, AliveEvery: notifier.WatchdogInterval(),
-		Say: warn,
 	})
 }
 
@@ -78,21 +69,6 @@ func idsOf(name string) (uid, gid int, err error) {
 		gid, err = strconv.Atoi(u.Gid)
 	}
 	return uid, gid, err
-}
-
-// stopOn returns a file that can be read once one of the signals has come. The holder waits for files only.
-func stopOn(signals ...os.Signal) (*os.File, error) {
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		return nil, os.NewSyscallError("eventfd", err)
-	}
-	came := make(chan os.Signal, 1)
-	signal.Notify(came, signals...)
-	go func() {
-		<-came
-		_, _ = unix.Write(fd, []byte{0, 0, 0, 0, 0, 0, 0, 1})
-	}()
-	return os.NewFile(uintptr(fd), "stop"), nil
 }
 
 // startHolder starts a holder that belongs to this process.

@@ -223,13 +223,8 @@ func (l *fakeLAN) resign(from *fakeBoard, e netio.PreparedResign) {
 func (d *fakeDeadman) Lost() <-chan struct{} { return d.lost }
 func (d *fakeDeadman) PID() int              { return 4711 }
 
-// Abandon is what becomes of it when the daemon's process ends.
-func (d *fakeDeadman) Abandon() error {
-	d.fire()
-	return d.Close()
-}
-
 func (d *fakeDeadman) Close() error {
+	d.fire() // as when the daemon's process ends
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.closed {

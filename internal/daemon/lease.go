@@ -55,13 +55,9 @@ func (l *lease) open(floating []config.Address) {
 	l.reporter.log.Infof("a fence in the kernel (%v) ends what a frozen leader answers", kind)
 }
 
-// close takes the fence away, and ends the use of the holder. If the address could not be released, the holder goes on trying.
-func (l *lease) close(unreleased bool) {
-	switch {
-	case l.holder == nil:
-	case unreleased:
-		l.reporter.failed("leave the address to the holder", l.holder.Abandon())
-	default:
+// close takes the fence away, and ends the use of the holder. If the address could not be released, the holder tries once more.
+func (l *lease) close() {
+	if l.holder != nil {
 		l.reporter.failed("close the holder", l.holder.Close())
 	}
 	if l.fence != nil {

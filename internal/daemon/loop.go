@@ -201,7 +201,7 @@ func (d *Daemon) stop() {
 func (d *Daemon) leave() {
 	d.address.close()
 	d.checks.close()
-	d.lease.close(d.address.unreleased)
+	d.lease.close()
 	d.closeLink()
 	d.reporter.failed("close the timer", d.timer.Close())
 }

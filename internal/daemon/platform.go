@@ -232,10 +232,9 @@ type Deadman interface {
 	// Lost is closed when it has ended, or does not answer any more.
 	Lost() <-chan struct{}
 	PID() int
-	// Close ends its use. Abandon does so as the end of this process would: it releases the address, and tells the
+	// Close ends its use, as the end of this process would: if a lease lasts, it releases the address, and tells the
 	// other boards.
 	Close() error
-	Abandon() error
 }
 
 // Fence is the lease of the leader, and what enforces it in the kernel; netio.HeldFence is the

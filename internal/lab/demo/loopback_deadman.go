@@ -63,9 +63,6 @@ func (d *loopbackDeadman) Close() error {
 	return nil
 }
 
-// Abandon is Close: nothing that the daemon could not release is left here.
-func (d *loopbackDeadman) Abandon() error { return d.Close() }
-
 // attend waits for the end of the lease, again and again.
 func (d *loopbackDeadman) attend() {
 	defer close(d.exited)
