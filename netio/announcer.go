@@ -245,7 +245,7 @@ func (a *Announcer) receive(packet arpPacket, own hardwareAddr) {
 	}
 	a.mu.Lock()
 	for w := range a.waiting {
-		if w.isFor(packet, own) {
+		if packet.conflictsWith(w.addr) {
 			select {
 			case w.heard <- packet.senderMAC:
 			default:

@@ -1,6 +1,7 @@
 package netio
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -62,9 +63,7 @@ type holdDevice struct {
 // so that a take-over costs one system call per address. It adds no address
 // yet. The interface need not exist.
 func NewFloatingIP(o FloatingOptions) (*FloatingIP, error) {
-	if err := o.validate(); err != nil {
-		return nil, fmt.Errorf("netio: floating IP: %w", err)
-	}
+	o.device, o.lifetime = cmp.Or(o.device, devicePattern), cmp.Or(o.lifetime, DefaultLifetime)
 	handle, err := openHandle()
 	if err != nil {
 		return nil, err

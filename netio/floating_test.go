@@ -67,36 +67,16 @@ func openFloating(t testing.TB, b *board, o FloatingOptions) floating {
 	return floating{f, b}
 }
 
-func TestFloatingOptionsValidate(t *testing.T) {
-	good := FloatingOptions{Interface: "eth0", Addresses: []netip.Prefix{testFloating}}
-	addresses := func(cidr string) func(*FloatingOptions) {
-		return func(o *FloatingOptions) { o.Addresses = []netip.Prefix{netip.MustParsePrefix(cidr)} }
-	}
-	tests := []struct {
-		name   string
-		change func(*FloatingOptions)
-		want   string
-	}{
-		{"good", func(*FloatingOptions) {}, ""},
-		{"no interface", func(o *FloatingOptions) { o.Interface = "" }, "no interface"},
-		{"no address", func(o *FloatingOptions) { o.Addresses = nil }, "no address"},
-		{"IPv6", addresses("fd00::1/64"), "is not an IPv4 address"},
-		{"multicast", addresses("224.0.0.1/32"), "is not a unicast address"},
-		{"loopback", addresses("127.0.0.1/8"), "is a loopback address"},
-		{"link-local", addresses("169.254.1.1/16"), "is a link-local address"},
-		{"zero", addresses("0.0.0.0/0"), "is not a unicast address"},
-		{"no prefix", func(o *FloatingOptions) { o.Addresses = []netip.Prefix{{}} }, "must be an IPv4 unicast address"},
-		{"short lifetime", func(o *FloatingOptions) { o.lifetime = 500 * time.Millisecond }, "at least 1s, is 500ms"},
-		{"broken lifetime", func(o *FloatingOptions) { o.lifetime = 2500 * time.Millisecond }, "whole seconds"},
-		{"unknown method", func(o *FloatingOptions) { o.Method = 9 }, "there is no hold method 9"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			o := good
-			test.change(&o)
-			err := o.validate()
-			assert.ErrorContains(t, err, test.want, "")
-		})
+func TestCheckFloating(t *testing.T) {
+	for addr, want := range map[string]string{
+		"192.168.1.100": "",
+		"fd00::1":       "is not an IPv4 address",
+		"224.0.0.1":     "is not a unicast address",
+		"127.0.0.1":     "is a loopback address",
+		"169.254.1.1":   "is a link-local address",
+		"0.0.0.0":       "is not a unicast address",
+	} {
+		assert.ErrorContains(t, CheckFloating(netip.MustParseAddr(addr)), want, "%s", addr)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FloatingOptions say which addresses are held, and how.
+// FloatingOptions say which addresses are held, and how. They are those of a configuration that was checked.
 type FloatingOptions struct {
 	// Interface is the group's interface, on whose link the addresses are used.
 	Interface string
@@ -30,35 +30,6 @@ type FloatingOptions struct {
 	device string
 	// lifetime is in whole seconds, at least one; DefaultLifetime if zero.
 	lifetime time.Duration
-}
-
-func (o *FloatingOptions) validate() error {
-	if o.device == "" {
-		o.device = devicePattern
-	}
-	if o.lifetime == 0 {
-		o.lifetime = DefaultLifetime
-	}
-	switch {
-	case o.Interface == "":
-		return errors.New("no interface was given")
-	case len(o.Addresses) == 0:
-		return errors.New("no address was given")
-	case o.lifetime < time.Second || o.lifetime%time.Second != 0:
-		return fmt.Errorf("the lifetime must be whole seconds and at least 1s, is %s: the kernel counts in seconds", o.lifetime)
-	case o.Method < HoldAuto || o.Method > HoldLifetime:
-		return fmt.Errorf("there is no %s", o.Method)
-	}
-	o.Addresses = slices.Clone(o.Addresses)
-	for _, p := range o.Addresses {
-		if !p.IsValid() {
-			return fmt.Errorf("%s cannot be a floating IP: it must be an IPv4 unicast address with a prefix length, such as 192.168.1.100/24", p)
-		}
-		if err := CheckFloating(p.Addr()); err != nil {
-			return fmt.Errorf("the floating IP: %w", err)
-		}
-	}
-	return nil
 }
 
 // CheckFloating says why an address cannot be a floating IP.
@@ -290,124 +261,45 @@ func (f *FloatingIP) ensureRoutes() (added bool, err error) {
 	return added, errors.Join(failed...)
 }
 
-// RemoveLeftovers removes what a daemon that is no longer there may have left:
-// the floating addresses on whatever device they are, and its TUN device. It runs
-// after the daemon has ended (ExecStopPost=topdog cleanup), and normally finds
-// nothing. It returns what it removed, in words.
+// RemoveLeftovers removes the floating addresses that a daemon which is no longer there may have left, on whatever
+// device they are. It runs after the daemon has ended (ExecStopPost=topdog cleanup), and normally finds nothing. It
+// returns what it removed, in words. The kernel removes a TUN device with the process that made it, so none is left.
 //
-// Only what topdog itself can have made is touched: an address must be one of
-// addresses and a /32, so that an address that a person has given to the board
-// stays, and the device must be a TUN device with a name of ours. Another daemon
-// of this board may have one as well, so it must carry one of addresses, or else
-// none at all and belong to no process.
+// Only what topdog itself can have made is touched: an address must be one of addresses and a /32, so that an address
+// that a person has given to the board stays.
 func RemoveLeftovers(addresses []netip.Prefix) (removed []string, err error) {
 	handle, err := openHandle()
 	if err != nil {
 		return nil, err
 	}
 	defer handle.Close()
-	r := removal{handle: handle, addresses: addresses}
-	if err := r.all(); err != nil {
-		return r.removed, fmt.Errorf("netio: remove left-overs: %w", err)
-	}
-	return r.removed, nil
-}
-
-// removal is one call of RemoveLeftovers.
-type removal struct {
-	handle    *netlink.Handle
-	addresses []netip.Prefix
-	removed   []string
-	failed    []error
-}
-
-func (r *removal) all() error {
-	// The addresses of a device tell whose it is, so they are listed before anything is removed.
-	present, err := listAddrs(r.handle)
+	present, err := listAddrs(handle)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("netio: remove left-overs: %w", err)
 	}
-	links, err := dump(r.handle.LinkList)
-	if err != nil {
-		return fmt.Errorf("list interfaces: %w", err)
-	}
-	for _, link := range links {
-		ours, others := 0, 0
-		for _, a := range present {
-			switch {
-			case a.LinkIndex != link.Attrs().Index:
-			case r.isOurs(a):
-				ours++
-				r.address(link, a)
-			default:
-				others++
-			}
+	var failed []error
+	for _, a := range present {
+		p, ok := prefixOf(a.IPNet)
+		if !ok || !p.IsSingleIP() || !slices.ContainsFunc(addresses, func(q netip.Prefix) bool { return q.Addr() == p.Addr() }) {
+			continue
 		}
-		if isTUN(link) && isDeviceName(link.Attrs().Name) && (ours > 0 || others == 0) {
-			r.device(link, ours > 0)
+		link, err := handle.LinkByIndex(a.LinkIndex)
+		if err == nil {
+			err = removeAddress(handle, a.LinkIndex, p.Addr())
+		}
+		_, missing := errors.AsType[netlink.LinkNotFoundError](err)
+		switch {
+		case missing, isGone(err): // its lifetime ended just now, or its device went
+		case err != nil:
+			failed = append(failed, fmt.Errorf("address %s: %w", p.Addr(), err))
+		default:
+			removed = append(removed, fmt.Sprintf("address %s on %s", p.Addr(), link.Attrs().Name))
 		}
 	}
-	return errors.Join(r.failed...)
-}
-
-func (r *removal) isOurs(a netlink.Addr) bool {
-	p, ok := prefixOf(a.IPNet)
-	return ok && p.IsSingleIP() && slices.ContainsFunc(r.addresses, func(q netip.Prefix) bool { return q.Addr() == p.Addr() })
-}
-
-func (r *removal) address(link netlink.Link, a netlink.Addr) {
-	err := r.handle.AddrDel(nil, &netlink.Addr{LinkIndex: a.LinkIndex, IPNet: a.IPNet})
-	if isGone(err) {
-		return // its lifetime ended just now, or its device went
+	if len(failed) > 0 {
+		return removed, fmt.Errorf("netio: remove left-overs: %w", errors.Join(failed...))
 	}
-	r.note(fmt.Sprintf("address %s on %s", a.IP, link.Attrs().Name), err)
-}
-
-// device removes a TUN device. If it is not known to be ours, and a process has it open, it stays. The only way to
-// find that out without a race is to open and close the device. The kernel still lists the device of a process that
-// was just killed until it has removed it. Such a device goes by itself, and is no left-over.
-func (r *removal) device(link netlink.Link, ours bool) {
-	remove := r.reopen
-	if ours {
-		remove = r.handle.LinkDel
-	}
-	err := remove(link)
-	switch {
-	case errors.Is(err, unix.EBUSY): // another daemon, which does not lead, has it
-	case errors.Is(err, unix.ENODEV): // it went by itself
-	default:
-		r.note("device "+link.Attrs().Name, err)
-	}
-}
-
-// reopen opens a TUN device and closes it, which removes it. It returns ENODEV if the device had
-// gone, so that another one of that name was opened.
-func (r *removal) reopen(link netlink.Link) error {
-	file, name, err := openTUN(link.Attrs().Name)
-	if err != nil {
-		return err
-	}
-	opened, err := r.handle.LinkByName(name)
-	if err := errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	if opened.Attrs().Index != link.Attrs().Index {
-		return unix.ENODEV
-	}
-	return nil
-}
-
-func (r *removal) note(what string, err error) {
-	if err != nil {
-		r.failed = append(r.failed, fmt.Errorf("%s: %w", what, err))
-		return
-	}
-	r.removed = append(r.removed, what)
-}
-
-func isTUN(link netlink.Link) bool {
-	tun, ok := link.(*netlink.Tuntap)
-	return ok && tun.Mode == netlink.TUNTAP_MODE_TUN
+	return removed, nil
 }
 
 // isDeviceName tells whether the kernel may have made the name from devicePattern.

@@ -305,8 +305,7 @@ func (a *HeldAnnouncer) end(asked holderRequest, body any) error {
 	return nil
 }
 
-// OpenSockets returns a Conn of the group's sockets. The holder opens them, and keeps them open. Datagrams that
-// arrived before are thrown away.
+// OpenSockets returns a Conn of the group's sockets. The holder opens fresh ones, and keeps them open.
 func (h *Holder) OpenSockets(o Options) (*Conn, error) {
 	var answer socketsAnswer
 	files, err := h.ask(askSockets, socketsRequest{o.Interface, o.Local}, &answer, prepareWithin)

@@ -439,5 +439,5 @@ func (s *session) askGateway(r gatewayRequest) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(s.served, min(r.Within, maxGatewayWait))
 	defer cancel()
-	return nil, reachGateway(ctx, r.Interface, s.currentAnnouncer())
+	return nil, reachGateway(ctx, r.Interface)
 }

@@ -172,7 +172,6 @@ func (c *Conn) takeOver(files []int) error {
 	}
 	c.index = link.Index
 	for i, bind := range binds {
-		discard(files[i])
 		if err := c.takeOverSocket(files[i], bind); err != nil {
 			_ = c.Close()
 			return err
@@ -201,19 +200,6 @@ func (c *Conn) takeOverSocket(fd int, b bind) error {
 		return errors.New("one of them is no UDP socket")
 	}
 	return c.add(socket, b.path)
-}
-
-// discardMax bounds how much is thrown away, so that a flood cannot keep this going. It is more than a socket has room for.
-const discardMax = 4096
-
-// discard throws away what a socket has received while nobody read it: it was meant for the previous daemon.
-func discard(fd int) {
-	var b [1]byte
-	for range discardMax {
-		if _, _, err := unix.Recvfrom(fd, b[:], unix.MSG_DONTWAIT|unix.MSG_TRUNC); err != nil {
-			return
-		}
-	}
 }
 
 // bind is the address that a socket is bound to, and the path by which datagrams arrive there.

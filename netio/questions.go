@@ -218,7 +218,7 @@ func (a *Announcer) stopCounting() {
 // A host that has the address answers even if its programs are frozen, since its kernel does.
 func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error) {
 	addr = addr.Unmap()
-	w := a.await(addr, false)
+	w := a.await(addr)
 	defer a.forget(w)
 	ticker := time.NewTicker(spacing)
 	defer ticker.Stop()
@@ -241,29 +241,17 @@ func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing t
 	return nil, false, nil
 }
 
-// awaited is a Probe that waits for a conflict, or a reach that waits for an answer.
+// awaited is a Probe that waits for a conflict.
 type awaited struct {
-	addr   netip.Addr
-	answer bool              // only a reply to this host counts
-	heard  chan hardwareAddr // who was heard; its capacity is 1, since the first one is enough
+	addr  netip.Addr
+	heard chan hardwareAddr // who was heard; its capacity is 1, since the first one is enough
 }
 
-// isFor reports whether a packet of another host is awaited. This host has the Ethernet address own.
-func (w *awaited) isFor(packet arpPacket, own hardwareAddr) bool {
-	if w.answer {
-		return packet.operation == arpReply && packet.senderIP == w.addr && packet.targetMAC == own
-	}
-	return packet.conflictsWith(w.addr)
-}
-
-// await begins to wait for a packet about an address. What has arrived before is not an answer.
-func (a *Announcer) await(addr netip.Addr, answer bool) *awaited {
-	w := &awaited{addr: addr, answer: answer, heard: make(chan hardwareAddr, 1)}
+// await begins to wait for a packet about an address. What has arrived before counts as well.
+func (a *Announcer) await(addr netip.Addr) *awaited {
+	w := &awaited{addr: addr, heard: make(chan hardwareAddr, 1)}
 	a.reading.Lock()
 	defer a.reading.Unlock()
-	if answer {
-		a.drain()
-	}
 	a.mu.Lock()
 	a.waiting[w] = struct{}{}
 	a.mu.Unlock()
@@ -275,23 +263,6 @@ func (a *Announcer) forget(w *awaited) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.waiting, w)
-}
-
-// reach asks for an address in the name of this host, and reports whether it was answered before ctx ended.
-func (a *Announcer) reach(ctx context.Context, addr netip.Addr) bool {
-	addr = addr.Unmap()
-	w := a.await(addr, true)
-	defer a.forget(w)
-	if a.send(broadcast, a.question(addr)) != nil {
-		return false
-	}
-	select {
-	case <-w.heard:
-		return true
-	case <-a.closed:
-	case <-ctx.Done():
-	}
-	return false
 }
 
 // GatewayAsker asks the default gateway of an interface by ARP whether it is there: by a packet socket, which needs
@@ -322,7 +293,7 @@ func InheritGatewayAsker(fd int) (*GatewayAsker, error) {
 // Ask asks the default gateway of an interface, and returns when it has answered, or when ctx ends.
 func (a *GatewayAsker) Ask(ctx context.Context, iface string) error {
 	if a.lane == nil {
-		return reachGateway(ctx, iface, nil)
+		return reachGateway(ctx, iface)
 	}
 	within := maxGatewayWait
 	if deadline, bounded := ctx.Deadline(); bounded {
@@ -345,8 +316,8 @@ func (a *GatewayAsker) Close() error {
 	return a.lane.Close()
 }
 
-// reachGateway asks by an Announcer of the interface, or by one of its own if that is nil or of another one.
-func reachGateway(ctx context.Context, iface string, announcer *Announcer) error {
+// reachGateway asks by an Announcer of its own.
+func reachGateway(ctx context.Context, iface string) error {
 	link, err := net.InterfaceByName(iface)
 	if err != nil {
 		return fmt.Errorf("there is no interface %s", iface)
@@ -362,16 +333,22 @@ func reachGateway(ctx context.Context, iface string, announcer *Announcer) error
 	if err != nil {
 		return err
 	}
-	if announcer == nil || announcer.index != link.Index {
-		if announcer, err = OpenAnnouncer(link.Index, own[0].Addr(), gateway); err != nil {
-			return err
-		}
-		defer announcer.Close()
+	announcer, err := OpenAnnouncer(link.Index, own[0].Addr(), gateway)
+	if err != nil {
+		return err
 	}
-	if !announcer.reach(ctx, gateway) {
+	defer func() { go announcer.Close() }() // which takes about 17 ms
+	answered := make(chan struct{}, 1)
+	announcer.Answers(func(ARPAnswer) { answered <- struct{}{} }) // there is one at most
+	if err := announcer.Ask([]ARPQuestion{{Addr: gateway}}); err != nil {
+		return err
+	}
+	select {
+	case <-answered:
+		return nil
+	case <-ctx.Done():
 		return fmt.Errorf("the gateway %s does not answer", gateway)
 	}
-	return nil
 }
 
 // prefixesOf returns the IPv4 addresses of this host on a link, each with its subnet.

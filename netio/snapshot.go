@@ -76,21 +76,6 @@ func (s Snapshot) SharesNetwork(index int, local netip.Addr) bool {
 	})
 }
 
-func (s Snapshot) equal(t Snapshot) bool {
-	return s.Present == t.Present &&
-		s.Missing == t.Missing &&
-		s.Ambiguous == t.Ambiguous &&
-		s.Link.Name == t.Link.Name &&
-		s.Link.Index == t.Link.Index &&
-		s.Link.Up == t.Link.Up &&
-		slices.Equal(s.Link.Uplinks, t.Link.Uplinks) &&
-		slices.Equal(s.Link.HardwareAddr, t.Link.HardwareAddr) &&
-		slices.Equal(s.Link.Addrs, t.Link.Addrs) &&
-		slices.Equal(s.Interfaces, t.Interfaces) &&
-		slices.EqualFunc(s.HardwareAddrs, t.HardwareAddrs, slices.Equal[net.HardwareAddr]) &&
-		slices.Equal(s.Local, t.Local)
-}
-
 // table is what the kernel has told about links and addresses so far. It turns
 // netlink messages into snapshots and does nothing else.
 //

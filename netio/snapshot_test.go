@@ -155,38 +155,9 @@ func TestTableOfABridge(t *testing.T) {
 	}
 }
 
-// equal must see every field, or a change would never be reported.
-func TestSnapshotEqual(t *testing.T) {
+func TestSnapshotHas(t *testing.T) {
 	ten := netip.MustParsePrefix("10.0.0.1/24")
-	make := func() Snapshot {
-		return Snapshot{
-			Present: true,
-			Link:    Link{Name: "eth0", Index: 2, HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Up: true, Addrs: []netip.Prefix{ten}},
-			Local:   []LocalAddr{{ten, 2, "eth0"}},
-
-			Interfaces: []int{2, 3}, HardwareAddrs: []net.HardwareAddr{{2}, {3}}, Missing: "m", Ambiguous: "a",
-		}
-	}
-	assert.Is(t, true, make().equal(make()), "a snapshot is as itself")
-	assert.Is(t, true, make().Has(ten.Addr()), "the address is there")
-	assert.Is(t, false, make().Has(ten.Addr().Next()), "the next address is there")
-	for name, change := range map[string]func(*Snapshot){
-		"Present":      func(s *Snapshot) { s.Present = false },
-		"Name":         func(s *Snapshot) { s.Link.Name = "eth1" },
-		"Index":        func(s *Snapshot) { s.Link.Index++ },
-		"HardwareAddr": func(s *Snapshot) { s.Link.HardwareAddr[5]++ },
-		"Up":           func(s *Snapshot) { s.Link.Up = false },
-		"Uplinks":      func(s *Snapshot) { s.Link.Uplinks = []Port{{"eth1", 3}} },
-		"Addrs":        func(s *Snapshot) { s.Link.Addrs = nil },
-		"Local":        func(s *Snapshot) { s.Local[0].Index++ },
-		"Interfaces":   func(s *Snapshot) { s.Interfaces[1]++ },
-
-		"HardwareAddrs": func(s *Snapshot) { s.HardwareAddrs[1][0]++ },
-		"Missing":       func(s *Snapshot) { s.Missing = "" },
-		"Ambiguous":     func(s *Snapshot) { s.Ambiguous = "" },
-	} {
-		s := make()
-		change(&s)
-		assert.Is(t, false, s.equal(make()), "a change of %s goes unnoticed", name)
-	}
+	s := Snapshot{Local: []LocalAddr{{ten, 2, "eth0"}}}
+	assert.Is(t, true, s.Has(ten.Addr()), "the address is there")
+	assert.Is(t, false, s.Has(ten.Addr().Next()), "the next address is there")
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -163,7 +164,7 @@ func (w *watcher) newTable() *table {
 func (w *watcher) report(t *table) {
 	s := t.snapshot()
 	w.inUse = t.name
-	if !t.gone && s.equal(w.last) {
+	if !t.gone && reflect.DeepEqual(s, w.last) {
 		return
 	}
 	w.last, t.gone = s, false
