@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"topdog/internal/lab/assert"
 )
 
@@ -208,13 +210,21 @@ func TestGatewayIsPassedOn(t *testing.T) {
 	}
 }
 
-// answerAll says to whatever is asked on a connection to the holder that it went well.
+// answerAll says to whatever is asked on a connection to the holder that it went well, by the socket that comes with the question.
 func answerAll(holder *net.UnixConn) {
 	defer holder.Close()
-	for buffer := make([]byte, 1<<10); ; {
-		if n, err := holder.Read(buffer); n <= 0 || err != nil {
+	for buffer, rights := make([]byte, 1<<10), make([]byte, unix.CmsgSpace(4)+unix.CmsgSpace(unix.SizeofUcred)); ; {
+		n, controls, _, _, err := holder.ReadMsgUnix(buffer, rights)
+		if n <= 0 || err != nil {
 			return
 		}
-		_, _ = holder.Write([]byte{0})
+		messages, err := unix.ParseSocketControlMessage(rights[:controls])
+		for i := 0; err == nil && i < len(messages); i++ {
+			replies, _ := unix.ParseUnixRights(&messages[i]) // the others are credentials
+			for _, reply := range replies {
+				_, _ = unix.Write(reply, []byte{0})
+				unix.Close(reply)
+			}
+		}
 	}
 }
