@@ -25,8 +25,6 @@ type admission struct {
 	inKernel bool
 	// unlimited is why no program in the kernel decides; "" if one does, or if none was wanted.
 	unlimited string
-	before    [admissionReasons]uint64 // the counts that the previous daemon has left
-	fromOwn   uint64                   // likewise
 }
 
 // admissionMemory is shared by the program in the kernel and the daemon.
@@ -92,10 +90,10 @@ func (c *Conn) share(fd int) error {
 	}
 	runtime.AddCleanup(c, func(mapped []byte) { _ = unix.Munmap(mapped) }, mapped)
 	a := admission{memory: (*admissionMemory)(unsafe.Pointer(&mapped[0])), inKernel: true}
-	for reason := range a.before {
-		a.before[reason] = a.memory.dropped[reason].Load()
+	for reason := range a.memory.dropped {
+		a.memory.dropped[reason].Store(0) // the previous daemon has left its counts
 	}
-	a.fromOwn = a.memory.fromOwn.Load()
+	a.memory.fromOwn.Store(0)
 	c.admission = a
 	return nil
 }
@@ -172,5 +170,5 @@ func (b *bucket) take(now, every uint64) bool {
 
 // dropped returns how many packets were dropped for a reason.
 func (a *admission) dropped(reason admissionReason) uint64 {
-	return a.memory.dropped[reason].Load() - a.before[reason]
+	return a.memory.dropped[reason].Load()
 }

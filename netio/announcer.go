@@ -199,19 +199,13 @@ func (a *Announcer) listen() {
 		result = a.read(fd)
 		return result != unix.EAGAIN
 	}
-	for failures := 0; ; {
-		switch {
-		case a.socket.Read(read) != nil:
-			return // closed
-		case result != nil:
-			failures++
-			if !pause(a.closed, retryDelay(failures)) {
-				return
-			}
-		default:
-			failures = 0
+	next := func() error {
+		if a.socket.Read(read) != nil {
+			return net.ErrClosed // RawConn has no other error, but another name for it
 		}
+		return result
 	}
+	readUntilClosed(a.closed, next, func() {})
 }
 
 // read locks reading, and calls readLocked.

@@ -78,24 +78,16 @@ func freshness(state int) int {
 func (t *NeighbourTable) Gateway() (gateway netip.Addr, found bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	routes, err := dump(func() ([]netlink.Route, error) {
-		return t.handle.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{LinkIndex: t.index, Table: unix.RT_TABLE_MAIN},
-			netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE)
-	})
+	routes, err := defaultRoutes(t.handle)
 	if err != nil {
 		return netip.Addr{}, false, fmt.Errorf("netio: find the gateway on interface %d: %w", t.index, err)
 	}
-	best := 0
-	for _, r := range routes {
-		addr, ok := netip.AddrFromSlice(r.Gw.To4())
-		if !ok || r.Dst != nil && !r.Dst.IP.IsUnspecified() {
-			continue
-		}
-		if !found || r.Priority < best {
-			gateway, found, best = addr, true, r.Priority
+	for i := range routes {
+		if addr, ok := netip.AddrFromSlice(routes[i].Gw.To4()); ok && routes[i].LinkIndex == t.index {
+			return addr, true, nil
 		}
 	}
-	return gateway, found, nil
+	return netip.Addr{}, false, nil
 }
 
 // Close closes the table.

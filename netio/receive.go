@@ -78,7 +78,7 @@ type Arrivals struct {
 
 // Arrivals returns what has arrived so far. Only the difference between two results is meaningful.
 func (c *Conn) Arrivals() Arrivals {
-	a := Arrivals{Counted: c.admission.inKernel, Seen: c.admission.memory.seen.Load(), FromOwn: c.admission.memory.fromOwn.Load() - c.admission.fromOwn}
+	a := Arrivals{Counted: c.admission.inKernel, Seen: c.admission.memory.seen.Load(), FromOwn: c.admission.memory.fromOwn.Load()}
 	a.Own = c.own.Load()
 	for _, r := range c.readers {
 		a.Heard += r.got.Load()
@@ -118,7 +118,7 @@ func (c *Conn) Serve(deliver func(Datagram)) error {
 	var running sync.WaitGroup
 	for _, r := range c.readers {
 		r.begin(func(d *received) { c.accept(d, r.path, deliver) })
-		running.Go(func() { c.receive(r) })
+		running.Go(func() { readUntilClosed(c.closed, r.next, func() { c.receiveErrors.Add(1) }) })
 	}
 	running.Wait()
 	return nil
@@ -132,25 +132,20 @@ func (c *Conn) Drain() {
 	}
 }
 
-// next is the part of a reader that its loop needs.
-type next interface {
-	// next waits for one datagram and delivers it.
-	next() error
-}
-
-// receive reads one socket until it is closed.
-func (c *Conn) receive(socket next) {
+// readUntilClosed calls a function that reads from a socket, until it returns net.ErrClosed. It calls failed for each
+// other error, and then waits for a while, unless the channel is closed.
+func readUntilClosed(closed <-chan struct{}, next func() error, failed func()) {
 	for failures := 0; ; {
-		err := socket.next()
+		err := next()
 		switch {
 		case err == nil:
 			failures = 0
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
-			c.receiveErrors.Add(1)
+			failed()
 			failures++
-			if !pause(c.closed, retryDelay(failures)) {
+			if !pause(closed, retryDelay(failures)) {
 				return
 			}
 		}
@@ -233,9 +228,8 @@ type reader struct {
 	count func(fd uintptr)
 	err   error // of the last wait
 
-	got    atomic.Uint64 // packets that were read
-	lost   atomic.Uint32 // packets for which there was no room, at the last count
-	before uint32        // how many of them were lost before this reader was made
+	got  atomic.Uint64 // packets that were read
+	lost atomic.Uint32 // packets for which there was no room, at the last count
 
 	mu     sync.Mutex // held from reading a datagram until it is delivered
 	handle func(*received)
@@ -265,7 +259,6 @@ func newReader(conn *net.UDPConn, path Path) (*reader, error) {
 		}
 	}
 	r.count = func(fd uintptr) { r.lost.Store(lostBy(int(fd))) }
-	r.before = r.overflows()
 	return r, nil
 }
 
@@ -273,7 +266,7 @@ func newReader(conn *net.UDPConn, path Path) (*reader, error) {
 // wrong checksum.
 func (r *reader) overflows() uint32 {
 	_ = r.socket.Control(r.count) // for a closed socket, the last count stands
-	return r.lost.Load() - r.before
+	return r.lost.Load()
 }
 
 // lostBy asks the kernel how many packets a socket has lost; 0 if it cannot say.

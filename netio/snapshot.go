@@ -285,27 +285,28 @@ func FindInterface(addr netip.Addr) (Choice, error) {
 	if err := list(handle, t); err != nil {
 		return Choice{}, fmt.Errorf("netio: find the interface of %s: %w", addr, err)
 	}
-	found, err := choose(addr, t.subnets(), "", func() []int { return defaultRoutes(handle) })
+	found, err := choose(addr, t.subnets(), "", func() []int { return defaultLinks(handle) })
 	if err != nil {
 		return Choice{}, fmt.Errorf("netio: find the interface of %s: %w", addr, err)
 	}
 	return found, nil
 }
 
-// defaultRoutes returns the indexes of the interfaces of the default routes, the
-// preferred one first; none if the kernel does not answer.
-func defaultRoutes(handle *netlink.Handle) (indexes []int) {
+// defaultRoutes returns the default routes, the preferred one first.
+func defaultRoutes(handle *netlink.Handle) ([]netlink.Route, error) {
 	routes, err := dump(func() ([]netlink.Route, error) {
 		return handle.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
 	})
-	if err != nil {
-		return nil
-	}
 	sort.SliceStable(routes, func(i, j int) bool { return routes[i].Priority < routes[j].Priority })
-	for i := range routes {
-		if r := &routes[i]; r.Dst == nil || r.Dst.IP.IsUnspecified() {
-			indexes = append(indexes, r.LinkIndex)
-		}
+	return slices.DeleteFunc(routes, func(r netlink.Route) bool { return r.Dst != nil && !r.Dst.IP.IsUnspecified() }), err
+}
+
+// defaultLinks returns the indexes of the interfaces of the default routes, the preferred one first; none if the
+// kernel does not answer.
+func defaultLinks(handle *netlink.Handle) (indexes []int) {
+	routes, err := defaultRoutes(handle)
+	for i := 0; err == nil && i < len(routes); i++ {
+		indexes = append(indexes, routes[i].LinkIndex)
 	}
 	return indexes
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -50,7 +49,9 @@ func Watch(ctx context.Context, o WatchOptions, notify func(Snapshot)) error {
 		if listed {
 			failures = 1
 		}
-		if !pause(ctx.Done(), resubscribeDelay(failures)) {
+		// Even the first wait is not zero: whatever flooded the kernel's buffer is probably still at it, and a full
+		// listing is the most expensive answer there is.
+		if !pause(ctx.Done(), retryDelay(1+failures)) {
 			return nil
 		}
 	}
@@ -64,26 +65,11 @@ func Look(o WatchOptions) (Snapshot, error) {
 	}
 	defer handle.Close()
 	t := (&watcher{options: o}).newTable()
-	t.defaultRoutes = func() []int { return defaultRoutes(handle) }
+	t.defaultRoutes = func() []int { return defaultLinks(handle) }
 	if err := list(handle, t); err != nil {
 		return Snapshot{}, fmt.Errorf("netio: look at links and addresses: %w", err)
 	}
 	return t.snapshot(), nil
-}
-
-// resubscribeDelay is how long to wait before subscribing again after so many
-// failures in a row. Even the first wait is not zero: whatever flooded the
-// kernel's buffer is probably still at it, and a full listing is the most
-// expensive answer there is.
-func resubscribeDelay(failures int) time.Duration {
-	const (
-		first = 20 * time.Millisecond
-		most  = 3 * time.Second
-	)
-	if failures > 8 { // 20 ms doubled 8 times is over the limit
-		return most
-	}
-	return min(first<<(failures-1), most)
 }
 
 // errOverflow is the usual reason for the end of a subscription: netlink closes
@@ -201,7 +187,7 @@ func subscribe(o WatchOptions) (*feed, error) {
 		addrs: addrs,
 		list:  func(t *table) error { return list(handle, t) },
 
-		defaultRoutes: func() []int { return defaultRoutes(handle) },
+		defaultRoutes: func() []int { return defaultLinks(handle) },
 		cancel: func() {
 			close(done)
 			drain(links)
