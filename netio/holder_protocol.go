@@ -253,7 +253,7 @@ func receiveMessage(fd int, buffer []byte) (message []byte, files []int, err err
 }
 
 // readMessages calls a function with each message that arrives at a socket, and the files that came with it, until the
-// socket is closed, a message is longer than the limit, or the function reports that it wants no more. The message is valid only during
+// socket is closed, a message is longer than the limit, or the function wants no more. The message is valid only during
 // the call.
 func readMessages(from *os.File, limit int, each func(message []byte, files []int) (more bool)) error {
 	socket, err := from.SyscallConn()

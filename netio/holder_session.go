@@ -29,6 +29,7 @@ type session struct {
 	leave   func()          // ends it
 	ended   chan struct{}   // closed when the daemon has ended, or will have no holder
 	idle    *time.Timer     // drops the pages of the program
+	running chan struct{}   // has a value for each request of a lane that is being answered
 
 	// serving is held while a request of the daemon's loop is answered, or the lease is ended. It guards what follows.
 	serving sync.Mutex
@@ -41,7 +42,6 @@ type session struct {
 	mu        sync.Mutex // guards what follows, and is held only for a moment
 	open      []*os.File // lanes and the lease's timer, to be closed at the end
 	events    *os.File   // the lane on which the daemon hears of events; nil before it is open
-	running   int        // how many requests are being answered that came on a lane
 	fence     *kernelFence
 	floating  *FloatingIP
 	announcer *Announcer
@@ -52,7 +52,7 @@ type session struct {
 const programIdle = 100 * time.Millisecond
 
 func newSession(o HolderOptions, sockets *heldSockets) *session {
-	s := &session{options: o, lifetime: DefaultLifetime, sockets: sockets, ended: make(chan struct{})}
+	s := &session{options: o, lifetime: DefaultLifetime, sockets: sockets, ended: make(chan struct{}), running: make(chan struct{}, maxRunning)}
 	s.served, s.leave = context.WithCancel(context.Background())
 	s.idle = time.AfterFunc(programIdle, DropProgram)
 	return s
@@ -103,14 +103,16 @@ func (s *session) serveLane(lane *os.File, allowed []holderRequest) {
 			return false
 		}
 		reply := files[0]
-		if !s.begin() {
+		select {
+		case s.running <- struct{}{}:
+		default:
 			_ = sendMessage(reply, answerMessage(nil, fmt.Errorf("netio: the holder answers %d requests, and takes no more", maxRunning)))
 			unix.Close(reply)
 			return true
 		}
 		message = slices.Clone(message)
 		s.workers.Go(func() {
-			defer s.end()
+			defer func() { <-s.running }()
 			defer unix.Close(reply)
 			s.serve(func(answer []byte, _ ...int) { _ = sendMessage(reply, answer) }, message, nil)
 		})
@@ -120,23 +122,6 @@ func (s *session) serveLane(lane *os.File, allowed []holderRequest) {
 
 // maxRunning bounds how many requests of lanes are answered at once. A daemon asks for few things at once.
 const maxRunning = 16
-
-// begin reports whether one more request may be answered, which end takes back.
-func (s *session) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.running >= maxRunning {
-		return false
-	}
-	s.running++
-	return true
-}
-
-func (s *session) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.running--
-}
 
 // serve answers one request. It closes the files that came with it unless the session keeps them. A daemon that has ended
 // meanwhile needs no answer.
