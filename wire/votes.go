@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -89,7 +90,8 @@ func (g *Grant) fields(c *cursor) {
 // bits of SHA-256 over the ids in ascending order. Boards with different lists do not count
 // each other's votes, since two majorities of two lists need not have a board in common.
 func VotersHash(voters []ID) uint32 {
-	sorted := slices.Sorted(slices.Values(voters))
+	sorted := slices.Clone(voters)
+	sort.Slice(sorted, func(i, j int) bool { return sorted[i] < sorted[j] })
 	ids := make([]byte, 0, len(sorted)*idSize)
 	for _, id := range sorted {
 		ids = binary.BigEndian.AppendUint32(ids, uint32(id))

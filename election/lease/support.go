@@ -2,6 +2,7 @@ package lease
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"topdog/election/clock"
@@ -57,9 +58,10 @@ type Request struct {
 
 func NewSupport(ids []wire.ID) Support {
 	s := Support{Voters: make([]Voter, len(ids))}
-	for i, id := range slices.Sorted(slices.Values(ids)) {
+	for i, id := range ids {
 		s.Voters[i].ID = id
 	}
+	sort.Slice(s.Voters, func(i, j int) bool { return s.Voters[i].ID < s.Voters[j].ID })
 	return s
 }
 
@@ -145,18 +147,20 @@ func (s *Support) Acked(now clock.Instant) clock.Instant {
 	return s.majorityOf(now, func(v *Voter) clock.Instant { return v.Acked })
 }
 
-// majorityOf returns the latest time that a majority of the voters reaches.
-func (s *Support) majorityOf(now clock.Instant, of func(*Voter) clock.Instant) clock.Instant {
-	times := make([]clock.Instant, 0, len(s.Voters))
+// majorityOf returns the latest time that a majority of the voters reaches; a voter that does not count has reached none.
+func (s *Support) majorityOf(now clock.Instant, of func(*Voter) clock.Instant) (latest clock.Instant) {
 	for i := range s.Voters {
-		if v := &s.Voters[i]; v.counts(now) {
-			times = append(times, of(v))
-		} else {
-			times = append(times, 0)
+		at, reached := of(&s.Voters[i]), 0
+		for j := range s.Voters {
+			if v := &s.Voters[j]; v.counts(now) && of(v) >= at {
+				reached++
+			}
+		}
+		if reached >= s.majority() {
+			latest = max(latest, at)
 		}
 	}
-	slices.Sort(times)
-	return times[len(times)-s.majority()]
+	return latest
 }
 
 // TwiceFor is for how long a voter does not count that was seen in two processes: whatever the

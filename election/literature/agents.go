@@ -2,6 +2,7 @@ package literature
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"topdog/election"
@@ -238,7 +239,11 @@ func (a *agents) receive(m *wire.Message) {
 }
 
 // Trusted lists the boards that this one trusts.
-func (a *agents) Trusted() []wire.ID { return slices.Sorted(slices.Values(a.trust)) }
+func (a *agents) Trusted() []wire.ID {
+	trusted := slices.Clone(a.trust)
+	sort.Slice(trusted, func(i, j int) bool { return trusted[i] < trusted[j] })
+	return trusted
+}
 
 // Phase 2: the boards agree on which of them are trusted.
 //
