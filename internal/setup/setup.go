@@ -1,7 +1,7 @@
 // Package setup provisions boards: it writes the configuration and the key of the
 // first board of a group, and copies both to the others.
 //
-// The two files go from one board to the next through a pipe, as a tar archive, and
+// The two files go from one board to the next through a pipe, as JSON, and
 // never through a file in between. Existing files are replaced only on request, and a
 // file is written completely or not at all.
 package setup

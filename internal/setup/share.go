@@ -1,8 +1,7 @@
 package setup
 
 import (
-	"archive/tar"
-	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -43,21 +42,20 @@ func (b Board) Export(out io.Writer) error {
 	return pack(out, text, cfg.Keys)
 }
 
-// pack writes an archive of the two files, or of the configuration only if there is no key.
-func pack(out io.Writer, text []byte, keys config.Keyring) (err error) {
-	archive := tar.NewWriter(out)
-	write := func(name string, mode int64, content []byte) {
-		header := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: mode, Size: int64(len(content)), Format: tar.FormatUSTAR}
-		if err = cmp.Or(err, archive.WriteHeader(header)); err == nil {
-			_, err = archive.Write(content)
-		}
-	}
+// files are what goes from one board to another, as JSON: the contents of its configuration, and of the key if it has one.
+type files struct {
+	Configuration []byte `json:"configuration"`
+	Key           []byte `json:"key,omitempty"`
+}
+
+// pack writes the two files, or the configuration only if there is no key.
+func pack(out io.Writer, text []byte, keys config.Keyring) error {
+	f := files{Configuration: text}
 	if !keys.Signs.IsZero() {
-		write(keyName, 0o600, keys.Encode())
+		f.Key = keys.Encode()
 	}
-	write(configName, 0o644, text)
-	if err = cmp.Or(err, archive.Close()); err != nil {
-		return fmt.Errorf("write the archive: %w", err)
+	if err := json.NewEncoder(out).Encode(f); err != nil {
+		return fmt.Errorf("write the configuration and the key: %w", err)
 	}
 	return nil
 }
@@ -232,39 +230,30 @@ func (done *imported) write(text []byte) error {
 	return nil
 }
 
-// unpack reads the two files of an archive. It refuses any other entry, so that no
-// archive can make it write elsewhere or fill the memory.
+// maxExported is more than what Export writes can have: three bytes of a file are four in JSON.
+const maxExported = 2 * (config.MaxFileBytes + config.MaxKeyFileBytes)
+
+// unpack reads the two files. It refuses what is longer than they may be.
 func unpack(r io.Reader) (text, key []byte, err error) {
 	fail := func(format string, args ...any) ([]byte, []byte, error) {
 		return nil, nil, fmt.Errorf("what came on standard input is not what `topdog init --export` writes: "+format, args...)
 	}
-	limits := map[string]int64{configName: config.MaxFileBytes, keyName: config.MaxKeyFileBytes}
-	found := map[string][]byte{}
-	archive := tar.NewReader(r)
-	for {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fail("%w", err)
-		}
-		limit, known := limits[header.Name]
-		switch {
-		case !known || header.Typeflag != tar.TypeReg || found[header.Name] != nil:
-			return fail("it has an entry %q", header.Name)
-		case header.Size > limit:
-			return fail("%s has %d bytes, at most %d are allowed", header.Name, header.Size, limit)
-		}
-		if found[header.Name], err = io.ReadAll(io.LimitReader(archive, limit)); err != nil {
-			return fail("%s: %w", header.Name, err)
-		}
-	}
-	if len(found) == 0 {
+	var f files
+	input := json.NewDecoder(io.LimitReader(r, maxExported))
+	input.DisallowUnknownFields()
+	switch err := input.Decode(&f); {
+	case errors.Is(err, io.EOF):
 		return nil, nil, errors.New("nothing came on standard input: see what the other end of the pipe says")
+	case err != nil:
+		return fail("%w", err)
+	case input.More():
+		return fail("it goes on after byte %d", input.InputOffset())
+	case len(f.Configuration) == 0:
+		return fail("there is no configuration in it")
+	case len(f.Configuration) > config.MaxFileBytes:
+		return fail("the configuration has %d bytes, at most %d are allowed", len(f.Configuration), config.MaxFileBytes)
+	case len(f.Key) > config.MaxKeyFileBytes:
+		return fail("the key has %d bytes, at most %d are allowed", len(f.Key), config.MaxKeyFileBytes)
 	}
-	if found[configName] == nil {
-		return fail("there is no %s in it", configName)
-	}
-	return found[configName], found[keyName], nil
+	return f.Configuration, f.Key, nil
 }

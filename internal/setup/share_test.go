@@ -1,11 +1,10 @@
 package setup
 
 import (
-	"archive/tar"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,11 +39,11 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// importTo is what a board does with an archive.
-func importTo(dir string, archive []byte, force bool) (*imported, error) {
+// importTo is what a board does with what was exported.
+func importTo(dir string, sent []byte, force bool) (*imported, error) {
 	b := board(dir)
 	b.Force = force
-	return b.importFrom(bytes.NewReader(archive))
+	return b.importFrom(bytes.NewReader(sent))
 }
 
 func TestImportMakesTheSameBoard(t *testing.T) {
@@ -73,7 +72,7 @@ func TestImportMakesTheSameBoard(t *testing.T) {
 // only by force.
 func TestImportOntoAConfiguredBoard(t *testing.T) {
 	first := firstBoard(t)
-	archive := exported(t, first)
+	sent := exported(t, first)
 	text, key := read(t, filepath.Join(first, configName)), read(t, filepath.Join(first, keyName))
 	foreign := strings.Repeat("ab", 32) + "\n"
 	for _, tc := range []struct {
@@ -99,7 +98,7 @@ func TestImportOntoAConfiguredBoard(t *testing.T) {
 				}
 			}
 			before := contents(t, dir)
-			done, err := importTo(dir, archive, false)
+			done, err := importTo(dir, sent, false)
 			if tc.want != "" {
 				assert.ErrorContains(t, err, tc.want, "")
 				assert.Equal(t, before, contents(t, dir), "files after a refused import")
@@ -112,7 +111,7 @@ func TestImportOntoAConfiguredBoard(t *testing.T) {
 					assert.Is(t, tc.config, read(t, filepath.Join(dir, configName)), "the board's own configuration")
 				}
 			}
-			_, err = importTo(dir, archive, true)
+			_, err = importTo(dir, sent, true)
 			assert.ErrorIs(t, err, nil, "by force")
 			assert.Equal(t, contents(t, first), contents(t, dir), "files after force")
 		})
@@ -120,46 +119,36 @@ func TestImportOntoAConfiguredBoard(t *testing.T) {
 }
 
 func TestImportRefusesOtherInput(t *testing.T) {
-	archiveOf := func(files ...[2]string) string {
-		var b bytes.Buffer
-		w := tar.NewWriter(&b)
-		for _, f := range files {
-			header := &tar.Header{Name: f[0], Mode: 0o644, Size: int64(len(f[1])), Typeflag: tar.TypeReg}
-			if strings.HasSuffix(f[0], "@") {
-				header.Typeflag, header.Name, header.Linkname, header.Size = tar.TypeSymlink, strings.TrimSuffix(f[0], "@"), f[1], 0
-				f[1] = ""
-			}
-			assert.NoError(t, w.WriteHeader(header))
-			_, err := io.WriteString(w, f[1])
-			assert.NoError(t, err)
-		}
-		assert.NoError(t, w.Close())
-		return b.String()
+	filesOf := func(text, key string) string {
+		b, err := json.Marshal(files{[]byte(text), []byte(key)})
+		assert.NoError(t, err)
+		return string(b)
 	}
 	const text = "address = \"10.0.0.9\"\nkey_file = \"key\"\n"
 	key := strings.Repeat("cd", 32)
-	whole := archiveOf([2]string{"key", key}, [2]string{"topdog.toml", text})
+	whole := filesOf(text, key)
 	outside := t.TempDir()
 	keyIn := func(file string) string {
-		text := fmt.Sprintf("address = \"10.0.0.9\"\nkey_file = %q\n", file)
-		return archiveOf([2]string{"key", key}, [2]string{"topdog.toml", text})
+		return filesOf(fmt.Sprintf("address = \"10.0.0.9\"\nkey_file = %q\n", file), key)
 	}
 	for _, tc := range []struct{ name, input, want string }{
 		{"nothing", "", "nothing came on standard input: see what the other end of the pipe says"},
 		{"text", "sudo: a password is required\n", "is not what `topdog init --export` writes"},
-		{"half", whole[:600], "is not what"},
-		{"another file", archiveOf([2]string{"../etc/passwd", "x"}), `it has an entry "../etc/passwd"`},
-		{"a link", archiveOf([2]string{"key@", "/etc/shadow"}), `it has an entry "key"`},
-		{"a file twice", archiveOf([2]string{"key", key}, [2]string{"key", key}), `it has an entry "key"`},
-		{"a long file", archiveOf([2]string{"key", strings.Repeat("#", 1<<16)}), "key has 65536 bytes, at most 4096 are allowed"},
-		{"no configuration", archiveOf([2]string{"key", key}), "there is no topdog.toml in it"},
-		{"no key", archiveOf([2]string{"topdog.toml", text}), "needs a key, and none came with it"},
-		{"a bad key", archiveOf([2]string{"topdog.toml", text}, [2]string{"key", key[1:]}), "the key that came:1:"},
+		{"half", whole[:60], "is not what `topdog init --export` writes: unexpected EOF"},
+		{"another file", `{"../etc/passwd": "eA=="}`, `unknown field "../etc/passwd"`},
+		{"more than the files", whole + "{}", fmt.Sprintf("it goes on after byte %d", len(whole))},
+		{"a file that is no base64", `{"key": "*"}`, "illegal base64 data at input byte 0"},
+		{"a long key", filesOf(text, strings.Repeat("#", 1<<16)), "the key has 65536 bytes, at most 4096 are allowed"},
+		{"a long configuration", filesOf(strings.Repeat("#", config.MaxFileBytes+1), key), "the configuration has "},
+		{"without end", `{"key": "` + strings.Repeat("A", maxExported), "unexpected EOF"},
+		{"no configuration", filesOf("", key), "there is no configuration in it"},
+		{"no key", filesOf(text, ""), "needs a key, and none came with it"},
+		{"a bad key", filesOf(text, key[1:]), "the key that came:1:"},
 		{"the key elsewhere", keyIn(filepath.Join(outside, "key")), "writes a key beside"},
 		{"the key elsewhere, by dots", keyIn("../key"), "writes a key beside"},
 		{"the key below", keyIn("keys/key"), "writes a key beside"},
 		{"the key as the configuration", keyIn("topdog.toml"), "writes a key beside"},
-		{"a bad configuration", archiveOf([2]string{"topdog.toml", "x = 1\n"}, [2]string{"key", key}), "cannot be used here"},
+		{"a bad configuration", filesOf("x = 1\n", key), "cannot be used here"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			parent := t.TempDir()
@@ -208,7 +197,7 @@ func TestExportRefuses(t *testing.T) {
 
 // FuzzImport: no input makes it panic, or write anything but the two files.
 func FuzzImport(f *testing.F) {
-	for _, seed := range []string{"", "x", strings.Repeat("\x00", 1024)} {
+	for _, seed := range []string{"", "x", `{"configuration": "eA==", "key": "eA=="}`, strings.Repeat("\x00", 1024)} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {
