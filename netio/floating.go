@@ -68,7 +68,7 @@ func NewFloatingIP(o FloatingOptions) (*FloatingIP, error) {
 	if err != nil {
 		return nil, err
 	}
-	renewal, err := openRouteSocket()
+	renewal, err := openRouteSocket(0)
 	if err != nil {
 		handle.Close()
 		return nil, fmt.Errorf("netio: open a netlink socket: %w", err)

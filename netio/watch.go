@@ -72,18 +72,16 @@ func Look(o WatchOptions) (Snapshot, error) {
 	return t.snapshot(), nil
 }
 
-// errOverflow is the usual reason for the end of a subscription: netlink closes
-// its channel when the kernel reports ENOBUFS (vishvananda/netlink issue 477).
+// errOverflow is the usual reason for the end of a subscription: the kernel reports ENOBUFS.
 var errOverflow = errors.New("the kernel dropped messages because they were not read in time; listing everything again")
 
 // feed is a running subscription to links and addresses, and a handle to list them.
 type feed struct {
-	links <-chan netlink.LinkUpdate
-	addrs <-chan netlink.AddrUpdate
-	list  func(*table) error
+	changes <-chan change
+	list    func(*table) error
 	// defaultRoutes returns the interfaces by which the default routes lead, the preferred one first.
 	defaultRoutes func() []int
-	cancel        func() // ends both channels and waits for their writers
+	cancel        func() // ends the channel and waits for its writer
 }
 
 type watcher struct {
@@ -117,19 +115,18 @@ func (w *watcher) follow(ctx context.Context) (listed bool, err error) {
 		select {
 		case <-ctx.Done():
 			return true, nil
-		case u, ok := <-feed.links:
+		case c, ok := <-feed.changes:
 			if !ok {
 				return true, errOverflow
 			}
-			t.link(u)
-		case u, ok := <-feed.addrs:
-			if !ok {
-				return true, errOverflow
+			if c.link != nil {
+				t.link(*c.link)
+				break
 			}
-			t.addr(u)
+			t.addr(c.addr)
 			// A burst of addresses is one change: a snapshot lists them all, and
 			// one for each would be quadratic work.
-			if len(feed.addrs) > 0 {
+			if len(feed.changes) > 0 {
 				continue
 			}
 		}
@@ -157,50 +154,32 @@ func (w *watcher) report(t *table) {
 	w.notify(s)
 }
 
-// subscribe opens the real subscriptions.
+// subscribe opens the real subscription.
 func subscribe(o WatchOptions) (*feed, error) {
 	handle, err := openHandle()
 	if err != nil {
 		return nil, err
 	}
-	done := make(chan struct{})
-	links := make(chan netlink.LinkUpdate, 16)
-	err = netlink.LinkSubscribeWithOptions(links, done, netlink.LinkSubscribeOptions{
-		ErrorCallback: func(error) {}, // it repeats what the closed channel says
-	})
+	const groups = 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_IPV4_IFADDR-1)
+	socket, err := openRouteSocket(groups)
 	if err != nil {
 		handle.Close()
-		return nil, fmt.Errorf("subscribe to links: %w", err)
+		return nil, fmt.Errorf("subscribe to links and addresses: %w", err)
 	}
-	addrs := make(chan netlink.AddrUpdate, 256)
-	err = netlink.AddrSubscribeWithOptions(addrs, done, netlink.AddrSubscribeOptions{
-		ErrorCallback: func(error) {},
-	})
-	if err != nil {
-		close(done)
-		drain(links)
-		handle.Close()
-		return nil, fmt.Errorf("subscribe to addresses: %w", err)
-	}
+	changes := make(chan change, 256)
+	go socket.follow(changes)
 	return &feed{
-		links: links,
-		addrs: addrs,
-		list:  func(t *table) error { return list(handle, t) },
+		changes: changes,
+		list:    func(t *table) error { return list(handle, t) },
 
 		defaultRoutes: func() []int { return defaultLinks(handle) },
 		cancel: func() {
-			close(done)
-			drain(links)
-			drain(addrs)
+			_ = socket.Close()
+			for range changes { // so that its writer cannot be left hanging
+			}
 			handle.Close()
 		},
 	}, nil
-}
-
-// drain reads a channel to its end, so that its writer cannot be left hanging.
-func drain[T any](ch <-chan T) {
-	for range ch {
-	}
 }
 
 // list fills the table with what exists now, in the form of the same messages

@@ -195,17 +195,11 @@ func TestWatchSurvivesOverflow(t *testing.T) {
 	w.until(t, "what happens afterwards", func(s Snapshot) bool { return s.Link.Up })
 }
 
-// The same without a kernel: the channels close, and subscribing fails for a while.
+// The same without a kernel: the channel closes, and subscribing fails for a while.
 func TestFollowResubscribes(t *testing.T) {
 	eth0 := linkMessage(unix.RTM_NEWLINK, 2, "eth0", cableIn)
-	feedWith := func(links chan netlink.LinkUpdate, addrs chan netlink.AddrUpdate) func(WatchOptions) (*feed, error) {
-		return func(WatchOptions) (*feed, error) {
-			return &feed{links: links, addrs: addrs, list: func(t *table) error { t.link(eth0); return nil }, cancel: func() {}}, nil
-		}
-	}
-	closedLinks, closedAddrs := make(chan netlink.LinkUpdate), make(chan netlink.AddrUpdate)
-	close(closedLinks)
-	close(closedAddrs)
+	closed := make(chan change)
+	close(closed)
 	errBroken := errors.New("broken")
 	tests := []struct {
 		name         string
@@ -213,8 +207,9 @@ func TestFollowResubscribes(t *testing.T) {
 		wantNotified int // in two rounds
 		wantErr      error
 	}{
-		{"links closed", feedWith(closedLinks, nil), 2, errOverflow},
-		{"addresses closed", feedWith(nil, closedAddrs), 2, errOverflow},
+		{"closed", func(WatchOptions) (*feed, error) {
+			return &feed{changes: closed, list: func(t *table) error { t.link(eth0); return nil }, cancel: func() {}}, nil
+		}, 2, errOverflow},
 		{"cannot subscribe", func(WatchOptions) (*feed, error) { return nil, errBroken }, 0, errBroken},
 		{"cannot list", func(WatchOptions) (*feed, error) {
 			return &feed{list: func(*table) error { return errBroken }, cancel: func() {}}, nil
@@ -235,12 +230,12 @@ func TestFollowResubscribes(t *testing.T) {
 }
 
 // followAddrs follows what is said about addresses until the channel is closed.
-func followAddrs(t testing.TB, addrs chan netlink.AddrUpdate, notify func(Snapshot)) {
+func followAddrs(t testing.TB, addrs chan change, notify func(Snapshot)) {
 	w := &watcher{
 		options: WatchOptions{Interface: "eth0"},
 		notify:  notify,
 		subscribe: func(WatchOptions) (*feed, error) {
-			return &feed{addrs: addrs, list: func(*table) error { return nil }, cancel: func() {}}, nil
+			return &feed{changes: addrs, list: func(*table) error { return nil }, cancel: func() {}}, nil
 		},
 	}
 	w.follow(t.Context())
@@ -248,9 +243,9 @@ func followAddrs(t testing.TB, addrs chan netlink.AddrUpdate, notify func(Snapsh
 
 // A burst of addresses is reported once, when it is over.
 func TestFollowTakesABurstAtOnce(t *testing.T) {
-	addrs := make(chan netlink.AddrUpdate, 100)
+	addrs := make(chan change, 100)
 	for i := range cap(addrs) {
-		addrs <- addrMessage(true, 1, fmt.Sprintf("10.0.0.%d/32", i))
+		addrs <- change{addr: addrMessage(true, 1, fmt.Sprintf("10.0.0.%d/32", i))}
 	}
 	close(addrs)
 	var got []int
@@ -260,12 +255,12 @@ func TestFollowTakesABurstAtOnce(t *testing.T) {
 
 // An address that was put back and deleted again, before anybody looked, is reported as gone.
 func TestFollowReportsWhatHasGoneAgain(t *testing.T) {
-	addrs := make(chan netlink.AddrUpdate, 2)
+	addrs := make(chan change, 2)
 	var got []int
 	followAddrs(t, addrs, func(s Snapshot) {
 		if got = append(got, len(s.Local)); len(got) == 1 {
-			addrs <- addrMessage(true, 1, "10.0.0.100/32")
-			addrs <- addrMessage(false, 1, "10.0.0.100/32")
+			addrs <- change{addr: addrMessage(true, 1, "10.0.0.100/32")}
+			addrs <- change{addr: addrMessage(false, 1, "10.0.0.100/32")}
 			close(addrs)
 		}
 	})
