@@ -41,7 +41,7 @@ type HolderOptions struct {
 // Its methods may be called from any goroutine. Once it is lost, everything that it has opened is useless.
 type Holder struct {
 	main *connection // for the daemon's loop
-	lane *os.File    // for requests that may take long, and for events; nil until it is open
+	side *os.File    // for requests that may take long, and for events; nil until it is open
 	pid  int
 
 	mu       sync.Mutex // guards what follows
@@ -151,29 +151,29 @@ func DialHolder(path string) (*Holder, error) {
 func (h *Holder) open(socket int) error {
 	h.fence, h.lost = -1, make(chan struct{})
 	h.main = &connection{fd: socket, lost: h.lost}
-	lane, err := h.openLane(laneRequest{}, prepareWithin)
+	side, err := h.openSideSocket(sideRequest{}, prepareWithin)
 	if err != nil {
 		h.Close()
 		return fmt.Errorf("netio: begin with the holder: %w", err)
 	}
-	h.lane = lane
+	h.side = side
 	h.reader.Go(h.listen)
 	return nil
 }
 
-// openLane opens a lane, and returns this process's end.
-func (h *Holder) openLane(r laneRequest, within time.Duration) (*os.File, error) {
+// openSideSocket opens a side socket, and returns this process's end.
+func (h *Holder) openSideSocket(r sideRequest, within time.Duration) (*os.File, error) {
 	ours, theirs, err := newConnection()
 	if err != nil {
 		return nil, err
 	}
-	_, err = h.ask(askLane, r, nil, within, theirs)
+	_, err = h.ask(askSideSocket, r, nil, within, theirs)
 	unix.Close(theirs)
 	if err != nil {
 		unix.Close(ours)
 		return nil, err
 	}
-	return os.NewFile(uintptr(ours), "lane"), nil
+	return os.NewFile(uintptr(ours), "side socket"), nil
 }
 
 // PID is the holder's process.
@@ -234,7 +234,7 @@ func (h *Holder) doBeside(asked holderRequest, body, answer any, within time.Dur
 	if err != nil {
 		return err
 	}
-	said, files, _, err := callBeside(h.lane, asked, message, within, h.alive, h.lost)
+	said, files, _, err := callBeside(h.side, asked, message, within, h.alive, h.lost)
 	closeAll(files)
 	return h.heard(asked, said, answer, err)
 }
@@ -242,8 +242,8 @@ func (h *Holder) doBeside(asked holderRequest, body, answer any, within time.Dur
 // alive asks the holder whether it is alive, and returns how long that took. A holder without the addresses may take
 // longer.
 func (h *Holder) alive(left time.Duration) (took time.Duration, ok bool) {
-	if h.lane == nil {
-		return 0, true // the lane is just being opened
+	if h.side == nil {
+		return 0, true // the side socket is just being opened
 	}
 	within := idleWithin
 	h.mu.Lock()
@@ -251,7 +251,7 @@ func (h *Holder) alive(left time.Duration) (took time.Duration, ok bool) {
 		within = holderAliveWithin
 	}
 	h.mu.Unlock()
-	_, files, took, err := callBeside(h.lane, askPing, nil, min(left, within), nil, h.lost)
+	_, files, took, err := callBeside(h.side, askPing, nil, min(left, within), nil, h.lost)
 	closeAll(files)
 	return took, err == nil
 }
@@ -268,7 +268,7 @@ const maxEventBytes = 256
 
 // listen delivers events until the holder has ended.
 func (h *Holder) listen() {
-	h.abandon(readMessages(h.lane, maxEventBytes, func(message []byte, files []int) bool {
+	h.abandon(readMessages(h.side, maxEventBytes, func(message []byte, files []int) bool {
 		if len(message) > 0 {
 			h.happened(event(message[0]), message[1:], files)
 		}
@@ -315,8 +315,8 @@ func (h *Holder) Close() error {
 	known := h.isLost()
 	h.abandon(nil)
 	h.main.close()
-	if h.lane != nil {
-		h.lane.Close()
+	if h.side != nil {
+		h.side.Close()
 	}
 	h.reader.Wait()
 	h.mu.Lock()

@@ -315,7 +315,7 @@ func (h *Holder) OpenSockets(o Options) (*Conn, error) {
 	return takeOver(o, files, answer.Unlimited)
 }
 
-// OpenGatewaySocket opens a lane by which a process without rights asks the default gateway, see InheritGatewayAsker.
+// OpenGatewaySocket opens a side socket by which a process without rights asks the default gateway, see InheritGatewayAsker.
 func (h *Holder) OpenGatewaySocket() (*os.File, error) {
-	return h.openLane(laneRequest{Gateway: true}, answerWithin)
+	return h.openSideSocket(sideRequest{Gateway: true}, answerWithin)
 }

@@ -19,9 +19,9 @@ import (
 // the zero value: the requests that are in a hurry, to acquire and release the addresses, have no body and, most
 // often, neither have their answers. Files travel with a message (SCM_RIGHTS in unix(7)).
 //
-// The daemon's loop makes its requests on the main connection, one at a time. A lane is a second connection, for the
+// The daemon's loop makes its requests on the main connection, one at a time. A side socket is a second connection, for the
 // requests that may take long: each brings a socket of its own for its answer, so that none waits for another one. In
-// the other direction the lane carries events.
+// the other direction the side socket carries events.
 //
 // Both ends are the same program, so the protocol has no version. But a daemon may have been taken over: the holder
 // does only what is in this list, and only for the addresses, the interface and the group of its own configuration.
@@ -30,27 +30,27 @@ import (
 type holderRequest byte
 
 const (
-	askLane     holderRequest = 1 + iota // laneRequest: serve the lane that comes with it
-	askFence                             // make the fence; the answer is a fenceState, with the memory and the timer of the lease
-	askCover                             // coverRequest: put the fence on interfaces; the answer is a fenceState
-	askSockets                           // socketsRequest: open the group's sockets; they come with the answer, a socketsAnswer
-	askFloating                          // floatingRequest: prepare to hold the addresses; the answer is a HoldState
-	askAcquire                           // acquire and announce the addresses; the answer is an addressAnswer
-	askRelease                           // release them
-	askRenew                             // start their lifetimes over; the answer is an addressAnswer
-	askResign                            // PreparedResign: what to send when the daemon no longer can
-	askARP                               // openARPRequest: open ARP on an interface, or close it
-	askAnnounce                          // netip.Addr: tell the neighbours where that floating address is
-	askProbe                             // probeRequest: who has an address? The answer is a net.HardwareAddr, empty for nobody
-	askLAN                               // lanRequest: ask hosts by ARP, and begin or end to count frames
-	askHeard                             // which frames were counted; the answer is a framesAnswer
-	askGateway                           // gatewayRequest: does the default gateway answer?
-	askPing                              // nothing
+	askSideSocket holderRequest = 1 + iota // sideRequest: serve the side socket that comes with it
+	askFence                               // make the fence; the answer is a fenceState, with the memory and the timer of the lease
+	askCover                               // coverRequest: put the fence on interfaces; the answer is a fenceState
+	askSockets                             // socketsRequest: open the group's sockets; they come with the answer, a socketsAnswer
+	askFloating                            // floatingRequest: prepare to hold the addresses; the answer is a HoldState
+	askAcquire                             // acquire and announce the addresses; the answer is an addressAnswer
+	askRelease                             // release them
+	askRenew                               // start their lifetimes over; the answer is an addressAnswer
+	askResign                              // PreparedResign: what to send when the daemon no longer can
+	askARP                                 // openARPRequest: open ARP on an interface, or close it
+	askAnnounce                            // netip.Addr: tell the neighbours where that floating address is
+	askProbe                               // probeRequest: who has an address? The answer is a net.HardwareAddr, empty for nobody
+	askLAN                                 // lanRequest: ask hosts by ARP, and begin or end to count frames
+	askHeard                               // which frames were counted; the answer is a framesAnswer
+	askGateway                             // gatewayRequest: does the default gateway answer?
+	askPing                                // nothing
 )
 
-// The requests that may take long, and so are made on a lane. A lane for the gateway is one of a process that may do no more.
+// The requests that may take long, and so are made on a side socket. A side socket for the gateway is one of a process that may do no more.
 var (
-	laneRequests    = []holderRequest{askCover, askRenew, askProbe, askPing}
+	sideRequests    = []holderRequest{askCover, askRenew, askProbe, askPing}
 	gatewayRequests = []holderRequest{askGateway}
 )
 
@@ -72,7 +72,7 @@ const (
 )
 
 type (
-	laneRequest  struct{ Gateway bool } // it is for the gateway, and for nothing else
+	sideRequest  struct{ Gateway bool } // it is for the gateway, and for nothing else
 	coverRequest struct {
 		Interfaces []int
 		First      int
@@ -351,11 +351,11 @@ func (c *connection) call(asked holderRequest, body []byte, within time.Duration
 	return answer, received, err
 }
 
-// callBeside makes such a request on a lane, and returns as well how long the answer took, as await counts it.
+// callBeside makes such a request on a side socket, and returns as well how long the answer took, as await counts it.
 func callBeside(
-	lane *os.File, asked holderRequest, body []byte, within time.Duration, alive liveness, lost <-chan struct{},
+	side *os.File, asked holderRequest, body []byte, within time.Duration, alive liveness, lost <-chan struct{},
 ) (answer []byte, received []int, took time.Duration, err error) {
-	socket, err := lane.SyscallConn()
+	socket, err := side.SyscallConn()
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("%w (%w)", errHolderLost, err)
 	}

@@ -29,8 +29,8 @@ func (s *session) handle(message []byte, files *[]int) (answer any, given []int,
 		if err == nil {
 			given = s.sockets.files()
 		}
-	case askLane:
-		answer, err = decoded(body, func(r laneRequest) (any, error) { return nil, s.addLane(r, files) })
+	case askSideSocket:
+		answer, err = decoded(body, func(r sideRequest) (any, error) { return nil, s.addSideSocket(r, files) })
 	case askCover:
 		answer, err = decoded(body, s.cover)
 	case askFloating:
@@ -391,42 +391,42 @@ func (s *session) askLAN(announcer *Announcer, r lanRequest) (any, error) {
 	return nil, announcer.Doubt(r.Doubt)
 }
 
-// maxLanes bounds how many lanes a daemon opens: one for itself, and one for each checker.
-const maxLanes = 16
+// maxSideSockets bounds how many side sockets a daemon opens: one for itself, and one for each checker.
+const maxSideSockets = 16
 
-// addLane takes in a lane that came with a request. The first one is the daemon's own.
-func (s *session) addLane(r laneRequest, files *[]int) error {
+// addSideSocket takes in a side socket that came with a request. The first one is the daemon's own.
+func (s *session) addSideSocket(r sideRequest, files *[]int) error {
 	if len(*files) != 1 {
-		return fmt.Errorf("netio: %d files came with a lane to the holder", len(*files))
+		return fmt.Errorf("netio: %d files came with a side socket to the holder", len(*files))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.open) >= maxLanes {
-		return fmt.Errorf("netio: the holder has %d lanes, and takes no more", len(s.open))
+	if len(s.open) >= maxSideSockets {
+		return fmt.Errorf("netio: the holder has %d side sockets, and takes no more", len(s.open))
 	}
 	fd := (*files)[0]
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return os.NewSyscallError("fcntl", err)
 	}
-	lane := os.NewFile(uintptr(fd), "lane")
-	s.open, *files = append(s.open, lane), nil
+	side := os.NewFile(uintptr(fd), "side socket")
+	s.open, *files = append(s.open, side), nil
 	allowed := gatewayRequests
 	if !r.Gateway {
-		allowed, s.events = laneRequests, lane
+		allowed, s.events = sideRequests, side
 	}
 	s.workers.Go(func() {
-		s.serveLane(lane, allowed)
-		s.closeLane(lane)
+		s.serveSideSocket(side, allowed)
+		s.closeSideSocket(side)
 	})
 	return nil
 }
 
-// closeLane forgets a lane that nobody uses any more.
-func (s *session) closeLane(lane *os.File) {
+// closeSideSocket forgets a side socket that nobody uses any more.
+func (s *session) closeSideSocket(side *os.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open = slices.DeleteFunc(s.open, func(open *os.File) bool { return open == lane })
-	lane.Close()
+	s.open = slices.DeleteFunc(s.open, func(open *os.File) bool { return open == side })
+	side.Close()
 }
 
 // maxGatewayWait bounds how long the gateway is waited for.

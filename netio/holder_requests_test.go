@@ -21,7 +21,7 @@ func FuzzRequests(f *testing.F) {
 		asked holderRequest
 		body  any
 	}{
-		{askLane, laneRequest{Gateway: true}},
+		{askSideSocket, sideRequest{Gateway: true}},
 		{askCover, coverRequest{[]int{1, 2}, 1}},
 		{askSockets, socketsRequest{"none0", netip.MustParseAddr("10.77.0.1")}},
 		{askFloating, floatingRequest{"none0", []netip.Prefix{netip.PrefixFrom(testVIP, 24)}}},

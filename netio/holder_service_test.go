@@ -200,7 +200,7 @@ func testGatewayByTheHolder(t *judge.T) {
 	assert.ErrorContains(t, ask("lo", time.Second), "the holder works on eth0 and not on lo", "another interface")
 	must(t, gateway.handle.LinkSetDown(&netlink.Veth{LinkAttrs: *gateway.link(t, "eth0")}))
 	assert.ErrorContains(t, ask("eth0", 20*time.Millisecond), "does not answer", "a gateway that is gone")
-	_, _, _, err = callBeside(asker.lane, askRelease, nil, testTimeout, nil, nil)
+	_, _, _, err = callBeside(asker.side, askRelease, nil, testTimeout, nil, nil)
 	assert.ErrorIs(t, err, errHolderLost, "a release by the connection")
 	assert.Is(t, false, g.isLost(), "the daemon has lost its holder by that")
 	if _, err := InheritGatewayAsker(0); err == nil {
@@ -208,18 +208,18 @@ func testGatewayByTheHolder(t *judge.T) {
 	}
 }
 
-// TestLanesAreReturned: each checker has a lane, and a daemon starts any number of them, one after the other.
-func TestLanesAreReturned(t *testing.T) { judge.RunTogether(t, testLanesAreReturned) }
+// TestSideSocketsAreReturned: each checker has a side socket, and a daemon starts any number of them, one after the other.
+func TestSideSocketsAreReturned(t *testing.T) { judge.RunTogether(t, testSideSocketsAreReturned) }
 
-func testLanesAreReturned(t *judge.T) {
+func testSideSocketsAreReturned(t *judge.T) {
 	b := newGuardedBoard(t, HoldLifetime)
-	for range 3 * maxLanes {
-		eventually(t, "there is a lane for a checker", func() bool {
-			lane, err := b.OpenGatewaySocket()
+	for range 3 * maxSideSockets {
+		eventually(t, "there is a side socket for a checker", func() bool {
+			side, err := b.OpenGatewaySocket()
 			if err != nil {
 				return false
 			}
-			must(t, lane.Close())
+			must(t, side.Close())
 			return true
 		})
 	}

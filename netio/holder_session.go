@@ -29,7 +29,7 @@ type session struct {
 	leave   func()          // ends it
 	ended   chan struct{}   // closed when the daemon has ended, or will have no holder
 	idle    *time.Timer     // drops the pages of the program
-	running chan struct{}   // has a value for each request of a lane that is being answered
+	running chan struct{}   // has a value for each request of a side socket that is being answered
 
 	// serving is held while a request of the daemon's loop is answered, or the lease is ended. It guards what follows.
 	serving sync.Mutex
@@ -40,8 +40,8 @@ type session struct {
 	past    bool // the RESIGN is out of date: the daemon has released the addresses since
 
 	mu        sync.Mutex // guards what follows, and is held only for a moment
-	open      []*os.File // lanes and the lease's timer, to be closed at the end
-	events    *os.File   // the lane on which the daemon hears of events; nil before it is open
+	open      []*os.File // side sockets and the lease's timer, to be closed at the end
+	events    *os.File   // the side socket on which the daemon hears of events; nil before it is open
 	fence     *kernelFence
 	floating  *FloatingIP
 	announcer *Announcer
@@ -92,12 +92,12 @@ func (s *session) settle() {
 
 // takesLong reports whether a request would make the loop wait, and with it the dead man's switch.
 func takesLong(asked holderRequest) bool {
-	return slices.Contains(gatewayRequests, asked) || slices.Contains(laneRequests, asked)
+	return slices.Contains(gatewayRequests, asked) || slices.Contains(sideRequests, asked)
 }
 
-// serveLane answers the requests on a lane until it is closed, or until a request is not allowed there.
-func (s *session) serveLane(lane *os.File, allowed []holderRequest) {
-	_ = readMessages(lane, maxRequestBytes, func(message []byte, files []int) bool {
+// serveSideSocket answers the requests on a side socket until it is closed, or until a request is not allowed there.
+func (s *session) serveSideSocket(side *os.File, allowed []holderRequest) {
+	_ = readMessages(side, maxRequestBytes, func(message []byte, files []int) bool {
 		if len(message) == 0 || len(files) != 1 || !slices.Contains(allowed, holderRequest(message[0])) {
 			closeAll(files)
 			return false
@@ -120,7 +120,7 @@ func (s *session) serveLane(lane *os.File, allowed []holderRequest) {
 	})
 }
 
-// maxRunning bounds how many requests of lanes are answered at once. A daemon asks for few things at once.
+// maxRunning bounds how many requests of side sockets are answered at once. A daemon asks for few things at once.
 const maxRunning = 16
 
 // serve answers one request. It closes the files that came with it unless the session keeps them. A daemon that has ended

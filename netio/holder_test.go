@@ -538,7 +538,7 @@ func testHolderRefuses(t *judge.T) {
 		"the holder knows no request 200":                        do(200, ""),
 		"read a request to the holder: ParseAddr":                do(askAnnounce, `"10.77"`),
 		"the link is down (no such interface)":                   announcer(4711),
-		"0 files came with a lane":                               do(askLane, ""),
+		"0 files came with a side socket":                        do(askSideSocket, ""),
 		"read a request to the holder: invalid character":        do(askResign, "x"),
 	} {
 		assert.ErrorContains(t, err, want, "")

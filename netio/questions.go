@@ -266,9 +266,9 @@ func (a *Announcer) forget(w *awaited) {
 }
 
 // GatewayAsker asks the default gateway of an interface by ARP whether it is there: by a packet socket, which needs
-// CAP_NET_RAW, or by a lane to a holder, which has it. Such a lane may be inherited.
+// CAP_NET_RAW, or by a side socket to a holder, which has it. Such a side socket may be inherited.
 type GatewayAsker struct {
-	lane *os.File // nil for a socket
+	side *os.File // nil for a socket
 }
 
 // OpenGatewayAsker is for a process that may open packet sockets.
@@ -280,7 +280,7 @@ func OpenGatewayAsker() (*GatewayAsker, error) {
 	return &GatewayAsker{}, unix.Close(fd)
 }
 
-// InheritGatewayAsker takes over the lane that another process has opened, see Holder.OpenGatewaySocket.
+// InheritGatewayAsker takes over the side socket that another process has opened, see Holder.OpenGatewaySocket.
 func InheritGatewayAsker(fd int) (*GatewayAsker, error) {
 	family, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err != nil || family != unix.AF_UNIX {
@@ -292,7 +292,7 @@ func InheritGatewayAsker(fd int) (*GatewayAsker, error) {
 
 // Ask asks the default gateway of an interface, and returns when it has answered, or when ctx ends.
 func (a *GatewayAsker) Ask(ctx context.Context, iface string) error {
-	if a.lane == nil {
+	if a.side == nil {
 		return reachGateway(ctx, iface)
 	}
 	within := maxGatewayWait
@@ -303,17 +303,17 @@ func (a *GatewayAsker) Ask(ctx context.Context, iface string) error {
 	if err != nil {
 		return err
 	}
-	_, received, _, err := callBeside(a.lane, askGateway, body, within+answerWithin, nil, nil)
+	_, received, _, err := callBeside(a.side, askGateway, body, within+answerWithin, nil, nil)
 	closeAll(received)
 	return err
 }
 
-// Close closes the lane.
+// Close closes the side socket.
 func (a *GatewayAsker) Close() error {
-	if a.lane == nil {
+	if a.side == nil {
 		return nil
 	}
-	return a.lane.Close()
+	return a.side.Close()
 }
 
 // reachGateway asks by an Announcer of its own.

@@ -147,7 +147,7 @@ func (l *lease) cover(s netio.Snapshot) {
 		return
 	}
 	err := l.fence.Cover(s.Interfaces, s.Link.Index)
-	l.tasks.tryPost(func() {
+	l.tasks.post(func() {
 		l.uncovered = 0
 		l.coverEnded(err)
 	})
