@@ -20,8 +20,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"topdog/internal/config"
 	"topdog/internal/console"
@@ -192,21 +195,38 @@ func (b Board) keep(ctx context.Context, keys config.Keyring, text string) error
 	return nil
 }
 
-// change writes the key file and has the daemon read it. If the daemon has other keys afterwards, the file is put back: it did
-// not take these, or somebody else has changed the file at the same moment.
+// change writes the key file and has the daemon read it. If the daemon has other keys afterwards, it did not take these, and
+// the file is put back.
 func (b Board) change(ctx context.Context, from, to config.Keyring, text string) error {
-	if now, err := config.LoadKeys(b.KeyFile); err != nil || now != from {
-		return errors.Join(err, fmt.Errorf("%s was changed meanwhile: look at topdog key show, and try again", b.KeyFile))
-	}
-	if err := setup.ReplaceKeys(b.KeyFile, to); err != nil {
+	if err := b.replace(from, to); err != nil {
 		return err
 	}
 	if err := b.reload(ctx, to); err != nil {
-		err = fmt.Errorf("the daemon did not take the keys, so the file is as it was: %w", err)
-		return errors.Join(err, setup.ReplaceKeys(b.KeyFile, from))
+		if failed := b.replace(to, from); failed != nil {
+			return errors.Join(fmt.Errorf("the daemon did not take the keys: %w", err), failed)
+		}
+		return fmt.Errorf("the daemon did not take the keys, so the file is as it was: %w", err)
 	}
 	fmt.Fprintln(b.Out, text)
 	return nil
+}
+
+// replace replaces the keys of the file, unless it has others by now. Of several who replace the same ones, one does: who has
+// locked the file that all have opened. Only the user of a key may open it, so nobody else can lock it for ever.
+func (b Board) replace(from, to config.Keyring) error {
+	opened, err := os.Open(b.KeyFile)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	locked := unix.Flock(int(opened.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	now, err := config.LoadKeys(b.KeyFile)
+	mine, mineErr := opened.Stat()
+	there, thereErr := os.Stat(b.KeyFile)
+	if err = errors.Join(locked, err, mineErr, thereErr); err != nil || now != from || !os.SameFile(mine, there) {
+		return errors.Join(err, fmt.Errorf("%s was changed meanwhile: look at topdog key show, and try again", b.KeyFile))
+	}
+	return setup.ReplaceKeys(b.KeyFile, to)
 }
 
 // reload has the daemon read the file, and checks that it has these keys afterwards. Its answer to the request does not

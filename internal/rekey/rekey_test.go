@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -354,6 +356,39 @@ func TestFileStaysWhatItIs(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("left beside the key: %v, %v", left, err)
 	}
+}
+
+// Of several who change the same keys at the same moment, one does, and the others say so.
+func TestOneOfSeveral(t *testing.T) {
+	for range 20 {
+		board, d, _ := bench(t, onlyA)
+		var replaced atomic.Int32
+		var wg sync.WaitGroup
+		for _, to := range []config.Keyring{aThenB, onlyB, bThenA, stranger} {
+			wg.Go(func() {
+				if board.replace(onlyA, to) == nil {
+					replaced.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		assert.Is(t, 1, replaced.Load(), "those who have changed the file")
+		assert.Is(t, true, d.inFile(t) != onlyA, "it is changed")
+	}
+}
+
+// What somebody else has written meanwhile is not put back.
+func TestOthersKeysStay(t *testing.T) {
+	board, d, _ := bench(t, onlyA)
+	board.Force = true
+	d.onAsk = func(d *fakeDaemon) {
+		if d.inFile(t) == aThenB {
+			assert.NoError(t, os.WriteFile(d.file, onlyB.Encode(), 0o600))
+			d.has = onlyB
+		}
+	}
+	assert.ErrorContains(t, board.Add(t.Context(), &onlyB), "was changed meanwhile", "add")
+	wantKeys(t, onlyB, d.inFile(t), "the file")
 }
 
 func TestShow(t *testing.T) {
