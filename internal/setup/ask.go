@@ -135,7 +135,9 @@ func (b Board) askVoters(in io.Reader, out io.Writer, own netip.Addr) ([]string,
 		return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 	}
 	suits := func(text string) error {
-		b.Voters = separated(text)
+		if b.Voters = separated(text); len(b.Voters) == 0 {
+			return fmt.Errorf("%q has no address", text)
+		}
 		return b.check(b.Address)
 	}
 	text, err := ask(in, out, "Own addresses of the voters, separated by commas", "", suits,
@@ -156,8 +158,11 @@ func (b *Board) isVoter(n network) error {
 			own = append(own, a.prefix.Addr())
 		}
 	}
+	if len(own) == 0 {
+		return nil
+	}
 	for _, v := range b.Voters {
-		if addr, err := netip.ParseAddr(v); len(own) == 0 || err != nil || slices.Contains(own, addr) {
+		if addr, err := netip.ParseAddr(v); err != nil || slices.Contains(own, addr) {
 			return nil
 		}
 	}

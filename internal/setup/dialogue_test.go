@@ -64,7 +64,7 @@ func TestDialogues(t *testing.T) {
 		{"no address", asksAddress(subnet, free), ""},
 
 		{"three voters", asksVoters(own), "192.168.1.11,192.168.1.12, 192.168.1.13\n"},
-		{"wrong voters", asksVoters(own), "192.168.1.11\n192.168.1.11,pi2,192.168.1.250\n10.0.0.1 10.0.0.2 10.0.0.3\n"},
+		{"wrong voters", asksVoters(own), ", ,\n192.168.1.11\n192.168.1.11,pi2,192.168.1.250\n10.0.0.1 10.0.0.2 10.0.0.3\n"},
 		{"voters of a board without a network", asksVoters(""), "10.0.0.1,10.0.0.2,10.0.0.3\n"},
 		{"no voters", asksVoters(own), ""},
 
