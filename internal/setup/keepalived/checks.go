@@ -1,6 +1,7 @@
 package keepalived
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -138,7 +139,7 @@ func (c *conversion) numbers(made *table, block block) (err error) {
 		if made.every, err = c.between(s, check.MinEvery, check.MaxEvery); err != nil {
 			return err
 		}
-		every = made.every
+		every = cmp.Or(made.every, every)
 	}
 	if s := block.last("timeout"); s != nil {
 		made.timeout, err = c.between(s, check.MinTimeout, every) // one run ends before the next begins
@@ -155,11 +156,15 @@ func results(s *statement) (int, error) {
 	return min(n, check.MaxCount), err
 }
 
-// between reads a number of seconds, and brings it into the limits of topdog.
+// between reads a number of seconds, and brings it into the limits of topdog. 0 says nothing: keepalived then has its default
+// too.
 func (c *conversion) between(s *statement, least, most time.Duration) (time.Duration, error) {
 	read, err := seconds(s)
+	if err != nil || read == 0 {
+		return 0, err
+	}
 	value := min(max(read, least), most)
-	if err == nil && value != read {
+	if value != read {
 		c.look(s, "%v became %v", read, value)
 	}
 	return value, err

@@ -160,6 +160,14 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// Times of 0 say nothing, as with keepalived.
+func TestNoTimes(t *testing.T) {
+	g, err := Convert("k.conf", "", on(map[string]string{"k.conf": tracked("script /bin/x\ninterval 0\ntimeout 0.0")}))
+	if want := "[[check]]\ncommand = [\"/bin/x\"]\n"; err != nil || !strings.HasSuffix(g.Checks, want) {
+		t.Errorf("got %v, %v", g, err)
+	}
+}
+
 // addresses are lines with as many addresses.
 func addresses(n int) string {
 	var b strings.Builder
