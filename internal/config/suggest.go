@@ -43,16 +43,21 @@ func meantBy(all []setting, name string) string {
 func (s *section) unknownKey(e entry) {
 	first, _, dotted := strings.Cut(e.key, ".")
 	meant, whole, ofCheck := meantBy(s.settings, e.key), find(s.settings, first), find(checkSettings(new(check.Check)), e.key)
+	inParts := strings.HasSuffix(s.name, ".")
 	var hint string
 	switch {
-	case dotted && whole != nil:
+	case dotted && whole != nil && whole.parts == nil:
 		meant, hint = whole.name, "this key has no parts: write "+whole.name+" = "+whole.example
+	case dotted && whole != nil:
+		meant, hint = whole.name, "write "+whole.name+" = "+whole.example
 	case s == s.top && ofCheck != nil && (meant == "" || !find(s.settings, meant).hasAlias(e.key)):
 		meant, hint = "", "it is a key of a check: write [["+checkKey+"]] on the line above it"
-	case s != s.top && find(s.top.settings, e.key) != nil:
+	case inParts && ofCheck != nil:
+		hint = "it is a key of the check: write it on a line of its own"
+	case s != s.top && !inParts && find(s.top.settings, e.key) != nil:
 		hint = "it is no key of a check: write it above the first [[" + checkKey + "]], " +
 			"since all that follows belongs to the check"
-	case meansSecret(s.top.settings, e.key):
+	case s == s.top && meansSecret(s.settings, e.key):
 		hint = keyHasItsOwnFile
 	case meant != "":
 		hint = "did you mean " + meant + "?"
