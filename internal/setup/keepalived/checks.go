@@ -107,7 +107,7 @@ func (c *conversion) check(block *statement) (*table, error) {
 			return nil, nil
 		}
 	}
-	good, made := c.convertible(block.block), &table{}
+	good, made := c.convertible(block.keyword(), block.block), &table{}
 	if s := good.last("script"); s != nil && block.keyword() == "vrrp_script" {
 		words, ok := c.command(s, "without %s, as with keepalived. Write the whole command between double quotes, and convert the file again")
 		if !ok {

@@ -160,6 +160,23 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// A keyword of another block is not passed over in silence. Behind a brace too many that may be a second address.
+func TestMisplaced(t *testing.T) {
+	for _, tt := range []struct{ text, keyword string }{
+		{tracked("script /bin/x\nnotify /bin/y"), "notify"},
+		{tracked("script /bin/x") + "priority 150\n", "priority"},
+		{tracked("script /bin/x") + "virtual_ipaddress {\n 10.0.0.2\n}\n", "virtual_ipaddress"},
+		{"global_defs {\nnopreempt\n}\n" + tracked("script /bin/x"), "nopreempt"},
+		{strings.Replace(tracked("script /bin/x"), "interface", "interval 5\ninterface", 1), "interval"},
+	} {
+		g, err := Convert("k.conf", "", on(map[string]string{"k.conf": tt.text}))
+		noted := func(n Note) bool { return n.Act && n.Keyword == tt.keyword && strings.Contains(n.Text, "does not belong here") }
+		if err != nil || !slices.ContainsFunc(g.Notes, noted) {
+			t.Errorf("%s: got %v, %v", tt.keyword, g, err)
+		}
+	}
+}
+
 // Times of 0 say nothing, as with keepalived.
 func TestNoTimes(t *testing.T) {
 	g, err := Convert("k.conf", "", on(map[string]string{"k.conf": tracked("script /bin/x\ninterval 0\ntimeout 0.0")}))

@@ -50,24 +50,39 @@ var (
 	// values are the keywords with one value that is converted.
 	values = strings.Fields("default_interface interface priority preempt_delay virtual_router_id unicast_src_ip " +
 		"interval timeout rise fall")
+	// parts are the keywords that are converted in a block. keepalived knows none of them elsewhere.
+	parts = map[string][]string{
+		"global_defs": {"default_interface"},
+		"vrrp_instance": strings.Fields("interface virtual_ipaddress virtual_ipaddress_excluded priority preempt nopreempt " +
+			"preempt_delay virtual_router_id unicast_peer unicast_src_ip authentication track_interface " + shared),
+		"vrrp_sync_group":    strings.Fields("group " + shared),
+		"vrrp_script":        strings.Fields("script interval timeout rise fall"),
+		"vrrp_track_process": {"process"},
+	}
 )
 
-// convertible returns the statements of a block that are converted, and the state, on which others depend. It makes a note on
-// each one that is not converted.
-func (c *conversion) convertible(b block) (good block) {
+// shared are the keywords that instances and groups of them have.
+const shared = "track_script track_process notify notify_master notify_backup notify_fault notify_stop"
+
+// convertible returns the statements that are converted, of the block of a keyword, and the state, on which others depend. It
+// makes a note on each one that is not converted.
+func (c *conversion) convertible(in string, b block) (good block) {
 	for _, s := range b {
 		fate, text, known := find(s.keyword())
+		belongs := slices.Contains(parts[in], s.keyword())
 		value := slices.Contains(values, s.keyword())
 		switch {
 		case strings.HasPrefix(s.keyword(), "$"):
 			c.look(s, "left out: no value of one line is defined for it")
 		case !known:
 			c.look(s, "left out: topdog has nothing for it, or it is misspelled (docs/keepalived.md has the keywords)")
+		case fate == converted && !belongs:
+			c.look(s, "left out: it does not belong here, and keepalived does not heed it either")
 		case slices.Contains(lists, s.keyword()) && s.opened.line == 0:
 			c.look(s, "left out: what it lists belongs into a block, %s { … }", s.keyword())
 		case (value || s.keyword() == "script") && s != b.last(s.keyword()):
 			c.look(s, "left out: it stands here once more, and keepalived takes the last one")
-		case fate == converted, s.keyword() == "track_interface":
+		case belongs:
 			if value && len(s.words) > 2 {
 				c.look(s, "without %s: one value belongs here, the first one was taken", printable(s.options(1)...))
 			}
@@ -90,16 +105,16 @@ func (c *conversion) sift(chosen selection) {
 		switch keyword := s.keyword(); keyword {
 		case "vrrp_script", "vrrp_track_process": // with the checks
 		case "global_defs":
-			s.block = c.convertible(s.block)
+			s.block = c.convertible(keyword, s.block)
 		case "vrrp_instance", "vrrp_sync_group":
 			inside := slices.ContainsFunc(c.file.members(s), func(i *statement) bool { return slices.Contains(chosen.instances, i) })
 			switch {
 			case c.file.named(keyword, s.text(1)) != s:
 				c.look(s, "left out, as with keepalived: a block above has this name")
 			case slices.Contains(chosen.blocks(), s):
-				s.block = c.convertible(s.block)
+				s.block = c.convertible(keyword, s.block)
 				for _, a := range s.block.all("authentication") {
-					c.convertible(a.block)
+					c.convertible(a.keyword(), a.block)
 				}
 			case inside:
 				c.look(s, "of %s only %s is converted, without the checks and scripts of the group",
@@ -108,7 +123,7 @@ func (c *conversion) sift(chosen selection) {
 				c.look(s, "%s is another group: convert it by its name, for a daemon of its own", printable(s.text(1)))
 			}
 		default:
-			c.convertible(block{s})
+			c.convertible("", block{s})
 		}
 	}
 }
