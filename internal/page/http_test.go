@@ -185,6 +185,8 @@ func TestRequests(t *testing.T) {
 		{"HTTP/1.1 without a host", "GET /leader HTTP/1.1\r\n\r\n", "HTTP/1.1 400 ", ""},
 		{"two hosts", "GET /leader HTTP/1.1\r\nHost: pi1\r\nHost: pi1\r\n\r\n", "HTTP/1.1 400 ", ""},
 		{"OPTIONS *", "OPTIONS * HTTP/1.0\r\n\r\n", "HTTP/1.0 404 ", ""},
+		{"another method", "PUT /v1/status HTTP/1.0\r\n\r\n", "HTTP/1.0 405 ", "Allow: GET, HEAD, OPTIONS\r\n"},
+		{"another method than HAProxy's", "PUT /leader HTTP/1.0\r\n\r\n", "HTTP/1.0 405 ", "Allow: GET, HEAD, OPTIONS\r\n"},
 		{"another host in the path", "GET http://evil.example/leader HTTP/1.1\r\nHost: pi1\r\nConnection: close\r\n\r\n", "HTTP/1.1 421 ", "page_hosts"},
 		{"HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/1.1 ", ""},
 		{"HTTP/0.9", "GET /leader\r\n\r\n", "HTTP/1.1 400 ", ""},

@@ -106,9 +106,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (err error) {
 		}
 	}
 	route, err := s.Routes.find(w, r)
+	if route != nil && err != nil && !slices.Contains(route.methods(), http.MethodOptions) {
+		w.Header().Set("Allow", w.Header().Get("Allow")+", OPTIONS")
+	}
 	switch {
 	case route != nil && err != nil && r.Method == http.MethodOptions:
-		w.Header().Set("Allow", w.Header().Get("Allow")+", OPTIONS")
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	case err != nil:
