@@ -122,6 +122,20 @@ func TestInitFrom(t *testing.T) {
 }
 
 // hookOf is where the hook is.
+// Of checks that look at the same, a message does not say that they are the same.
+func TestInitFromWithAnotherCheck(t *testing.T) {
+	b := converting(t)
+	text := "vrrp_script s {\n script /bin/x\n interval 5\n}\n" + strings.Replace(pair, "notify DIR/said", "track_script {\n s\n}", 1)
+	assert.NoError(t, os.WriteFile(b.From, []byte(text), 0o600))
+	_, err := initOutput(t, b)
+	assert.NoError(t, err)
+	written, err := os.ReadFile(b.Path)
+	assert.NoError(t, err)
+	assert.NoError(t, os.WriteFile(b.Path, bytes.Replace(written, []byte(`every = "5s"`), []byte(`every = "7s"`), 1), 0o644))
+	_, err = initOutput(t, b)
+	assert.ErrorContains(t, err, "check = command /bin/x instead of the same with other settings", "with another interval")
+}
+
 func (b Board) hookOf() string { return filepath.Join(filepath.Dir(b.Path), hookName) }
 
 func TestInitFromHasToChoose(t *testing.T) {

@@ -212,8 +212,12 @@ func (b Board) differences(cfg *config.Config) (texts []string) {
 				return a == wanted.Addresses[0] || a.IP == wanted.Addresses[0].IP && wanted.Addresses[0].Bits == config.FromSubnet
 			})
 		}
+		has, wants := cfg.Value(key), wanted.Value(key)
+		if has == wants { // checks are told by what they look at
+			wants = "the same with other settings"
+		}
 		if asked || b.converted != nil {
-			texts = append(texts, fmt.Sprintf("%s = %s instead of %s", key, cfg.Value(key), wanted.Value(key)))
+			texts = append(texts, fmt.Sprintf("%s = %s instead of %s", key, has, wants))
 		}
 	}
 	if b.Strict && len(b.Voters) == 0 && !isStrict(cfg) {
