@@ -199,11 +199,17 @@ func (c *conversion) command(s *statement, others string) (words []string, ok bo
 		c.look(s, `the quotes behind backslashes are read as keepalived does up to 2.3.1, as %s; from 2.3.2 on they are a part of the words`,
 			printable(shellLine(words)))
 	}
+	if escape.MatchString(s.raw) {
+		c.look(s, `keepalived makes one character of a backslash and what follows it, such as \n; here the backslash is only left out. See whether that is right`)
+	}
 	if len(outer) > 1 {
 		c.look(s, others, printable(outer[1:]...))
 	}
 	return words, true
 }
+
+// escape matches the beginning of a character that C could not have otherwise, such as \n or \x41.
+var escape = regexp.MustCompile(`\\[0-7abcEfnrtvx]`)
 
 // shell matches words that only a shell understands. keepalived 2 hands them to the program.
 var shell = regexp.MustCompile("^[|&;<>]+$|^[0-9]?>|^[<>]|[|;&`]|\\$\\(|\\*")

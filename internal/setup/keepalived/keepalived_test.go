@@ -170,7 +170,9 @@ func TestMisplaced(t *testing.T) {
 		{strings.Replace(tracked("script /bin/x"), "interface", "interval 5\ninterface", 1), "interval"},
 	} {
 		g, err := Convert("k.conf", "", on(map[string]string{"k.conf": tt.text}))
-		noted := func(n Note) bool { return n.Act && n.Keyword == tt.keyword && strings.Contains(n.Text, "does not belong here") }
+		noted := func(n Note) bool {
+			return n.Act && n.Keyword == tt.keyword && strings.Contains(n.Text, "does not belong here")
+		}
 		if err != nil || !slices.ContainsFunc(g.Notes, noted) {
 			t.Errorf("%s: got %v, %v", tt.keyword, g, err)
 		}
