@@ -219,11 +219,15 @@ func (b Board) replace(from, to config.Keyring) error {
 		return err
 	}
 	defer opened.Close()
-	locked := unix.Flock(int(opened.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err := unix.Flock(int(opened.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("somebody else changes %s at this moment: try again", b.KeyFile)
+	} else if err != nil {
+		return fmt.Errorf("lock %s: %w", b.KeyFile, err)
+	}
 	now, err := config.LoadKeys(b.KeyFile)
 	mine, mineErr := opened.Stat()
 	there, thereErr := os.Stat(b.KeyFile)
-	if err = errors.Join(locked, err, mineErr, thereErr); err != nil || now != from || !os.SameFile(mine, there) {
+	if err = errors.Join(err, mineErr, thereErr); err != nil || now != from || !os.SameFile(mine, there) {
 		return errors.Join(err, fmt.Errorf("%s was changed meanwhile: look at topdog key show, and try again", b.KeyFile))
 	}
 	return setup.ReplaceKeys(b.KeyFile, to)

@@ -377,6 +377,16 @@ func TestOneOfSeveral(t *testing.T) {
 	}
 }
 
+func TestSomebodyElseIsAtIt(t *testing.T) {
+	board, d, _ := bench(t, onlyA)
+	other, err := os.Open(d.file)
+	assert.NoError(t, err)
+	defer other.Close()
+	assert.NoError(t, syscall.Flock(int(other.Fd()), syscall.LOCK_EX))
+	assert.ErrorContains(t, board.replace(onlyA, onlyB), "somebody else changes", "replace")
+	wantKeys(t, onlyA, d.inFile(t), "the file")
+}
+
 // What somebody else has written meanwhile is not put back.
 func TestOthersKeysStay(t *testing.T) {
 	board, d, _ := bench(t, onlyA)
