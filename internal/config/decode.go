@@ -118,7 +118,7 @@ func (s *section) read(e entry) {
 	case twice && k == nil: // it has been reported where it came first
 	case twice:
 		line, _ := s.position(first.offset)
-		s.refuse(k.name, e.at, fmt.Sprintf("it is set twice, first on line %d", line), "delete one of the two")
+		s.refuse(k.name, e.at, fmt.Sprintf("this key is already set on line %d", line), "delete one of the two")
 	case k == nil:
 		s.keys[e.key] = e.at
 		s.unknownKey(e)
@@ -198,6 +198,9 @@ func (s *section) set(k *setting, set func(string) error, v value) {
 
 // example says what to write.
 func (s *section) example(k *setting) string {
+	if strings.HasSuffix(k.means, "or "+k.example) {
+		return "write " + k.means
+	}
 	return "write " + strings.TrimPrefix(k.means+", for example ", ", ") + k.name + " = " + k.example
 }
 

@@ -159,7 +159,7 @@ func (p *Places) Take(place *Place, now time.Time) bool {
 	own := count[place.Client]
 	if full := len(p.taken) >= p.Total; full || own >= p.Each {
 		i := slices.IndexFunc(p.taken, func(other *Place) bool {
-			return !other.busy && now.Sub(other.since) >= p.Young && (own < p.Each || other.Client == place.Client)
+			return !other.busy && now.Sub(other.since) >= p.Young && (other.Client == place.Client || own < p.Each && count[other.Client] > own)
 		})
 		if i < 0 && own < p.Each && count[most] > own+1 { // else this client would have more than the one that loses it
 			i = slices.IndexFunc(p.taken, func(other *Place) bool { return other.Client == most })

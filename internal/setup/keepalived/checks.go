@@ -3,6 +3,7 @@ package keepalived
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"path"
 	"regexp"
 	"slices"
@@ -19,6 +20,7 @@ type table struct {
 	kind  check.Kind
 	words []string
 
+	leading        bool          // it is aimed at a floating address
 	every, timeout time.Duration // 0 if the file says nothing
 	rise, fall     int           // 0 if the file says nothing
 }
@@ -35,6 +37,7 @@ func (t *table) toml() string {
 			text += fmt.Sprintf("%s = %v\n", key, value)
 		}
 	}
+	line("when", t.leading, config.Quote(check.Leading.String()))
 	line("every", t.every != 0, config.Quote(t.every.String()))
 	line("timeout", t.timeout != 0, config.Quote(t.timeout.String()))
 	line("rise", t.rise != 0, t.rise)
@@ -214,6 +217,9 @@ var escape = regexp.MustCompile(`\\[0-7abcEfnrtvx]`)
 // shell matches words that only a shell understands. keepalived 2 hands them to the program.
 var shell = regexp.MustCompile("^[|&;<>]+$|^[0-9]?>|^[<>]|[|;&`]|\\$\\(|\\*")
 
+// devTCP matches the connection that keepalived's manual has a shell make.
+var devTCP = regexp.MustCompile(`^<? ?/dev/tcp/([0-9a-zA-Z.:-]+)/([0-9]+)$`)
+
 // needsShell reports whether words look like a line for a shell. The arguments of a shell do not.
 func needsShell(words []string) bool {
 	return !slices.Contains([]string{"sh", "bash", "dash"}, path.Base(words[0])) && slices.ContainsFunc(words, shell.MatchString)
@@ -221,9 +227,18 @@ func needsShell(words []string) bool {
 
 // runs finds out what a script checks, and makes it a check of topdog's own if there is one for that.
 func (c *conversion) runs(made *table, s *statement, words []string) {
+	text := words[len(words)-1] // of a shell
 	if needsShell(words) {
-		outer, _ := split(s.raw, false)               // command has looked at it
-		words = []string{"/bin/bash", "-c", outer[0]} // it has /dev/tcp, which keepalived's manual uses
+		outer, _ := split(s.raw, false) // command has looked at it
+		text = outer[0]
+	}
+	if m := devTCP.FindStringSubmatch(text); m != nil {
+		made.kind, made.words = check.TCP, []string{net.JoinHostPort(m[1], m[2])}
+		made.leading = slices.ContainsFunc(c.Addresses, func(a string) bool { return strings.HasPrefix(a+"/", m[1]+"/") })
+		return
+	}
+	if needsShell(words) {
+		words = []string{"/bin/bash", "-c", text}
 		c.look(s, "it looks like a line for a shell, so it is run by one; keepalived 2 runs none")
 	}
 	if unit, ok := asksSystemd(words); ok {
