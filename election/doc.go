@@ -19,12 +19,12 @@
 //	silence  when a leader is late: failure detectors, and the grace of the group
 //	lease    until when a board may lead: leases, promises, majorities
 //
-// The files of this package read from the bottom up. state.go has all that a core remembers;
-// rank.go and times.go are asked about it; tell.go has what a board says. role.go has the roles, the
-// reasons for changing them, and the one function that does. Then come the roles, each above those to
-// which it leads: follower.go, handover.go, leader.go, conflict.go, candidate.go. hear.go receives
-// messages, and core.go and commands.go have the calls of the owner. heir.go and strict.go, with votes.go, are the two
-// algorithms of topdog. Those of the papers are in package literature; algorithm.go has what they are told and may do.
+// The files of this package read from the bottom up. config.go has what goes in, and effect.go what comes out. state.go has
+// all that a core remembers; rank.go and times.go are asked about it; tell.go has what a board says. role.go has the roles,
+// the reasons for changing them, and the one function that does. Then come the roles, each above those to which it leads:
+// follower.go, handover.go, leader.go, conflict.go, candidate.go. pause.go has what keeps the address where it is, hear.go
+// receives messages, and core.go and commands.go have the calls of the owner. heir.go and strict.go, with votes.go, are the
+// two algorithms of topdog. Those of the papers are in package literature; algorithm.go has what they are told and may do.
 //
 // # Roles
 //
@@ -34,7 +34,7 @@
 //	Candidate  suspects the leader and asks; or has found none and is about to claim
 //	Leader     holds the address
 //	Barred     stays out, because another live board has the same id, or because
-//	           the group runs another algorithm
+//	           the group runs another algorithm or speaks another version of the protocol
 //
 // Each role has a door: the one function through which a board comes to have it (becomeFollower,
 // say). Every door has one reason, and all doors go through become in role.go. That function
@@ -155,7 +155,7 @@
 //
 //	listenWindow         ask: 2½ H; others: also        a dead leader is missed, and its successor elected
 //	                     suspectAfter + ElectionDuration + H/2 at least
-//	queryInterval        H/2; at least 1 s while a      five questions at 40 % loss miss a leader once in
+//	listening.query      H/2; at least 1 s while a      five questions at 40 % loss miss a leader once in
 //	                     foreign machine has the address  a thousand times
 //	coldStart.retry      1 s, doubles to 10 s           the kernel removes a frozen holder's address within 2.5 s
 //	TakeInUseAfter       10 s                           a machine that has the address for longer is ignored, if that is wished
@@ -163,7 +163,7 @@
 // Leader.
 //
 //	RoundTripMin         1 ms                           between two replies: one multicast answers all who ask
-//	Lease                ask: H + ¾ G; others: also     a quarter of G is left to release the address
+//	lease                ask: H + ¾ G; others: also     a quarter of G is left to release the address
 //	                     suspectAfter - H/2 at least
 //	lapse.over           RoundTripBound                 a leader whose heartbeat comes after its lease has
 //	                                                    ended would have heard whoever has claimed
@@ -171,7 +171,7 @@
 //	                                                    was later than H and than G releases the address
 //	look                 G, and half as much again      until H is over a new leader tells the one that it has replaced
 //	laterLook            40 ms, 2/5 H at least          then it goes on for 10 s, but not with votes
-//	preemptDelay         configured, else 20 H; and     a board that comes and goes must not move the address
+//	following.preempt    configured, else 20 H; and     a board that comes and goes must not move the address
 //	                     p · max(H/4, 10 ms), where     of those that want the lead, the first in rank asks first
 //	                     H/4 is 500 ms at most
 //	measureInterval      max(H, 50 ms) four times,      a candidate knows how long an answer takes
@@ -195,21 +195,21 @@
 //
 // Votes (strict).
 //
-//	promised             H + G                          from receipt; nobody else has this voter's support
-//	leased               H + ¾ G                        from before it was sent; 0.98 (H + G) at most, so that clocks
+//	Promised             H + G                          from receipt; nobody else has this voter's support
+//	Leased               H + ¾ G                        from before it was sent; 0.98 (H + G) at most, so that clocks
 //	                                                    that are 1 % off do not make it longer than a promise
-//	promiseMax           H + patience                   the longest promise; a voter makes none for so long after its start
+//	PromiseMax           H + patience                   the longest promise; a voter makes none for so long after its start
 //	roundTrip            learned, 1 ms to H/2           between two repetitions of a heartbeat that no majority has
 //	                                                    acknowledged; G/4 at least when the lease is over
 //	request.repeat       round trip, doubles to H/4,    between two requests of a candidate
-//	                     and to H after promiseMax
-//	letGo                5H, at least 500 ms            a leader that no majority acknowledges may be deaf
-//	twice                5 s                            a voter that was seen in two incarnations at once does not count
+//	                     and to H after PromiseMax
+//	letGoIntervals       5H, at least 500 ms            a leader that no majority acknowledges may be deaf
+//	TwiceFor             5 s                            a voter that was seen in two incarnations at once does not count
 //
 // Roster and conflicts.
 //
 //	helloInterval        max(1 s, n · 125 ms)           at most 8 packets/s at any size
-//	helloLosses          5 of them                      silent for so long is dead: at 40 % loss once in a hundred times
+//	HelloLosses          5 of them                      silent for so long is dead: at 40 % loss once in a hundred times
 //	multicastMissed      10 H                           a leader that is heard, and not by multicast, is not reached by it
 //	barredFor            5 s                            a conflict that was not heard of for so long is over
 //	tellAgeAfter         10 ms, then once in H          two boards with one id compare their ages until one of them leaves
