@@ -121,7 +121,7 @@ proctype heir(byte b)
 		fi;
 #endif
 		proclaim(b) }
-	/* endLapse: a round trip later. What waits is read first, as `waited` has it. */
+	/* lapse.over: a round trip later. What waits is read first, as readsFirst has it. */
 	:: d_step { P(b).role == Leader && P(b).lapsed && P(b).lapse == 0 && !unread(b) -> P(b).lapsed = 0 }
 	/* The owner tells the kernel until when the address may answer. */
 	:: d_step { P(b).role == Leader && !P(b).lapsed && P(b).lease > P(b).fence ->

@@ -23,12 +23,12 @@
 #define RESTARTS 1		/* how many voters restart at most, all told */
 #endif
 
-#define PROMISED 3		/* promised(): H + G, from receipt */
-#define PROMISE_MAX PROMISED	/* promiseMax(): a voter that has restarted promises nothing for so long */
+#define PROMISED 3		/* lease.Promised: H + G, from receipt */
+#define PROMISE_MAX PROMISED	/* lease.PromiseMax: a voter that has restarted promises nothing for so long */
 #ifdef LEASE_AS_LONG_AS_PROMISE
 #define LEASED PROMISED
 #else
-#define LEASED 2		/* leased(): H + 3/4 G, from before the message was sent */
+#define LEASED 2		/* lease.Leased: H + 3/4 G, from before the message was sent */
 #endif
 #define DRIFT PROMISED		/* the clock of board 0 misses one tick in so many, and one more */
 
@@ -42,7 +42,7 @@ mtype:message = { Vote, Heartbeat, Resign };	/* Resign is a withdrawal as well *
 typedef Message {
 	mtype:message type;	/* 0 if it was not sent */
 	bit incarnation;	/* of the sender */
-	byte ends;		/* sentItem.ends: until when who answers supports the sender */
+	byte ends;		/* lease.Sent.Ends: until when who answers supports the sender */
 	byte answered;		/* the voters that have sent GRANT or SUPPORT, a bit each */
 };
 
@@ -235,7 +235,7 @@ proctype voter(byte v)
 #if CANDIDATES > 2
 	each(hears, 2)
 #endif
-	/* newStrict: it does not know what its former life has promised. The kernel still knows the lease. */
+	/* newVoting: it does not know what its former life has promised. The kernel still knows the lease. */
 	:: d_step { restarts < RESTARTS ->
 		restarts++;
 		P(v).role = Follower;
@@ -256,7 +256,7 @@ proctype candidate(byte b)
 {
 	byte i;
 	do
-	/* Elect, requestAgain: it asks the voters, itself first of all. */
+	/* elect, requestVotesAgain: it asks the voters, itself first of all. */
 	:: d_step { P(b).role != Leader && P(b).sequence < MESSAGES ->
 		P(b).role = Candidate;
 		send(b, Vote);
