@@ -192,7 +192,9 @@ func (c *Core) hearElection(m *wire.Message) {
 			c.secondWitness(m)
 		}
 	case Listener:
-		c.keepListening(c.backOff())
+		if c.defersTo(m) {
+			c.keepListening(c.backOff())
+		}
 	}
 }
 

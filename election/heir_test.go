@@ -143,3 +143,18 @@ func TestMeasuresTheRoundTrip(t *testing.T) {
 		t.Errorf("answered after more than an interval, the round trip is taken for %v", got)
 	}
 }
+
+// TestStartsBesideADeafBoard: a board whose port is deaf asks for ever, and at the shortest intervals more often than others
+// back off for. A board that starts meanwhile listens no longer because of that, and leads.
+func TestStartsBesideADeafBoard(t *testing.T) {
+	b := newBoard(t, func(c *Config) { c.Interval = MinInterval })
+	for range 100 {
+		b.hear(3, wire.TypeElection, func(m *wire.Message) { m.Election = wire.Election{Suspect: 1, Round: 9, NoClaim: true} })
+		for _, e := range b.sleep(MinInterval) {
+			if e.Kind == EffectProbe {
+				b.Probed(b.clock, false)
+			}
+		}
+	}
+	assert.Is(t, Leader, b.role, "after a second the board is")
+}
