@@ -206,3 +206,10 @@ func TestLostPackets(t *testing.T) {
 		t.Errorf("the leader is suspected after %v, and after %v if packets are lost all the time; want one heartbeat more", without, with)
 	}
 }
+
+// TestManyQueries: the others tell the first question of a board from those that follow it. The 257th is not taken for the first.
+func TestManyQueries(t *testing.T) {
+	for asked, want := range map[int]uint8{1: 1, 255: 255, 256: 255, 257: 255} {
+		assert.Is(t, want, query(wire.PurposeJoin, asked).Query.Round, "of question %d the round is", asked)
+	}
+}

@@ -215,7 +215,7 @@ func (c *Core) question() wire.Message {
 func query(purpose wire.Purpose, round int) wire.Message {
 	return wire.Message{
 		Header: wire.Header{Type: wire.TypeQuery},
-		Query:  wire.Query{Purpose: purpose, Round: uint8(round)},
+		Query:  wire.Query{Purpose: purpose, Round: uint8(min(round, math.MaxUint8))},
 	}
 }
 
