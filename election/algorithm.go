@@ -11,7 +11,7 @@ import (
 
 // Definition is what must be known of an algorithm before it runs.
 type Definition struct {
-	// New returns the algorithm of one board. It reads and acts through b alone.
+	// New returns the algorithm of one board. Those of package literature read and act through b alone.
 	New func(b *Board) Algorithm
 	// Detector is the failure detector that suits the algorithm.
 	Detector silence.DetectorKind

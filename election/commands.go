@@ -42,11 +42,10 @@ func (c *Core) Reprioritise(now Instant, priority uint8, preempt bool) []Effect 
 // clock is more than 1 % off neither leads nor votes.
 func (c *Core) ClockTrusted(now Instant, trusted bool) []Effect {
 	c.enter(now)
-	known := c.votes.clockDistrusted != trusted
-	c.votes.clockDistrusted = !trusted
-	if known || !c.votes.needed() {
+	if !c.votes.needed() || c.votes.clockDistrusted == !trusted {
 		return c.effects
 	}
+	c.votes.clockDistrusted = !trusted
 	switch {
 	case c.role == Leader:
 		c.resign(wire.Nobody, ReasonClock)

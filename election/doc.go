@@ -49,10 +49,13 @@
 //     the address was probed; later it does not answer any more after the lease of the silent leader; and this board
 //     has received something since its first question, unless it has never heard anything but that leader.
 //     On total silence nobody claims: the others wait once for a candidate that hears nothing.
-//   - A board that the leader names in its RESIGN claims at once. The leader releases the address first (handover.go).
-//   - Of two leaders that hear each other, the one stays that more boards have followed since the younger of the two
-//     began to lead. The leader of the lower term decides, and the other one obeys. Where the highest rank always leads,
-//     the lower one releases the address at once, and the higher one proclaims itself in a term above both (conflict.go).
+//   - A board that the leader names in its RESIGN claims at once. The leader releases the address first (handover.go). So
+//     does a board that the judge of the algorithm agents names. With votes, whoever would claim asks the voters first
+//     (lead in leader.go).
+//   - Of two leaders that hear each other, the fitter one stays, and of two that are as fit the one that more boards have
+//     followed since the younger of the two began to lead. The leader of the lower term decides, and the other one obeys.
+//     Where the highest rank always leads, the lower one releases the address at once, and the higher one proclaims
+//     itself in a term above both (conflict.go). With votes the leader of the lower term lets go (strict.go).
 //   - A leader that misses the HELLOs of all its followers asks them and the LAN. If nothing at all arrives, it is deaf
 //     and hands over (askHearing in leader.go).
 //   - What is not sent all the time also goes by broadcast, and the first question goes to the floating address too, so

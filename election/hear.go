@@ -244,7 +244,7 @@ func (c *Core) receiveHeartbeat(m *wire.Message, heartbeat wire.Heartbeat) {
 		c.heardSince() // it joins, say, and goes on with its election
 	}
 	if c.votes.needed() {
-		c.support(m, heartbeat.Interval, heartbeat.Grace)
+		c.acknowledge(m, heartbeat.Interval, heartbeat.Grace)
 	}
 }
 

@@ -264,6 +264,7 @@ func (c *Core) secondWitness(m *wire.Message) {
 // asking: several of its questions may be lost, and at a cold start it asks slowly.
 func (c *Core) backOff() time.Duration { return max(c.turnStep(), c.cfg.Interval/2) }
 
+// stepBack has this candidate leave it to another board to act.
 func (c *Core) stepBack() {
 	c.becomeFollower(c.leader, ReasonOutranked)
 	c.following.turn = clock.Due(c.now + c.backOff())

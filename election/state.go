@@ -159,8 +159,8 @@ type fence struct {
 	leaseEnds clock.Deadline
 }
 
-// hearing is how a leader finds out whether its port still receives. All boards hear a leader whose port has failed, so
-// none deposes it, and nobody can reach its address. It notices that its followers' HELLOs fail to come.
+// hearing is how a leader finds out whether its port still receives. A leader whose port sends but receives nothing is heard
+// by all, so nobody deposes it, and nobody can reach its address. It notices that its followers' HELLOs fail to come.
 type hearing struct {
 	since Instant        // when it began to ask
 	asked int            // how often it has

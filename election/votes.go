@@ -62,8 +62,8 @@ func (v *voting) roundTrip(interval time.Duration) time.Duration {
 	return min(max(v.trip.Bound(), silence.RoundTripMin), interval/2)
 }
 
-// support acknowledges a heartbeat of the leader that this board follows.
-func (c *Core) support(m *wire.Message, interval, grace time.Duration) {
+// acknowledge supports the leader that this board follows, since it has heard a heartbeat.
+func (c *Core) acknowledge(m *wire.Message, interval, grace time.Duration) {
 	if !c.votes.mayLead(c.cfg.ID) || c.role != Follower || !c.bindable(m.Sender, interval, grace) ||
 		!c.votes.promise.Allows(c.now, m.Sender, m.Incarnation) {
 		return
