@@ -98,3 +98,36 @@ func TestResignEndsBeforeVotes(t *testing.T) {
 		t.Errorf("a %v, which has asked for no votes", b.role)
 	}
 }
+
+// TestGrantsAgainWithoutMore: a voter whose vote a candidate has tells it so once more if that one asks again. It does not
+// extend its promise if another candidate waits. That one gets the vote when the promise is over and it asks once more.
+func TestGrantsAgainWithoutMore(t *testing.T) {
+	b := newVoter(t)
+	asks := func(candidate wire.ID, number uint32) []Effect {
+		return b.hear(candidate, wire.TypeVote, func(m *wire.Message) {
+			m.Vote = wire.Vote{Number: number, Interval: testInterval, Voters: b.votes.hash}
+		})
+	}
+	granted := func(effects []Effect, candidate wire.ID, number uint32) {
+		t.Helper()
+		for _, e := range effects {
+			if g := e.Message.Grant; e.Message.Type == wire.TypeGrant && e.To == candidate && g.Candidate == candidate && g.Number == number {
+				return
+			}
+		}
+		t.Errorf("board %v was not told that it has the vote for its request %d: %v", candidate, number, described(effects))
+	}
+	granted(asks(1, 5), 1, 5)
+	until := b.votes.promise.Until
+	b.sleep(time.Millisecond)
+	if n := sent(asks(3, 7), wire.TypeGrant); n > 0 {
+		t.Errorf("while the promise to board 1 lasts, %d more grants", n)
+	}
+	b.sleep(time.Millisecond)
+	granted(asks(1, 6), 1, 5)
+	if b.votes.promise.Until != until {
+		t.Errorf("the promise was extended from %v to %v", until, b.votes.promise.Until)
+	}
+	b.sleep(until - b.clock)
+	granted(asks(3, 8), 3, 8)
+}
