@@ -20,11 +20,12 @@
 //	lease    until when a board may lead: leases, promises, majorities
 //
 // The files of this package read from the bottom up. config.go has what goes in, and effect.go what comes out. state.go has
-// all that a core remembers; rank.go and times.go are asked about it; tell.go has what a board says. role.go has the roles,
-// the reasons for changing them, and the one function that does. Then come the roles, each above those to which it leads:
-// follower.go, handover.go, leader.go, conflict.go, candidate.go. pause.go has what keeps the address where it is, hear.go
-// receives messages, and core.go and commands.go have the calls of the owner. heir.go and strict.go, with votes.go, are the
-// two algorithms of topdog. Those of the papers are in package literature; algorithm.go has what they are told and may do.
+// all that a core remembers; rank.go and times.go are asked about it; tell.go has what a board says. role.go has the roles
+// and the reasons for changing them, and become.go the one function that does. Then come the roles, each above those to
+// which it leads: follower.go, handover.go, leader.go, conflict.go, candidate.go. pause.go has what keeps the address where
+// it is, hear.go receives messages, and core.go and commands.go have the calls of the owner. heir.go and strict.go, with
+// votes.go, are the two algorithms of topdog. Those of the papers are in package literature: algorithm.go has what they are
+// told, and board.go what they may do.
 //
 // # Roles
 //
@@ -37,7 +38,7 @@
 //	           the group runs another algorithm or speaks another version of the protocol
 //
 // Each role has a door: the one function through which a board comes to have it (becomeFollower,
-// say). Every door has one reason, and all doors go through become in role.go. That function
+// say). Every door has one reason, and all doors go through become in become.go. That function
 // refuses changes that make no sense, ends all that belonged to the role before, and releases
 // the address when a leader becomes something else.
 //
