@@ -253,7 +253,7 @@ func (h *Holder) alive(left time.Duration) (took time.Duration, ok bool) {
 	h.mu.Unlock()
 	_, files, took, err := callBeside(h.side, askPing, nil, min(left, within), nil, h.lost)
 	closeAll(files)
-	return took, err == nil
+	return took, !errors.Is(err, errHolderLost) // a holder that refuses is alive
 }
 
 // setHas notes whether the holder has the addresses, as far as this process knows.

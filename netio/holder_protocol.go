@@ -312,6 +312,15 @@ func newConnection() (ours, theirs int, err error) {
 	return pair[0], pair[1], nil
 }
 
+// isConnection reports whether a file may be an end of such a connection. A holder writes to no other file that it is
+// given: by a datagram socket, a daemon that was taken over could have it speak to systemd, which takes each datagram for
+// one of the process that sends it.
+func isConnection(fd int) bool {
+	domain, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	return err == nil && domain == unix.AF_UNIX && kind == unix.SOCK_SEQPACKET
+}
+
 func closeAll(files []int) {
 	for _, file := range files {
 		unix.Close(file)

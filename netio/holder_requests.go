@@ -399,6 +399,9 @@ func (s *session) addSideSocket(r sideRequest, files *[]int) error {
 	if len(*files) != 1 {
 		return fmt.Errorf("netio: %d files came with a side socket to the holder", len(*files))
 	}
+	if !isConnection((*files)[0]) {
+		return errors.New("netio: the side socket for the holder is no Unix socket that keeps the boundaries of messages")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.open) >= maxSideSockets {

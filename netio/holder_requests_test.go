@@ -3,11 +3,14 @@ package netio
 import (
 	"net"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
 	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/assert"
 	"topdog/wire"
 )
 
@@ -72,4 +75,28 @@ func FuzzRequests(f *testing.F) {
 			_, _ = bpf.Assemble(foreignFilter(broadcast, r.Ignored))
 		}
 	})
+}
+
+// TestSpeaksByNoOtherSocket: a holder answers only by what may be an end of a connection to a daemon.
+func TestSpeaksByNoOtherSocket(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	must(t, err)
+	defer closeAll(pair[:1])
+	h := ownSession()
+	defer h.idle.Stop()
+	err = h.addSideSocket(sideRequest{}, &[]int{pair[1]})
+	assert.ErrorContains(t, err, "is no Unix socket that keeps", "a datagram socket as a side socket")
+
+	ours, theirs, err := newConnection()
+	must(t, err)
+	side := os.NewFile(uintptr(theirs), "side socket")
+	defer side.Close()
+	must(t, sendMessage(ours, []byte{byte(askPing)}, pair[1]))
+	unix.Close(pair[1])
+	unix.Close(ours)
+	h.serveSideSocket(side, sideRequests)
+	h.workers.Wait()
+	if message, _, err := receiveMessage(pair[0], make([]byte, maxAnswerBytes)); err == nil {
+		t.Errorf("the holder says %q by a datagram socket", message)
+	}
 }

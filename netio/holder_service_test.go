@@ -263,6 +263,35 @@ func testGatewayKeepsNobodyWaiting(t *judge.T) {
 	})
 }
 
+// TestCheckerKeepsNobodyWaiting: a checker that somebody has taken over asks for as much as it can. The daemon renews the
+// addresses all the same, and hears that the holder is alive.
+func TestCheckerKeepsNobodyWaiting(t *testing.T) { judge.RunTogether(t, testCheckerKeepsNobodyWaiting) }
+
+func testCheckerKeepsNobodyWaiting(t *judge.T) {
+	b := newGuardedBoard(t, HoldLifetime)
+	must(t, b.handle.RouteAdd(&netlink.Route{LinkIndex: b.link(t, "eth0").Index, Gw: net.IP{10, 77, 0, 99}}))
+	side, err := b.OpenGatewaySocket()
+	must(t, err)
+	defer side.Close()
+	question, err := encode(gatewayRequest{"eth0", maxGatewayWait})
+	must(t, err)
+	var last *connection
+	for range maxRunning + 1 {
+		ours, theirs, err := newConnection()
+		must(t, err)
+		last = &connection{fd: ours}
+		defer last.close()
+		must(t, sendMessage(int(side.Fd()), append([]byte{byte(askGateway)}, question...), theirs))
+		unix.Close(theirs)
+	}
+	_, _, _, err = last.receive(testTimeout, nil)
+	assert.ErrorContains(t, err, "takes no more", "one question too many")
+	_, err = b.floating.Renew()
+	must(t, err)
+	_, alive := b.alive(answerWithin)
+	assert.Is(t, true, alive, "the holder is alive")
+}
+
 // TestHolderStops: a service manager stops the holder while it serves a daemon. The daemon knows, and the others are told.
 func TestHolderStops(t *testing.T) { judge.RunTogether(t, testHolderStops) }
 

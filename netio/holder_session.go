@@ -29,7 +29,6 @@ type session struct {
 	leave   func()          // ends it
 	ended   chan struct{}   // closed when the daemon has ended, or will have no holder
 	idle    *time.Timer     // drops the pages of the program
-	running chan struct{}   // has a value for each request of a side socket that is being answered
 
 	// serving is held while a request of the daemon's loop is answered, or the lease is ended. It guards what follows.
 	serving sync.Mutex
@@ -52,7 +51,7 @@ type session struct {
 const programIdle = 100 * time.Millisecond
 
 func newSession(o HolderOptions, sockets *heldSockets) *session {
-	s := &session{options: o, lifetime: DefaultLifetime, sockets: sockets, ended: make(chan struct{}), running: make(chan struct{}, maxRunning)}
+	s := &session{options: o, lifetime: DefaultLifetime, sockets: sockets, ended: make(chan struct{})}
 	s.served, s.leave = context.WithCancel(context.Background())
 	s.idle = time.AfterFunc(programIdle, DropProgram)
 	return s
@@ -97,14 +96,15 @@ func takesLong(asked holderRequest) bool {
 
 // serveSideSocket answers the requests on a side socket until it is closed, or until a request is not allowed there.
 func (s *session) serveSideSocket(side *os.File, allowed []holderRequest) {
+	running := make(chan struct{}, maxRunning) // has a value for each request that is being answered
 	_ = readMessages(side, maxRequestBytes, func(message []byte, files []int) bool {
-		if len(message) == 0 || len(files) != 1 || !slices.Contains(allowed, holderRequest(message[0])) {
+		if len(message) == 0 || len(files) != 1 || !isConnection(files[0]) || !slices.Contains(allowed, holderRequest(message[0])) {
 			closeAll(files)
 			return false
 		}
 		reply := files[0]
 		select {
-		case s.running <- struct{}{}:
+		case running <- struct{}{}:
 		default:
 			_ = sendMessage(reply, answerMessage(nil, fmt.Errorf("netio: the holder answers %d requests, and takes no more", maxRunning)))
 			unix.Close(reply)
@@ -112,7 +112,7 @@ func (s *session) serveSideSocket(side *os.File, allowed []holderRequest) {
 		}
 		message = slices.Clone(message)
 		s.workers.Go(func() {
-			defer func() { <-s.running }()
+			defer func() { <-running }()
 			defer unix.Close(reply)
 			s.serve(func(answer []byte, _ ...int) { _ = sendMessage(reply, answer) }, message, nil)
 		})
@@ -120,8 +120,10 @@ func (s *session) serveSideSocket(side *os.File, allowed []holderRequest) {
 	})
 }
 
-// maxRunning bounds how many requests of side sockets are answered at once. A daemon asks for few things at once.
-const maxRunning = 16
+// maxRunning bounds how many requests of a side socket are answered at once. A daemon probes for all floating addresses at
+// once, and asks for little else. Each side socket has a bound of its own: a checker, which may do less than the daemon,
+// must not keep it from renewing the addresses.
+const maxRunning = 32
 
 // serve answers one request. It closes the files that came with it unless the session keeps them. A daemon that has ended
 // meanwhile needs no answer.
