@@ -139,7 +139,7 @@ func optionalValue(value *string, alone string, args []string) error {
 	case len(args) == 1 && *value == alone:
 		*value = args[0]
 	case len(args) > 0:
-		return fmt.Errorf("what is %q? There are only flags here", args[0])
+		return fmt.Errorf("what is %q? It is neither a command nor the value of a flag", args[0])
 	}
 	return nil
 }

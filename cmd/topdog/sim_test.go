@@ -95,15 +95,15 @@ func TestSimRunUsage(t *testing.T) {
 		"--trace-from yesterday":   {"--trace-from", "1.5s"},
 		"--out x":                  {"--out", "--trace"},
 		"--seed -1":                {"--seed", "-1"},
-		"svg":                      {`"svg"`, "only flags"},
-		"--trace=svg svg":          {`"svg"`, "only flags"},
+		"svg":                      {`"svg"`, "the value of a flag"},
+		"--trace=svg svg":          {`"svg"`, "the value of a flag"},
 		"--crash 5@2s --what else": {"--what"},
 	} {
 		o := executed(t, append([]string{"sim", "run"}, strings.Fields(args)...)...)
 		o.want(t, exitUsage, args, append(want, "see: topdog sim run --help")...)
 		assert.Is(t, "", o.stdout, "%s: standard output", args)
 	}
-	executed(t, "sim", "walk").want(t, exitUsage, "sim walk", "walk")
+	executed(t, "sim", "walk").want(t, exitUsage, "sim walk", `"walk"`, "neither a command")
 }
 
 func TestSimRunOutFails(t *testing.T) {
