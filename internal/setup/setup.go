@@ -164,7 +164,7 @@ func (b Board) provisional() ([]byte, error) {
 func parseAddress(text string) (config.Address, error) {
 	a, err := config.ParseAddress(text)
 	if err != nil {
-		err = fmt.Errorf("the address: %w; it must be an unused address of the network, such as 192.168.1.250", err)
+		err = fmt.Errorf("the address: %w; write an unused address of the network, such as 192.168.1.250", err)
 	}
 	return a, err
 }
