@@ -112,8 +112,8 @@ func TestSimPageUsage(t *testing.T) {
 		"--page=:http":          {"--page", `":http"`, "0 to 65535"},
 		"--page=:65536":         {"--page", "0 to 65535"},
 		"--page=pi9.example:80": {"--page", "nothing for all of them"},
-		"--page :0 more":        {`":0"`, "only flags"},
-		"page":                  {`"page"`, "only flags"},
+		"--page :0 more":        {`":0"`, "neither a command nor the value of a flag"},
+		"page":                  {`"page"`, "neither a command nor the value of a flag"},
 	} {
 		o := executed(t, append([]string{"sim"}, strings.Fields(args)...)...)
 		o.want(t, exitUsage, args, want...)

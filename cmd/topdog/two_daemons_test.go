@@ -113,7 +113,7 @@ func TestCleanupSparesTheLightOfAnotherDaemon(t *testing.T) {
 		must(t, err)
 		got[name] = string(brightness)
 	}
-	assert.Equal(t, map[string]string{"ACT": "1", "PWR": "0"}, got, "the lights")
+	assert.Equal(t, map[string]string{"ACT": "255", "PWR": "0"}, got, "the lights")
 	left, err := gpio.Leftovers(notes)
 	must(t, err)
 	assert.Equal(t, []string{"led:ACT"}, texts(left), "the notes")

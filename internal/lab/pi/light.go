@@ -119,9 +119,9 @@ func (w Watch) Pattern() gpio.Pattern {
 }
 
 func (w Watch) String() string {
-	name := w.Pattern().String()
-	if w.Pattern() == Steady {
-		name = "steady"
+	name := "steady"
+	if p := w.Pattern(); p != Steady {
+		name = p.String()
 	}
 	return fmt.Sprintf("%s (lit %.0f %%, %d pulses)", name, 100*w.duty(), w.Pulses)
 }
