@@ -16,6 +16,7 @@ type stage struct {
 	browser context.Context
 	dir     string          // for the time of the tests
 	program cluster.Program // topdog; see build
+	lab     string          // topdog with the demonstration and the simulator; see buildLab
 }
 
 // boards is how many the LAN has.

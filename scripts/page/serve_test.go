@@ -2,6 +2,8 @@ package page
 
 import (
 	"context"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -14,12 +16,27 @@ import (
 
 var printedURL = regexp.MustCompile(`http://\S+\n`)
 
+// buildLab builds topdog with the demonstration and the simulator, which boards do not have, once for all tests.
+func (s *stage) buildLab(t *testing.T) {
+	t.Helper()
+	if s.lab != "" {
+		return
+	}
+	path := filepath.Join(s.dir, "topdog-lab")
+	c := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./cmd/topdog")
+	c.Dir = repository
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("build topdog: %v\n%s", err, out)
+	}
+	s.lab = path
+}
+
 // serve runs topdog on the client, where it serves a page, and returns the URL that it prints.
 func (s *stage) serve(t *testing.T, args ...string) (address string) {
 	t.Helper()
-	s.build(t)
+	s.buildLab(t)
 	output := new(safeBuffer)
-	p, err := s.LAN.Client().Start(context.Background(), s.program.Path, args, netns.Stdout(output), netns.Stderr(output), netns.Nice(cluster.ServiceNice))
+	p, err := s.LAN.Client().Start(context.Background(), s.lab, args, netns.Stdout(output), netns.Stderr(output), netns.Nice(cluster.ServiceNice))
 	must(t, err)
 	t.Cleanup(func() {
 		if err := p.Signal(syscall.SIGTERM); err != nil {
