@@ -27,6 +27,6 @@
 // Whatever opens a socket, a device or a file does so in the network namespace of the
 // calling thread. That is how the lab runs several boards in one process.
 //
-// The package never logs. It reports everything by errors, callbacks and counters. The
-// texts of its errors are written to be shown to people.
+// The package does not log, but for a holder that has nobody to tell, which writes to standard error. It reports
+// everything else by errors, callbacks and counters. The texts of its errors are written to be shown to people.
 package netio
