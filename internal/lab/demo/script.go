@@ -285,10 +285,12 @@ func (s *show) attempt(ctx context.Context, act scene) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	now, ok := s.agreed()
+	// A board that was not given the processor for a while may ask once whether the leader is still there. It must
+	// find that out, and the leader must be the same.
+	now, err := s.awaitAgreed(limited, func(*board) bool { return true })
 	switch {
-	case !ok:
-		return fmt.Errorf("%s led, and the boards no longer agree: %s", leader.name, s.describe())
+	case err != nil:
+		return fmt.Errorf("%s led, and the boards no longer agree: %w", leader.name, err)
 	case now != leader:
 		return fmt.Errorf("%s led, and then %s: the lead moved without a cause", leader.name, now.name)
 	case !act.moves && leader != old:
