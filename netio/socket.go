@@ -7,10 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/user"
-	"slices"
-	"strconv"
-	"strings"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/net/ipv4"
@@ -79,7 +75,8 @@ func openSocket(o Options, index int, bind netip.AddrPort, path Path) (conn *net
 	err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(bind.Port()), Addr: bind.Addr().As4()})
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
-		return nil, fmt.Errorf("bind to %s: %w: %s has this port; stop it or choose another port", bind, err, whoHas(bind.Port()))
+		return nil, fmt.Errorf("bind to %s: %w: another topdog, or another program, has this port, see `ss -ulnp`; "+
+			"stop it or choose another port", bind, err)
 	case err != nil:
 		return nil, fmt.Errorf("bind to %s: %w", bind, withLinkDown(err))
 	}
@@ -269,52 +266,4 @@ func setFilter(fd int, program []bpf.Instruction) error {
 		return fmt.Errorf("attach a packet filter: %w", err)
 	}
 	return nil
-}
-
-// udpTables list the UDP sockets of this network namespace (proc_net_tcp.txt in the kernel's documentation).
-var udpTables = []string{"/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"}
-
-// whoHas says in words whose program has a UDP port.
-func whoHas(port uint16) string {
-	for _, table := range udpTables {
-		text, err := os.ReadFile(table)
-		if err != nil {
-			continue
-		}
-		if uid, found := ownerOf(port, string(text)); found {
-			return programOf(uid)
-		}
-	}
-	return "another topdog, or another program,"
-}
-
-// ownerOf finds the user of a port in a table of the kernel.
-func ownerOf(port uint16, table string) (uid int, found bool) {
-	suffix := fmt.Sprintf(":%04X", port)
-	for line := range strings.Lines(table) {
-		fields := strings.Fields(line)
-		if len(fields) < 8 || !strings.HasSuffix(fields[1], suffix) {
-			continue
-		}
-		if uid, err := strconv.Atoi(fields[7]); err == nil {
-			return uid, true
-		}
-	}
-	return 0, false
-}
-
-// topdogUsers are the users whom topdog runs as by its packages and manuals, besides the user of this process.
-var topdogUsers = []string{"root", "topdog", "topdog-holder"}
-
-// programOf says in words what a program of a user may be. Only some users run topdog.
-func programOf(uid int) string {
-	number := strconv.Itoa(uid)
-	name, text := number, number
-	if u, err := user.LookupId(number); err == nil {
-		name, text = u.Username, fmt.Sprintf("%s (%s)", u.Username, number)
-	}
-	if uid == os.Getuid() || slices.Contains(topdogUsers, name) {
-		return "another topdog, or another program, of the user " + text
-	}
-	return "a program of the user " + text
 }

@@ -58,7 +58,7 @@ func TestSecondDaemon(t *testing.T) {
 
 		second := c.add(leader.Number, leader.Settings()) // the same socket, too
 		second.start()
-		second.untilLogged("another topdog, or another program, of the user", "has this port; stop it or choose another port")
+		second.untilLogged("another topdog, or another program, has this port, see `ss -ulnp`; stop it or choose another port")
 		second.untilLogged("another daemon serves the socket")
 		c.watchFor(10 * heartbeat)
 		c.undisturbed(began, leader)
