@@ -2,6 +2,7 @@ package netio
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 
@@ -27,15 +28,17 @@ func queue(files []int) (socket int, err error) {
 		return -1, err
 	}
 	defer unix.Close(theirs)
-	if err := sendMessage(theirs, []byte{0}, files...); err != nil {
-		unix.Close(socket)
-		return -1, fmt.Errorf("keep %d files open: %w", len(files), os.NewSyscallError("sendmsg", err))
+	for some := range slices.Chunk(files, maxPassed) {
+		if err := sendMessage(theirs, []byte{0}, some...); err != nil {
+			unix.Close(socket)
+			return -1, fmt.Errorf("keep %d files open: %w", len(files), os.NewSyscallError("sendmsg", err))
+		}
 	}
 	return socket, nil
 }
 
-// queued returns copies of the files in the queue of a socket: all, or none. If this process may not open that many,
-// the kernel leaves some out.
+// queued returns copies of the first files in the queue of a socket, at most maxPassed: all of these, or none. If this process
+// may not open that many, the kernel leaves some out.
 func queued(socket int) (files []int, err error) {
 	var data [1]byte
 	rights := make([]byte, unix.CmsgSpace(4*maxPassed))
@@ -83,7 +86,7 @@ func (f *kernelFence) keep(device *os.File, tell func(programs int)) error {
 			tun = kept[1]
 		}
 	}
-	programs, err := queue(f.choose())
+	programs, err := queue(slices.Concat(slices.Collect(maps.Values(f.attached))...))
 	if err != nil {
 		return err
 	}
@@ -111,15 +114,4 @@ func (f *kernelFence) closeStore() {
 		unix.Close(f.store)
 	}
 	f.store = -1
-}
-
-// choose returns as many of the programs' links as the kernel passes at once. Those on the first interface have precedence.
-func (f *kernelFence) choose() (links []int) {
-	links = slices.Clone(f.attached[f.first])
-	for ifindex, these := range f.attached {
-		if ifindex != f.first && len(links)+len(these) <= maxPassed {
-			links = append(links, these...)
-		}
-	}
-	return links
 }

@@ -1,6 +1,8 @@
 package netio
 
 import (
+	"io"
+	"os"
 	"slices"
 	"testing"
 
@@ -21,7 +23,7 @@ func TestStoreFollowsTheInterfaces(t *testing.T) {
 	eth0 := b.link(t, "eth0").Index
 	for _, wanted := range [][]int{{eth0}, {eth0, loopback}, {loopback}, {eth0}, {}} {
 		for _, shared := range []bool{false, true, true} {
-			b.do(t, func() error { return f.Cover(wanted, eth0) })
+			b.do(t, func() error { return f.Cover(wanted) })
 			if shared {
 				must(t, f.keep(nil, func(programs int) {
 					kept, err := queued(programs)
@@ -41,23 +43,35 @@ func TestStoreFollowsTheInterfaces(t *testing.T) {
 		}
 	}
 	before := openFiles(t)
-	b.do(t, func() error { return f.Cover([]int{eth0}, eth0) })
+	b.do(t, func() error { return f.Cover([]int{eth0}) })
 	must(t, f.keep(nil, func(int) {}))
-	b.do(t, func() error { return f.Cover(nil, eth0) })
+	b.do(t, func() error { return f.Cover(nil) })
 	if after := openFiles(t); after > before+1 { // the store, until the next one
 		t.Errorf("%d files are open, %d were before", after, before)
 	}
 	must(t, f.Close())
 }
 
-// What cannot be passed at once is left to the daemon alone, and the first interface is not.
-func TestStoreIsBounded(t *testing.T) {
-	f := &kernelFence{first: 7, attached: map[int][]int{}}
-	for ifindex := 1; ifindex <= 200; ifindex++ {
-		f.attached[ifindex] = []int{2 * ifindex, 2*ifindex + 1}
+// The kernel passes a bounded number of files at once, and a store has as many as it is given.
+func TestStoreOfMany(t *testing.T) {
+	const many = maxPassed + 47
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer r.Close()
+	socket, err := queue(slices.Repeat([]int{int(w.Fd())}, many))
+	must(t, err)
+	must(t, w.Close())
+	kept := 0
+	for files := []int{-1}; len(files) > 0; kept += len(files) {
+		files, err = queued(socket)
+		must(t, err)
+		closeAll(files)
+		_, _, _, _, _ = unix.Recvmsg(socket, make([]byte, 1), nil, unix.MSG_DONTWAIT) // closes these
 	}
-	if links := f.choose(); len(links) != maxPassed-1 || links[0] != 14 {
-		t.Errorf("%d programs, the first is %d", len(links), links[0])
+	assert.Is(t, many, kept, "files in the store")
+	unix.Close(socket)
+	if n, err := r.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("the store was emptied, and the pipe is open: %d, %v", n, err)
 	}
 }
 

@@ -40,7 +40,6 @@ type kernelFence struct {
 	attached map[int][]int // the links of the programs on each covered interface, by its index
 	failed   map[int]error // why an interface is not covered, by its index
 	wanted   []int         // the interfaces to cover
-	first    int           // the most important one
 	store    int           // the fd store; -1 while there is none
 	unkept   bool          // the store does not have what is attached
 }
@@ -169,13 +168,13 @@ func explainAttach(err error) error {
 	return err
 }
 
-// Cover puts the fence on interfaces, given by their indexes, and takes it from all others. The programs on first are
-// in the fd store in any case. Cover covers what it can. The error says which interfaces are not covered, and why.
-func (f *kernelFence) Cover(interfaces []int, first int) error {
+// Cover puts the fence on interfaces, given by their indexes, and takes it from all others. It covers what it can. The error says
+// which interfaces are not covered, and why.
+func (f *kernelFence) Cover(interfaces []int) error {
 	f.covering.Lock()
 	defer f.covering.Unlock()
 	f.mu.Lock()
-	f.wanted, f.first = interfaces, first
+	f.wanted = interfaces
 	gone := f.uncover(func(ifindex int) bool { return !slices.Contains(interfaces, ifindex) })
 	f.mu.Unlock()
 	detachAll(gone)

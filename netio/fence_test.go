@@ -85,7 +85,7 @@ func (b *fencedBoard) cover(t *testing.T, names ...string) {
 	for _, name := range names {
 		indexes = append(indexes, b.link(t, name).Index)
 	}
-	b.do(t, func() error { return b.fence.Cover(indexes, indexes[0]) })
+	b.do(t, func() error { return b.fence.Cover(indexes) })
 }
 
 // serve has the board answer datagrams at one of its addresses.
@@ -234,9 +234,9 @@ func TestFenceCoversLaterInterfaces(t *testing.T) {
 		attached := slices.Clone(b.fence.attached[b.link(t, "eth0").Index])
 		b.cover(t, "eth0")
 		assert.Equal(t, attached, b.fence.attached[b.link(t, "eth0").Index], "what is attached when it is covered again")
-		err := b.in(func() error { return b.fence.Cover([]int{b.link(t, "eth0").Index, 4711}, 4711) })
+		err := b.in(func() error { return b.fence.Cover([]int{b.link(t, "eth0").Index, 4711}) })
 		assert.ErrorIs(t, err, nil, "an interface that is gone")
-		must(t, b.in(func() error { return b.fence.Cover(nil, 0) }))
+		must(t, b.in(func() error { return b.fence.Cover(nil) }))
 		b.fence.Shut()
 		eventually(t, "the address is answered where there is no fence", func() bool { return b.answersARP(t, testVIP) })
 		b.cover(t, "eth0")
@@ -278,7 +278,7 @@ func TestFenceOfAnother(t *testing.T) {
 		b := newFencedBoard(t, kind, HoldLifetime)
 		second := b.newFence(t, kind)
 		eth0 := b.link(t, "eth0")
-		err := b.in(func() error { return second.Cover([]int{eth0.Index}, eth0.Index) })
+		err := b.in(func() error { return second.Cover([]int{eth0.Index}) })
 		got, problem := second.State()
 		if got != kind || second.Closes() != (kind == FenceTCX) {
 			t.Errorf("it is a %v, closes: %t", got, second.Closes())
@@ -287,7 +287,7 @@ func TestFenceOfAnother(t *testing.T) {
 			t.Errorf("got %v; it says %q", err, problem)
 		}
 		must(t, b.fence.Close())
-		must(t, b.in(func() error { return second.Cover([]int{eth0.Index}, eth0.Index) }))
+		must(t, b.in(func() error { return second.Cover([]int{eth0.Index}) }))
 		assert.Is(t, true, second.Closes(), "it closes when the other one is gone")
 	})
 }
@@ -327,11 +327,11 @@ func TestFenceHalfAttached(t *testing.T) {
 	f.outbound = -1
 	eth0 := board.link(t, "eth0").Index
 	board.do(t, func() error {
-		if f.Cover([]int{eth0}, eth0) == nil || f.Closes() {
+		if f.Cover([]int{eth0}) == nil || f.Closes() {
 			t.Errorf("half of a fence: closes %t", f.Closes())
 		}
 		f.outbound = outbound
-		return f.Cover([]int{eth0}, eth0)
+		return f.Cover([]int{eth0})
 	})
 	if len(f.attached[eth0]) != 2 || !f.Closes() {
 		t.Errorf("attached %v, closes %t", f.attached, f.Closes())

@@ -142,7 +142,7 @@ func TestFenceRefused(t *testing.T) {
 	kind, why := f.State()
 	assert.Is(t, FenceNone, kind, "the kind")
 	assert.Is(t, "make an array map: operation not permitted (needs CAP_BPF and CAP_NET_ADMIN)", why, "the reason")
-	must(t, f.Cover([]int{loopback}, loopback))
+	must(t, f.Cover([]int{loopback}))
 	wantLeaseAlone(t, f)
 }
 

@@ -54,12 +54,12 @@ func (f *HeldFence) Extend(end, wake time.Duration) bool {
 }
 
 // Cover puts the fence on interfaces; see kernelFence.Cover.
-func (f *HeldFence) Cover(interfaces []int, first int) error {
+func (f *HeldFence) Cover(interfaces []int) error {
 	f.mu.Lock()
 	if slices.ContainsFunc(interfaces, func(i int) bool { return !slices.Contains(f.covers.Interfaces, i) }) {
 		f.state.Closes = false // until the fence is on that interface as well
 	}
-	f.covers = coverRequest{slices.Clone(interfaces), first}
+	f.covers = coverRequest{slices.Clone(interfaces)}
 	f.mu.Unlock()
 	return f.CoverAgain()
 }

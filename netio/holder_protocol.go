@@ -73,11 +73,8 @@ const (
 
 type (
 	sideRequest  struct{ Gateway bool } // it is for the gateway, and for nothing else
-	coverRequest struct {
-		Interfaces []int
-		First      int
-	}
-	fenceState struct {
+	coverRequest struct{ Interfaces []int }
+	fenceState   struct {
 		Kind    FenceKind
 		Closes  bool
 		Problem string

@@ -119,7 +119,7 @@ func (s *session) cover(r coverRequest) (any, error) {
 	case len(r.Interfaces) > maxInterfaces:
 		return nil, fmt.Errorf("netio: %d interfaces are too many for a fence (at most %d)", len(r.Interfaces), maxInterfaces)
 	}
-	return stateOf(fence, fence.Cover(r.Interfaces, r.First)), nil
+	return stateOf(fence, fence.Cover(r.Interfaces)), nil
 }
 
 // openSockets opens the sockets of the group, unless they are open.

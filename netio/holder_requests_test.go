@@ -25,7 +25,7 @@ func FuzzRequests(f *testing.F) {
 		body  any
 	}{
 		{askSideSocket, sideRequest{Gateway: true}},
-		{askCover, coverRequest{[]int{1, 2}, 1}},
+		{askCover, coverRequest{[]int{1, 2}}},
 		{askSockets, socketsRequest{"none0", netip.MustParseAddr("10.77.0.1")}},
 		{askFloating, floatingRequest{"none0", []netip.Prefix{netip.PrefixFrom(testVIP, 24)}}},
 		{askFloating, floatingRequest{"none0", []netip.Prefix{netip.MustParsePrefix("8.8.8.8/24")}}},

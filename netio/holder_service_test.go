@@ -224,7 +224,7 @@ func testSideSocketsAreReturned(t *judge.T) {
 		})
 	}
 	eth0 := b.link(t, "eth0").Index
-	must(t, b.fence.Cover([]int{eth0}, eth0))
+	must(t, b.fence.Cover([]int{eth0}))
 	_, err := b.floating.Renew()
 	must(t, err)
 }

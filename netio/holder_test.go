@@ -638,7 +638,7 @@ func TestPrefixesOfTheAddresses(t *testing.T) {
 func TestHolderKilled(t *testing.T) {
 	eachMethod(t, func(t *judge.T, method HoldMethod) {
 		b := newGuardedBoard(t, method)
-		must(t, b.in(func() error { return b.fence.Cover([]int{b.link(t, "eth0").Index}, 0) }))
+		must(t, b.in(func() error { return b.fence.Cover([]int{b.link(t, "eth0").Index}) }))
 		must(t, syscall.Kill(b.PID(), syscall.SIGKILL))
 		receive(t, "the end of the holder", b.Lost())
 		assert.Is(t, true, !b.fired() && b.extend(Now()+longLease), "the lease lasts, and can be extended")

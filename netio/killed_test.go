@@ -57,7 +57,7 @@ func holdArmed(method string) error {
 	}
 	// A holder may still have the programs of the daemon before.
 	for range 200 {
-		if err = g.fence.Cover([]int{eth0.Index}, eth0.Index); err == nil {
+		if err = g.fence.Cover([]int{eth0.Index}); err == nil {
 			break
 		}
 		pause(nil, 5*time.Millisecond)

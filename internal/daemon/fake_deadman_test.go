@@ -28,7 +28,7 @@ type fakeFence struct {
 	disarmed int  // how often the address was released
 	closes   bool // the kernel drops what is for the address
 	shut     bool // by the daemon
-	covered  []netio.Snapshot
+	covered  [][]int
 
 	coverFails error
 	coverWaits chan struct{} // covering waits until it is closed; nil for none
@@ -139,10 +139,10 @@ func (f *fakeFence) Fired() bool {
 	return f.fired
 }
 
-func (f *fakeFence) Cover(interfaces []int, first int) error {
+func (f *fakeFence) Cover(interfaces []int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.covered = append(f.covered, netio.Snapshot{Interfaces: interfaces, Link: netio.Link{Index: first}})
+	f.covered = append(f.covered, interfaces)
 	return f.coverFails
 }
 

@@ -146,7 +146,7 @@ func (l *lease) cover(s netio.Snapshot) {
 	if l.fence == nil {
 		return
 	}
-	err := l.fence.Cover(s.Interfaces, s.Link.Index)
+	err := l.fence.Cover(s.Interfaces)
 	l.tasks.post(func() {
 		l.uncovered = 0
 		l.coverEnded(err)

@@ -301,10 +301,7 @@ func TestFenceFollowsTheInterfaces(t *testing.T) {
 		one.change(func(s *netio.Snapshot) { s.Interfaces = []int{2, 9} })
 		pass(time.Second)
 		one.fence.get(func() {
-			last := one.fence.covered[len(one.fence.covered)-1]
-			if len(last.Interfaces) != 2 || last.Interfaces[1] != 9 || last.Link.Index != 2 {
-				t.Errorf("it covers %v, of which %d is the group's", last.Interfaces, last.Link.Index)
-			}
+			assert.Equal(t, []int{2, 9}, one.fence.covered[len(one.fence.covered)-1], "the interfaces that it covers")
 		})
 	})
 }

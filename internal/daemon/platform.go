@@ -248,7 +248,7 @@ type Fence interface {
 	Released()
 	Fired() bool
 	// Cover puts the fence on interfaces. It may be called outside of the loop.
-	Cover(interfaces []int, first int) error
+	Cover(interfaces []int) error
 	CoverAgain() error
 	// Closes reports whether the fence keeps everybody off the addresses once the lease has ended.
 	Closes() bool

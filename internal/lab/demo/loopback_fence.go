@@ -121,7 +121,7 @@ func (f *loopbackFence) fire() bool {
 }
 
 // The fence covers the only interface, always.
-func (f *loopbackFence) Cover([]int, int) error           { return nil }
+func (f *loopbackFence) Cover([]int) error                { return nil }
 func (f *loopbackFence) CoverAgain() error                { return nil }
 func (f *loopbackFence) Closes() bool                     { return true }
 func (f *loopbackFence) Revision() int                    { return 0 }
