@@ -2,14 +2,13 @@ package netio
 
 import (
 	"encoding/binary"
-	"net"
+	"errors"
 	"net/netip"
 	"os"
 	"slices"
 	"syscall"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -89,93 +88,53 @@ func (s routeSocket) exchange(request *nl.NetlinkRequest) error {
 	}
 }
 
-// change is a change of a link, or of an IPv4 address if link is nil.
-type change struct {
-	link *netlink.LinkUpdate
-	addr netlink.AddrUpdate
-}
-
-// follow hands over what the kernel tells, until the socket is closed or the kernel has dropped something. It closes the
-// channel then.
-func (s routeSocket) follow(changes chan<- change) {
-	defer close(changes)
+// await waits until the kernel tells of a change of a link or an address that a snapshot does not show, and takes in
+// all else that it has told by then. gone says that an address may have gone, perhaps one that came after the snapshot.
+func (s routeSocket) await(seen *Snapshot) (gone bool, err error) {
 	raw, err := s.SyscallConn()
 	if err != nil {
-		return
+		return false, err
 	}
-	for message := make([]byte, maxRouteMessage); ; {
-		var n int
-		var from unix.Sockaddr
-		var failed error
-		err := raw.Read(func(fd uintptr) bool {
-			n, from, failed = unix.Recvfrom(int(fd), message, unix.MSG_TRUNC)
-			return failed != unix.EAGAIN
-		})
-		if err != nil || n > len(message) || failed != nil && failed != unix.EINTR {
-			return
-		}
-		if kernel, ok := from.(*unix.SockaddrNetlink); failed != nil || !ok || kernel.Pid != 0 {
-			continue // any program may send to a socket like this one
-		}
-		parts, err := syscall.ParseNetlinkMessage(message[:n])
-		for i := 0; err == nil && i < len(parts); i++ {
-			if c, ok := readChange(&parts[i]); ok {
-				changes <- c
+	var failed error
+	changed := false
+	var message [512]byte // more than the kernel tells of an address; of a link it is enough that it has changed
+	err = raw.Read(func(fd uintptr) bool {
+		for {
+			n, from, err := unix.Recvfrom(int(fd), message[:], unix.MSG_TRUNC)
+			kernel, ok := from.(*unix.SockaddrNetlink)
+			switch {
+			case err == unix.EAGAIN:
+				return changed
+			case err == unix.EINTR:
+			case err == unix.ENOBUFS: // nobody knows what it has dropped
+				changed, gone = true, true
+			case err != nil:
+				failed = err
+				return true
+			case !ok || kernel.Pid != 0 || n < unix.NLMSG_HDRLEN: // any program may send to a socket like this one
+			case !isRefresh(message[:min(n, len(message))], seen):
+				kind := binary.NativeEndian.Uint16(message[4:])
+				changed, gone = true, gone || kind == unix.RTM_DELADDR || kind == unix.RTM_DELLINK
 			}
 		}
-	}
+	})
+	return gone, errors.Join(err, failed)
 }
 
-// maxRouteMessage is more than the kernel tells of a link at once, unless it has hundreds of virtual functions.
-const maxRouteMessage = 32 << 10
-
-// readChange reads what the kernel tells. The message is good until the next one, so nothing may be kept of it.
-func readChange(m *syscall.NetlinkMessage) (c change, ok bool) {
-	switch m.Header.Type {
-	case unix.RTM_NEWLINK, unix.RTM_DELLINK:
-		header := unix.NlMsghdr(m.Header)
-		if len(m.Data) < unix.SizeofIfInfomsg {
-			return change{}, false
-		}
-		link, err := netlink.LinkDeserialize(&header, m.Data)
-		if err != nil {
-			return change{}, false
-		}
-		link.Attrs().HardwareAddr = slices.Clone(link.Attrs().HardwareAddr)
-		return change{link: &netlink.LinkUpdate{IfInfomsg: *nl.DeserializeIfInfomsg(m.Data), Header: header, Link: link}}, true
-	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
-		return readAddrChange(m)
+// isRefresh reports whether a message of the kernel tells of an address that a snapshot has: then its lifetime was renewed.
+func isRefresh(message []byte, seen *Snapshot) bool {
+	parts, err := syscall.ParseNetlinkMessage(message)
+	if err != nil || len(parts) != 1 || parts[0].Header.Type != unix.RTM_NEWADDR || len(parts[0].Data) < unix.SizeofIfAddrmsg {
+		return false
 	}
-	return change{}, false
-}
-
-// readAddrChange reads a change of an IPv4 address. Where it has a peer, IFA_ADDRESS is the peer's, and the prefix length too.
-func readAddrChange(m *syscall.NetlinkMessage) (c change, ok bool) {
-	if len(m.Data) < unix.SizeofIfAddrmsg {
-		return change{}, false
-	}
-	head := nl.DeserializeIfAddrmsg(m.Data)
-	attrs, err := nl.ParseRouteAttr(m.Data[head.Len():])
-	if err != nil || head.Family != unix.AF_INET {
-		return change{}, false
-	}
-	var local, address net.IP
-	for _, a := range attrs {
-		switch a.Attr.Type {
-		case unix.IFA_LOCAL:
-			local = slices.Clone(a.Value)
-		case unix.IFA_ADDRESS:
-			address = slices.Clone(a.Value)
+	head := nl.DeserializeIfAddrmsg(parts[0].Data)
+	attrs, err := nl.ParseRouteAttr(parts[0].Data[unix.SizeofIfAddrmsg:])
+	for i := 0; err == nil && i < len(attrs); i++ {
+		if attrs[i].Attr.Type == unix.IFA_LOCAL {
+			addr, _ := netip.AddrFromSlice(attrs[i].Value)
+			prefix := netip.PrefixFrom(addr, int(head.Prefixlen))
+			return slices.ContainsFunc(seen.Local, func(l LocalAddr) bool { return l.Prefix == prefix && l.Index == int(head.Index) })
 		}
 	}
-	bits := int(head.Prefixlen)
-	switch {
-	case local == nil:
-		local = address
-	case !local.Equal(address):
-		bits = 8 * net.IPv4len
-	}
-	c.addr = netlink.AddrUpdate{LinkIndex: int(head.Index), NewAddr: m.Header.Type == unix.RTM_NEWADDR}
-	c.addr.LinkAddress = net.IPNet{IP: local, Mask: net.CIDRMask(bits, 8*net.IPv4len)}
-	return c, len(local) == net.IPv4len
+	return false
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -76,72 +75,51 @@ func (s Snapshot) SharesNetwork(index int, local netip.Addr) bool {
 	})
 }
 
-// table is what the kernel has told about links and addresses so far. It turns
-// netlink messages into snapshots and does nothing else.
-//
-// Links and addresses come over two sockets, so a message about an address
-// may overtake the one about its link. Both are therefore kept by index, and
-// neither needs the other to be there first.
-type table struct {
-	name          string       // of the interface that is watched; "" before one was chosen
-	floating      netip.Addr   // chooses it, if it is valid
-	defaultRoutes func() []int // decides if several fit
-	links         map[int]knownLink
-	addrs         map[int]map[netip.Prefix]struct{}
-	// gone says that an address may have gone since the last snapshot that was notified. An address that came and went in
-	// between is in neither snapshot.
-	gone bool
+// network is the links and the IPv4 addresses of this host, as the kernel lists them.
+type network struct {
+	links []netlink.Link
+	addrs []LocalAddr // sorted
+	// defaultRoutes returns the interfaces of the default routes, the preferred one first. It asks the kernel.
+	defaultRoutes func() []int
 }
 
-// newTable makes a table for the interface with that name. If floating is valid, the table chooses the interface whose
-// subnet contains it, and the name is that of the interface in use so far.
-func newTable(name string, floating netip.Addr) *table {
-	return &table{name: name, floating: floating, links: map[int]knownLink{}, addrs: map[int]map[netip.Prefix]struct{}{}, gone: true}
-}
-
-// knownLink is what the kernel has told about one interface.
-type knownLink struct {
-	Link
-	inner  bool   // it is loopback, by which nothing comes in
-	kind   string // such as "bridge"
-	master int    // the interface, such as a bridge, that it belongs to; 0 for none
-}
-
-// link handles one message of the link subscription.
-func (t *table) link(u netlink.LinkUpdate) {
-	// A bridge reports on its ports in the same message types. There,
-	// RTM_DELLINK means that the port left the bridge, not that it is gone.
-	if u.IfInfomsg.Family != unix.AF_UNSPEC {
-		return
+// list has the kernel list what exists now.
+func list(handle *netlink.Handle) (n network, err error) {
+	if n.links, err = dump(handle.LinkList); err != nil {
+		return n, fmt.Errorf("list links: %w", err)
 	}
-	index := int(u.IfInfomsg.Index)
-	if u.Header.Type == unix.RTM_DELLINK {
-		delete(t.links, index)
-		t.gone = t.gone || len(t.addrs[index]) > 0
-		delete(t.addrs, index)
-		return
+	names := map[int]string{}
+	for _, link := range n.links {
+		names[link.Attrs().Index] = link.Attrs().Name
 	}
-	l := t.links[index]
-	// Wireless drivers send events as RTM_NEWLINK without a name or a MAC.
-	if u.Link != nil && u.Link.Attrs().Name != "" {
-		attrs := u.Link.Attrs()
-		l.Name, l.HardwareAddr, l.kind, l.master = attrs.Name, attrs.HardwareAddr, u.Link.Type(), attrs.MasterIndex
+	addrs, err := listAddrs(handle)
+	if err != nil {
+		return n, err
 	}
-	l.Index, l.Up, l.inner = index, isUp(u.IfInfomsg.Flags), u.IfInfomsg.Flags&unix.IFF_LOOPBACK != 0
-	t.links[index] = l
+	for _, a := range addrs {
+		if prefix, ok := prefixOf(a.IPNet); ok {
+			n.addrs = append(n.addrs, LocalAddr{prefix, a.LinkIndex, names[a.LinkIndex]})
+		}
+	}
+	sort.Slice(n.addrs, func(i, j int) bool {
+		a, b := n.addrs[i], n.addrs[j]
+		return cmp.Or(a.Prefix.Compare(b.Prefix), a.Index-b.Index) < 0
+	})
+	n.defaultRoutes = func() []int { return defaultLinks(handle) }
+	return n, nil
 }
 
 // uplinks are the ports that connect a bridge to the world outside of this board, and up says whether one of them is
 // connected. A bridge that has only ports of the kinds that containers and virtual machines have may lead out by one
 // of those, as it does inside of a container. Then uplinks returns none.
-func (t *table) uplinks(bridge int) (ports []Port, up bool) {
-	if t.links[bridge].kind != "bridge" {
+func (n *network) uplinks(bridge netlink.Link) (ports []Port, up bool) {
+	if bridge.Type() != "bridge" {
 		return nil, false
 	}
-	for index, port := range t.links {
-		if port.master == bridge && port.kind != "veth" && port.kind != "tuntap" {
-			ports = append(ports, Port{port.Name, index})
-			up = up || port.Up
+	for _, port := range n.links {
+		if attrs := port.Attrs(); attrs.MasterIndex == bridge.Attrs().Index && port.Type() != "veth" && port.Type() != "tuntap" {
+			ports = append(ports, Port{attrs.Name, attrs.Index})
+			up = up || isUp(attrs.RawFlags)
 		}
 	}
 	sort.Slice(ports, func(i, j int) bool { return ports[i].Index < ports[j].Index })
@@ -149,9 +127,9 @@ func (t *table) uplinks(bridge int) (ports []Port, up bool) {
 }
 
 // isConnected reports whether an interface is up and connected to the world outside of this board.
-func (t *table) isConnected(index int) bool {
-	ports, up := t.uplinks(index)
-	return t.links[index].Up && (len(ports) == 0 || up)
+func (n *network) isConnected(link netlink.Link) bool {
+	ports, up := n.uplinks(link)
+	return isUp(link.Attrs().RawFlags) && (len(ports) == 0 || up)
 }
 
 // isUp wants three flags: the administrator switched the interface on (IFF_UP),
@@ -163,85 +141,46 @@ func isUp(flags uint32) bool {
 	return flags&all == all
 }
 
-// addr handles one message of the address subscription. A refreshed lifetime
-// is such a message too, and changes nothing.
-func (t *table) addr(u netlink.AddrUpdate) {
-	prefix, ok := prefixOf(&u.LinkAddress)
-	if !ok {
-		return
-	}
-	if !u.NewAddr {
-		delete(t.addrs[u.LinkIndex], prefix)
-		t.gone = true
-		return
-	}
-	if t.addrs[u.LinkIndex] == nil {
-		t.addrs[u.LinkIndex] = map[netip.Prefix]struct{}{}
-	}
-	t.addrs[u.LinkIndex][prefix] = struct{}{}
-}
-
-// choose chooses the interface anew. The one in use stays if no other fits, since it may get its address back.
-func (t *table) choose() (missing, ambiguous string) {
-	if !t.floating.IsValid() {
-		return "", ""
-	}
-	found, err := choose(t.floating, t.subnets(), t.name, t.defaultRoutes)
-	switch {
-	case err == nil:
-		t.name = found.Name
-	case t.name == "":
-		missing = fmt.Sprintf("find the interface of %s: %v", t.floating, err)
-	}
-	return missing, found.Ambiguous
-}
+// isLoopback reports whether an interface is loopback, by which nothing comes in.
+func isLoopback(link netlink.Link) bool { return link.Attrs().RawFlags&unix.IFF_LOOPBACK != 0 }
 
 // subnets lists the host's addresses and their subnets, without those of loopback.
-func (t *table) subnets() (all []subnet) {
-	for index, prefixes := range t.addrs {
-		link, known := t.links[index]
-		if !known || link.Name == "" || link.inner {
-			continue
-		}
-		for prefix := range prefixes {
-			all = append(all, subnet{link.Name, index, len(link.HardwareAddr) == len(hardwareAddr{}), t.isConnected(index), prefix})
+func (n *network) subnets() (all []subnet) {
+	for _, link := range n.links {
+		attrs, up := link.Attrs(), n.isConnected(link)
+		ethernet := len(attrs.HardwareAddr) == len(hardwareAddr{})
+		for _, l := range n.addrs {
+			if l.Index == attrs.Index && !isLoopback(link) {
+				all = append(all, subnet{attrs.Name, attrs.Index, ethernet, up, l.Prefix})
+			}
 		}
 	}
 	return all
 }
 
-func (t *table) snapshot() Snapshot {
-	var s Snapshot
-	s.Missing, s.Ambiguous = t.choose()
-	for index, link := range t.links {
-		if link.Name == t.name {
+// snapshot describes the interface with a name, and all addresses.
+func (n *network) snapshot(name string) Snapshot {
+	s := Snapshot{Local: n.addrs}
+	links := slices.Clone(n.links)
+	sort.Slice(links, func(i, j int) bool { return links[i].Attrs().Index < links[j].Attrs().Index })
+	for _, link := range links {
+		attrs := link.Attrs()
+		mac := slices.Clone(attrs.HardwareAddr) // of which the list has a part of a large buffer
+		if attrs.Name == name {
 			s.Present = true
-			s.Link = link.Link
-			s.Link.Up = t.isConnected(index)
-			s.Link.Uplinks, _ = t.uplinks(index)
-			s.Link.HardwareAddr = slices.Clone(link.HardwareAddr)
-			s.Link.Addrs = slices.Collect(maps.Keys(t.addrs[index]))
-			sort.Slice(s.Link.Addrs, func(i, j int) bool { return s.Link.Addrs[i].Compare(s.Link.Addrs[j]) < 0 })
+			s.Link = Link{Name: name, Index: attrs.Index, HardwareAddr: mac, Up: n.isConnected(link)}
+			s.Link.Uplinks, _ = n.uplinks(link)
+		}
+		if !isLoopback(link) && !isDeviceName(attrs.Name) {
+			s.Interfaces = append(s.Interfaces, attrs.Index)
+			s.HardwareAddrs = append(s.HardwareAddrs, mac)
 		}
 	}
-	for index, link := range t.links {
-		if !link.inner && !isDeviceName(link.Name) {
-			s.Interfaces = append(s.Interfaces, index)
+	for _, l := range n.addrs {
+		if s.Present && l.Index == s.Link.Index {
+			s.Link.Addrs = append(s.Link.Addrs, l.Prefix)
 		}
 	}
-	sort.Ints(s.Interfaces)
-	for _, index := range s.Interfaces {
-		s.HardwareAddrs = append(s.HardwareAddrs, slices.Clone(t.links[index].HardwareAddr))
-	}
-	for index, prefixes := range t.addrs {
-		for prefix := range prefixes {
-			s.Local = append(s.Local, LocalAddr{Prefix: prefix, Index: index, Device: t.links[index].Name})
-		}
-	}
-	sort.Slice(s.Local, func(i, j int) bool {
-		a, b := s.Local[i], s.Local[j]
-		return cmp.Or(a.Prefix.Compare(b.Prefix), a.Index-b.Index) < 0
-	})
 	return s
 }
 
@@ -281,11 +220,11 @@ func FindInterface(addr netip.Addr) (Choice, error) {
 		return Choice{}, err
 	}
 	defer handle.Close()
-	t := newTable("", addr)
-	if err := list(handle, t); err != nil {
+	n, err := list(handle)
+	if err != nil {
 		return Choice{}, fmt.Errorf("netio: find the interface of %s: %w", addr, err)
 	}
-	found, err := choose(addr, t.subnets(), "", func() []int { return defaultLinks(handle) })
+	found, err := choose(addr, n.subnets(), "", n.defaultRoutes)
 	if err != nil {
 		return Choice{}, fmt.Errorf("netio: find the interface of %s: %w", addr, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -23,20 +24,20 @@ type WatchOptions struct {
 	Interface string
 	Floating  netip.Addr
 	// Problem, if not nil, is called when the watch was interrupted and is about
-	// to be set up again. An interruption loses nothing but a little time.
+	// to begin anew. An interruption loses nothing but a little time.
 	Problem func(error)
 }
 
 // Watch calls notify with the state of the interface and of all addresses: once
-// at the start, after every interruption, and after every change that a Snapshot can show. It
+// at the start, and after every change that a Snapshot can show. It
 // never gives up; an interface that does not exist, or vanishes and comes back,
 // is simply reported as such. It returns nil when ctx ends.
 //
 // notify is never called twice at the same time. Changes that come while it
 // runs are kept by the kernel. If they are too many for its buffer, the
-// kernel drops some and says so; everything is then listed afresh.
+// kernel drops some and says so, which is a change as well.
 func Watch(ctx context.Context, o WatchOptions, notify func(Snapshot)) error {
-	w := &watcher{options: o, notify: notify, subscribe: subscribe}
+	w := &watcher{WatchOptions: o, notify: notify}
 	for failures := 0; ; {
 		listed, err := w.follow(ctx)
 		if ctx.Err() != nil {
@@ -49,8 +50,6 @@ func Watch(ctx context.Context, o WatchOptions, notify func(Snapshot)) error {
 		if listed {
 			failures = 1
 		}
-		// Even the first wait is not zero: whatever flooded the kernel's buffer is probably still at it, and a full
-		// listing is the most expensive answer there is.
 		if !pause(ctx.Done(), retryDelay(1+failures)) {
 			return nil
 		}
@@ -64,146 +63,79 @@ func Look(o WatchOptions) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 	defer handle.Close()
-	t := (&watcher{options: o}).newTable()
-	t.defaultRoutes = func() []int { return defaultLinks(handle) }
-	if err := list(handle, t); err != nil {
+	s, err := (&watcher{WatchOptions: o}).look(handle)
+	if err != nil {
 		return Snapshot{}, fmt.Errorf("netio: look at links and addresses: %w", err)
 	}
-	return t.snapshot(), nil
-}
-
-// errOverflow is the usual reason for the end of a subscription: the kernel reports ENOBUFS.
-var errOverflow = errors.New("the kernel dropped messages because they were not read in time; listing everything again")
-
-// feed is a running subscription to links and addresses, and a handle to list them.
-type feed struct {
-	changes <-chan change
-	list    func(*table) error
-	// defaultRoutes returns the interfaces by which the default routes lead, the preferred one first.
-	defaultRoutes func() []int
-	cancel        func() // ends the channel and waits for its writer
+	return s, nil
 }
 
 type watcher struct {
-	options   WatchOptions
-	notify    func(Snapshot)
-	subscribe func(WatchOptions) (*feed, error)
+	WatchOptions
+	notify func(Snapshot)
 
 	last  Snapshot
-	inUse string // the interface that was chosen last
+	inUse string // the interface that was chosen last; "" for none
 }
 
-// follow subscribes, lists what is there, and then follows the changes until
-// ctx ends or the subscription breaks. It tells whether it got as far as a
-// complete listing.
+// listEvery bounds how often everything is listed, however quickly one change follows another.
+const listEvery = 10 * time.Millisecond
+
+// follow lists what is there, and does so again after every change, until ctx ends or a call fails. It tells
+// whether it got as far as a complete listing.
 //
-// The order matters: what changes between subscribing and listing is seen twice,
+// It subscribes first: what changes before it has listed everything is seen twice,
 // which does no harm, and the other way round it would not be seen at all.
 func (w *watcher) follow(ctx context.Context) (listed bool, err error) {
-	feed, err := w.subscribe(w.options)
-	if err != nil {
-		return false, err
-	}
-	defer feed.cancel()
-	t := w.newTable()
-	t.defaultRoutes = feed.defaultRoutes
-	if err := feed.list(t); err != nil {
-		return false, err
-	}
-	w.report(t)
-	for {
-		select {
-		case <-ctx.Done():
-			return true, nil
-		case c, ok := <-feed.changes:
-			if !ok {
-				return true, errOverflow
-			}
-			if c.link != nil {
-				t.link(*c.link)
-				break
-			}
-			t.addr(c.addr)
-			// A burst of addresses is one change: a snapshot lists them all, and
-			// one for each would be quadratic work.
-			if len(feed.changes) > 0 {
-				continue
-			}
-		}
-		w.report(t)
-	}
-}
-
-// newTable makes an empty table that goes on with the interface in use.
-func (w *watcher) newTable() *table {
-	if w.options.Interface != "" {
-		return newTable(w.options.Interface, netip.Addr{})
-	}
-	return newTable(w.inUse, w.options.Floating)
-}
-
-// report notifies unless nothing has changed that a Snapshot shows. An address that was put back
-// and has gone again is a change: whoever put it back has to learn that.
-func (w *watcher) report(t *table) {
-	s := t.snapshot()
-	w.inUse = t.name
-	if !t.gone && reflect.DeepEqual(s, w.last) {
-		return
-	}
-	w.last, t.gone = s, false
-	w.notify(s)
-}
-
-// subscribe opens the real subscription.
-func subscribe(o WatchOptions) (*feed, error) {
 	handle, err := openHandle()
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	const groups = 1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_IPV4_IFADDR-1)
-	socket, err := openRouteSocket(groups)
+	defer handle.Close()
+	changes, err := openRouteSocket(1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_IPV4_IFADDR-1))
 	if err != nil {
-		handle.Close()
-		return nil, fmt.Errorf("subscribe to links and addresses: %w", err)
+		return false, fmt.Errorf("subscribe to links and addresses: %w", err)
 	}
-	changes := make(chan change, 256)
-	go socket.follow(changes)
-	return &feed{
-		changes: changes,
-		list:    func(t *table) error { return list(handle, t) },
-
-		defaultRoutes: func() []int { return defaultLinks(handle) },
-		cancel: func() {
-			_ = socket.Close()
-			for range changes { // so that its writer cannot be left hanging
-			}
-			handle.Close()
-		},
-	}, nil
+	defer changes.Close()
+	defer context.AfterFunc(ctx, func() { changes.Close() })()
+	for gone := true; ; {
+		s, err := w.look(handle)
+		if err != nil {
+			return listed, err
+		}
+		listed = true
+		// An address that was put back and has gone again is a change: whoever put it back has to learn that.
+		if gone || !reflect.DeepEqual(s, w.last) {
+			w.last = s
+			w.notify(s)
+		}
+		pause(ctx.Done(), listEvery)
+		if gone, err = changes.await(&s); err != nil {
+			return true, err
+		}
+	}
 }
 
-// list fills the table with what exists now, in the form of the same messages
-// that report changes.
-func list(handle *netlink.Handle, t *table) error {
-	links, err := dump(handle.LinkList)
+// look lists what is there. Unless an interface is configured, it chooses one. The one in use stays if no other fits,
+// since it may get its address back.
+func (w *watcher) look(handle *netlink.Handle) (Snapshot, error) {
+	n, err := list(handle)
 	if err != nil {
-		return fmt.Errorf("list links: %w", err)
+		return Snapshot{}, err
 	}
-	for _, link := range links {
-		u := netlink.LinkUpdate{Link: link}
-		u.Header.Type = unix.RTM_NEWLINK
-		u.IfInfomsg.Index = int32(link.Attrs().Index)
-		u.IfInfomsg.Flags = link.Attrs().RawFlags
-		t.link(u)
+	if w.Interface != "" {
+		return n.snapshot(w.Interface), nil
 	}
-	addrs, err := listAddrs(handle)
-	if err != nil {
-		return err
+	found, err := choose(w.Floating, n.subnets(), w.inUse, n.defaultRoutes)
+	if err == nil {
+		w.inUse = found.Name
 	}
-	for _, a := range addrs {
-		t.addr(netlink.AddrUpdate{LinkAddress: *a.IPNet, LinkIndex: a.LinkIndex, NewAddr: true})
+	s := n.snapshot(w.inUse)
+	s.Ambiguous = found.Ambiguous
+	if w.inUse == "" {
+		s.Missing = fmt.Sprintf("find the interface of %s: %v", w.Floating, err)
 	}
-	return nil
+	return s, nil
 }
 
 // openHandle opens a netlink socket that is kept open: a fresh one for each request costs three

@@ -2,7 +2,6 @@ package netio
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -189,82 +188,40 @@ func TestWatchSurvivesOverflow(t *testing.T) {
 	}
 	l.setCable(b, false)
 	close(gate)
-	assert.ErrorIs(t, receive(t, "the overflow to be reported", w.trouble), errOverflow, "trouble")
 	w.until(t, "the whole picture", func(s Snapshot) bool { return len(s.Local) == many+2 && !s.Link.Up })
 	l.setCable(b, true)
 	w.until(t, "what happens afterwards", func(s Snapshot) bool { return s.Link.Up })
 }
 
-// The same without a kernel: the channel closes, and subscribing fails for a while.
-func TestFollowResubscribes(t *testing.T) {
-	eth0 := linkMessage(unix.RTM_NEWLINK, 2, "eth0", cableIn)
-	closed := make(chan change)
-	close(closed)
-	errBroken := errors.New("broken")
-	tests := []struct {
-		name         string
-		subscribe    func(WatchOptions) (*feed, error)
-		wantNotified int // in two rounds
-		wantErr      error
-	}{
-		{"closed", func(WatchOptions) (*feed, error) {
-			return &feed{changes: closed, list: func(t *table) error { t.link(eth0); return nil }, cancel: func() {}}, nil
-		}, 2, errOverflow},
-		{"cannot subscribe", func(WatchOptions) (*feed, error) { return nil, errBroken }, 0, errBroken},
-		{"cannot list", func(WatchOptions) (*feed, error) {
-			return &feed{list: func(*table) error { return errBroken }, cancel: func() {}}, nil
-		}, 0, errBroken},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			var notified int
-			w := &watcher{options: WatchOptions{Interface: "eth0"}, subscribe: test.subscribe, notify: func(Snapshot) { notified++ }}
-			for range 2 { // the second listing shows nothing new, but an address may have gone, and come, and gone
-				listed, err := w.follow(t.Context())
-				assert.Is(t, test.wantNotified > 0, listed, "listed")
-				assert.ErrorIs(t, err, test.wantErr, "")
-			}
-			assert.Is(t, test.wantNotified, notified, "notified")
-		})
-	}
-}
-
-// followAddrs follows what is said about addresses until the channel is closed.
-func followAddrs(t testing.TB, addrs chan change, notify func(Snapshot)) {
-	w := &watcher{
-		options: WatchOptions{Interface: "eth0"},
-		notify:  notify,
-		subscribe: func(WatchOptions) (*feed, error) {
-			return &feed{changes: addrs, list: func(*table) error { return nil }, cancel: func() {}}, nil
-		},
-	}
-	w.follow(t.Context())
-}
-
-// A burst of addresses is reported once, when it is over.
-func TestFollowTakesABurstAtOnce(t *testing.T) {
-	addrs := make(chan change, 100)
-	for i := range cap(addrs) {
-		addrs <- change{addr: addrMessage(true, 1, fmt.Sprintf("10.0.0.%d/32", i))}
-	}
-	close(addrs)
-	var got []int
-	followAddrs(t, addrs, func(s Snapshot) { got = append(got, len(s.Local)) })
-	assert.Equal(t, []int{0, 100}, got, "addresses in each snapshot")
-}
-
 // An address that was put back and deleted again, before anybody looked, is reported as gone.
-func TestFollowReportsWhatHasGoneAgain(t *testing.T) {
-	addrs := make(chan change, 2)
-	var got []int
-	followAddrs(t, addrs, func(s Snapshot) {
-		if got = append(got, len(s.Local)); len(got) == 1 {
-			addrs <- change{addr: addrMessage(true, 1, "10.0.0.100/32")}
-			addrs <- change{addr: addrMessage(false, 1, "10.0.0.100/32")}
-			close(addrs)
-		}
-	})
-	assert.Equal(t, []int{0, 0}, got, "addresses in each snapshot")
+func TestWatchReportsWhatHasGoneAgain(t *testing.T) {
+	l := newLAN(t, 1)
+	b := l.boards[0]
+	gate := make(chan struct{})
+	w := watch(t, b, gate)
+	first := receive(t, "the first snapshot", w.snapshots)
+	vip := netlinkAddr(1, netip.PrefixFrom(testVIP, 32))
+	must(t, b.handle.AddrAdd(nil, vip))
+	must(t, b.handle.AddrDel(nil, vip))
+	close(gate)
+	second := receive(t, "the second snapshot", w.snapshots)
+	assert.Is(t, len(first.Local), len(second.Local), "addresses in the second snapshot")
+}
+
+// While no socket can be opened, the watch says so, and goes on trying.
+func TestWatchTriesAgain(t *testing.T) {
+	l := newLAN(t, 1)
+	var limit unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &limit))
+	none := limit
+	none.Cur = 0
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &none))
+	allow := func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)) }
+	defer allow()
+	w := watch(t, l.boards[0], nil)
+	assert.ErrorIs(t, receive(t, "the trouble", w.trouble), unix.EMFILE, "trouble")
+	allow()
+	receive(t, "the first snapshot", w.snapshots)
 }
 
 func TestDelays(t *testing.T) {
@@ -405,5 +362,44 @@ func TestPowerSave(t *testing.T) {
 	}
 	if _, known := PowerSave("lo", 1); known {
 		t.Error("the loopback interface has a radio")
+	}
+}
+
+// What the kernel says when a lifetime is renewed is no change, and must not have everything listed.
+func TestIsRefresh(t *testing.T) {
+	message := func(kind, index int, prefix string) []byte {
+		p := netip.MustParsePrefix(prefix)
+		head := nl.NewIfAddrmsg(unix.AF_INET)
+		head.Index, head.Prefixlen = uint32(index), uint8(p.Bits())
+		request := nl.NewNetlinkRequest(kind, 0)
+		request.AddData(head)
+		request.AddData(nl.NewRtAttr(unix.IFA_ADDRESS, p.Addr().AsSlice()))
+		request.AddData(nl.NewRtAttr(unix.IFA_LOCAL, p.Addr().AsSlice()))
+		return request.Serialize()
+	}
+	seen := &Snapshot{Local: []LocalAddr{{netip.MustParsePrefix("10.0.0.1/24"), 2, "eth0"}, {netip.PrefixFrom(testVIP, 32), 3, "topdog0"}}}
+	same := message(unix.RTM_NEWADDR, 3, "10.77.0.100/32")
+	for name, test := range map[string]struct {
+		message []byte
+		want    bool
+	}{
+		"the same":             {same, true},
+		"another address":      {message(unix.RTM_NEWADDR, 3, "10.77.0.101/32"), false},
+		"of another length":    {message(unix.RTM_NEWADDR, 2, "10.0.0.1/16"), false},
+		"on another interface": {message(unix.RTM_NEWADDR, 2, "10.77.0.100/32"), false},
+		"removed":              {message(unix.RTM_DELADDR, 3, "10.77.0.100/32"), false},
+		"a link":               {message(unix.RTM_NEWLINK, 3, "10.77.0.100/32"), false},
+		"cut off":              {same[:len(same)-1], false},
+		"nothing":              {nil, false},
+	} {
+		assert.Is(t, test.want, isRefresh(test.message, seen), "%s", name)
+	}
+}
+
+func BenchmarkLook(b *testing.B) {
+	for b.Loop() {
+		if _, err := Look(WatchOptions{Interface: "eth0"}); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
