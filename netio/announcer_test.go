@@ -284,17 +284,16 @@ func TestAskAnnouncer(t *testing.T) {
 func TestNeighbours(t *testing.T) {
 	l := newLAN(t, 3)
 	us, them, third := l.boards[0], l.boards[1], l.boards[2]
-	table, err := on(us, func() (*NeighbourTable, error) { return OpenNeighbours(us.link(t, "eth0").Index) })
-	must(t, err)
-	defer table.Close()
-	if _, found, err := table.Gateway(); found || err != nil {
-		t.Errorf("a board without a route has a gateway (error %v)", err)
+	read := func() Neighbours {
+		n, err := on(us, func() (Neighbours, error) { return ReadNeighbours(us.link(t, "eth0").Index) })
+		must(t, err)
+		return n
 	}
+	assert.Is(t, netip.Addr{}, read().Gateway, "the gateway of a board without a route")
 	ask(t, us, netip.MustParseAddr("10.77.0.99")) // nobody
 	eventually(t, "the neighbour is known", func() bool {
 		ask(t, us, them.addr)
-		all, err := table.List()
-		must(t, err)
+		all := read().Hosts
 		return len(all) == 1 && all[0].Addr == them.addr && all[0].MAC.String() == them.mac(t)
 	})
 	gateways := []*netlink.Route{
@@ -303,11 +302,7 @@ func TestNeighbours(t *testing.T) {
 	}
 	for _, route := range gateways {
 		must(t, us.handle.RouteAdd(route))
-		gateway, found, err := table.Gateway()
-		must(t, err)
-		if want := netip.AddrFrom4([4]byte(route.Gw.To4())); !found || gateway != want {
-			t.Errorf("the gateway is %v (%t), want %v", gateway, found, want)
-		}
+		assert.Is(t, netip.AddrFrom4([4]byte(route.Gw.To4())), read().Gateway, "the gateway")
 	}
 }
 

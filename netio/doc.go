@@ -20,7 +20,7 @@
 //     for rivals. [AnnouncementDelay] says when to announce again. It also asks
 //     single hosts whether they are there, or still have a floating address, and
 //     counts the frames of other hosts while a board doubts that it hears any.
-//   - [NeighbourTable] is what the kernel knows of the hosts on the link.
+//   - [Neighbours] are what the kernel knows of the hosts on the link.
 //   - [Now] is the clock that the daemon, the holder and the kernel share, and
 //     a [Timer] wakes the daemon's loop.
 //

@@ -1,13 +1,12 @@
 package netio
 
 import (
-	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"sort"
-	"sync"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/net/bpf"
@@ -20,40 +19,41 @@ type Neighbour struct {
 	MAC  net.HardwareAddr
 }
 
-// NeighbourTable is what the kernel knows of the hosts on one interface. It is read when
-// somebody asks, and costs nothing otherwise. Its methods may be called from any goroutine.
-type NeighbourTable struct {
-	index  int
-	mu     sync.Mutex // the handle has one socket
-	handle *netlink.Handle
+// Neighbours are what the kernel knows of the hosts on one interface.
+type Neighbours struct {
+	Hosts   []Neighbour // the most recently confirmed ones first
+	Gateway netip.Addr  // the default gateway, if it is reached by this interface; else invalid
 }
 
-// OpenNeighbours opens the table of the interface with the given index.
-func OpenNeighbours(index int) (*NeighbourTable, error) {
+// ReadNeighbours asks the kernel for the neighbours on the interface with the given index. After an error, what could be
+// read is there.
+func ReadNeighbours(index int) (n Neighbours, err error) {
 	handle, err := openHandle()
 	if err != nil {
-		return nil, err
+		return n, err
 	}
-	return &NeighbourTable{index: index, handle: handle}, nil
-}
-
-// List returns the neighbours, the most recently confirmed ones first.
-func (t *NeighbourTable) List() ([]Neighbour, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	all, err := dump(func() ([]netlink.Neigh, error) { return t.handle.NeighList(t.index, netlink.FAMILY_V4) })
+	defer handle.Close()
+	all, err := dump(func() ([]netlink.Neigh, error) { return handle.NeighList(index, netlink.FAMILY_V4) })
 	if err != nil {
-		return nil, fmt.Errorf("netio: list the neighbours on interface %d: %w", t.index, err)
+		all, err = nil, fmt.Errorf("netio: list the neighbours on interface %d: %w", index, err)
 	}
-	sort.Slice(all, func(i, j int) bool { return cmp.Less(freshness(all[i].State), freshness(all[j].State)) })
-	var found []Neighbour
-	for _, n := range all {
-		addr, ok := netip.AddrFromSlice(n.IP.To4())
-		if ok && freshness(n.State) < unconfirmed && len(n.HardwareAddr) == len(hardwareAddr{}) {
-			found = append(found, Neighbour{Addr: addr, MAC: n.HardwareAddr})
+	sort.Slice(all, func(i, j int) bool { return freshness(all[i].State) < freshness(all[j].State) })
+	for _, host := range all {
+		addr, ok := netip.AddrFromSlice(host.IP.To4())
+		if ok && freshness(host.State) < unconfirmed && len(host.HardwareAddr) == len(hardwareAddr{}) {
+			n.Hosts = append(n.Hosts, Neighbour{Addr: addr, MAC: host.HardwareAddr})
 		}
 	}
-	return found, nil
+	routes, failed := defaultRoutes(handle)
+	if failed != nil {
+		return n, errors.Join(err, fmt.Errorf("netio: find the gateway on interface %d: %w", index, failed))
+	}
+	for i := range routes {
+		if addr, ok := netip.AddrFromSlice(routes[i].Gw.To4()); ok && routes[i].LinkIndex == index && !n.Gateway.IsValid() {
+			n.Gateway = addr
+		}
+	}
+	return n, err
 }
 
 // unconfirmed is the freshness of an entry that has no Ethernet address, or whose host did
@@ -72,30 +72,6 @@ func freshness(state int) int {
 	default:
 		return unconfirmed
 	}
-}
-
-// Gateway returns the default gateway, if it is reached by this interface.
-func (t *NeighbourTable) Gateway() (gateway netip.Addr, found bool, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	routes, err := defaultRoutes(t.handle)
-	if err != nil {
-		return netip.Addr{}, false, fmt.Errorf("netio: find the gateway on interface %d: %w", t.index, err)
-	}
-	for i := range routes {
-		if addr, ok := netip.AddrFromSlice(routes[i].Gw.To4()); ok && routes[i].LinkIndex == t.index {
-			return addr, true, nil
-		}
-	}
-	return netip.Addr{}, false, nil
-}
-
-// Close closes the table.
-func (t *NeighbourTable) Close() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.handle.Close()
-	return nil
 }
 
 // frameCounter counts the frames of other hosts that an interface receives: ARP and IPv4, whoever they are for. Other

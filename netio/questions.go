@@ -367,14 +367,9 @@ func prefixesOf(link *net.Interface) (own []netip.Prefix, err error) {
 
 // gatewayOn returns the default gateway on a link.
 func gatewayOn(index int) (netip.Addr, error) {
-	table, err := OpenNeighbours(index)
-	if err != nil {
-		return netip.Addr{}, err
-	}
-	defer table.Close()
-	gateway, found, err := table.Gateway()
-	if err == nil && !found {
+	n, err := ReadNeighbours(index)
+	if err == nil && !n.Gateway.IsValid() {
 		err = errors.New("there is no default gateway on this interface")
 	}
-	return gateway, err
+	return n.Gateway, err
 }

@@ -179,25 +179,15 @@ func (a *fakeAnnouncer) Heard() (frames uint64, senders []netio.Neighbour, err e
 
 func (a *fakeAnnouncer) Calm() error { return nil }
 
-// fakeNeighbours knows the hosts.
-type fakeNeighbours struct{ lan *fakeLAN }
-
-func (n fakeNeighbours) List() (all []netio.Neighbour, err error) {
-	n.lan.mu.Lock()
-	defer n.lan.mu.Unlock()
-	for i, host := range n.lan.hosts {
-		all = append(all, netio.Neighbour{Addr: host, MAC: net.HardwareAddr{2, 0, 0, 0, 1, byte(i)}})
+// neighbours are the hosts, of which the first is the gateway.
+func (l *fakeLAN) neighbours(int) (n netio.Neighbours, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, host := range l.hosts {
+		n.Hosts = append(n.Hosts, netio.Neighbour{Addr: host, MAC: net.HardwareAddr{2, 0, 0, 0, 1, byte(i)}})
 	}
-	return all, nil
-}
-
-func (n fakeNeighbours) Gateway() (netip.Addr, bool, error) {
-	n.lan.mu.Lock()
-	defer n.lan.mu.Unlock()
-	if len(n.lan.hosts) == 0 {
-		return netip.Addr{}, false, nil
+	if len(l.hosts) > 0 {
+		n.Gateway = l.hosts[0]
 	}
-	return n.lan.hosts[0], true, nil
+	return n, nil
 }
-
-func (n fakeNeighbours) Close() error { return nil }

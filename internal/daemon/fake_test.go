@@ -282,7 +282,7 @@ func (b *fakeBoard) bareMachine() Platform {
 			b.announcer = &fakeAnnouncer{board: b}
 			return b.announcer, nil
 		},
-		OpenNeighbours: func(int) (Neighbours, error) { return fakeNeighbours{b.lan}, nil },
+		ReadNeighbours: b.lan.neighbours,
 		OpenLED: func(gpio.Spec) (gpio.LED, error) {
 			if b.openLED != nil {
 				return b.openLED()

@@ -25,13 +25,12 @@ type lan struct {
 	group    *group
 	answered func(netio.ARPAnswer) // is called in the loop
 
-	local      netip.Addr // this board's own address
-	announcer  Announcer  // nil while the link is closed
-	neighbours Neighbours // nil while the link is closed, or if there is none
-	table      []netio.Neighbour
-	gateway    netip.Addr // none if it is not on this link
-	readAt     time.Duration
-	reading    int // counts the readings of the table, to recognize the result of an old one
+	local     netip.Addr // this board's own address
+	announcer Announcer  // nil while the link is closed
+	index     int        // of the interface; 0 while the link is closed
+	table     netio.Neighbours
+	readAt    time.Duration
+	reading   int // counts the readings of the table, to recognize the result of an old one
 
 	configured config.Witness
 	witnesses  []*witness
@@ -64,30 +63,17 @@ func newLAN(s shared, w config.Witness, l *link, g *group, answered func(netio.A
 
 // open begins to listen for answers when the link has been opened.
 func (l *lan) open(announcer Announcer, index int, local netip.Addr) {
-	l.announcer, l.local = announcer, local
+	l.announcer, l.local, l.index = announcer, local, index
 	if announcer != nil {
 		announcer.Answers(func(answer netio.ARPAnswer) { l.tasks.tryPost(func() { l.receive(answer) }) })
 	}
-	if l.platform.OpenNeighbours == nil {
-		return
-	}
-	neighbours, err := l.platform.OpenNeighbours(index)
-	if err != nil {
-		l.failed(err)
-		return
-	}
-	l.neighbours = neighbours
 }
 
 // close is called when the link is closed.
 func (l *lan) close() {
-	l.announcer, l.table, l.witnesses, l.seen = nil, nil, nil, nil
+	l.announcer, l.index, l.table.Hosts, l.witnesses, l.seen = nil, 0, nil, nil, nil
 	l.reading++
 	l.readAt, l.asking, l.doubtEnd = -time.Hour, false, never
-	if l.neighbours != nil {
-		l.reporter.failed("close the table of neighbours", l.neighbours.Close())
-		l.neighbours = nil
-	}
 }
 
 // ask asks the LAN because the core doubts. suspect is the own address of the board that had the floating address, or
@@ -123,7 +109,7 @@ func (l *lan) addressQuestions(suspect netip.Addr) (questions []netio.ARPQuestio
 	}
 	addr := l.link.firstFloating()
 	questions = []netio.ARPQuestion{{Addr: addr, ToAnnouncer: true}}
-	for _, n := range l.table {
+	for _, n := range l.table.Hosts {
 		if n.Addr == suspect && len(n.MAC) > 0 {
 			questions = append(questions, netio.ARPQuestion{Addr: addr, To: n.MAC})
 		}
@@ -137,7 +123,7 @@ func (l *lan) addressQuestions(suspect netip.Addr) (questions []netio.ARPQuestio
 func (l *lan) neighbourQuestions() (questions []netio.ARPQuestion) {
 	hosts := slices.Clone(l.seen)
 	if !l.link.isMixed() {
-		hosts = append(hosts, l.table...)
+		hosts = append(hosts, l.table.Hosts...)
 	}
 	for _, n := range hosts {
 		asked := slices.ContainsFunc(l.witnesses, func(w *witness) bool { return w.addr == n.Addr }) ||
@@ -176,17 +162,17 @@ func (l *lan) announce() { l.resolve(l.local) }
 // hostWith names a machine for people: by its Ethernet address, and by its IP address if the kernel knows that. called
 // names a board.
 func (l *lan) hostWith(mac net.HardwareAddr, called func(wire.ID) string) string {
-	i := slices.IndexFunc(l.table, func(n netio.Neighbour) bool { return slices.Equal(n.MAC, mac) && !l.link.isFloating(n.Addr) })
+	i := slices.IndexFunc(l.table.Hosts, func(n netio.Neighbour) bool { return slices.Equal(n.MAC, mac) && !l.link.isFloating(n.Addr) })
 	if i < 0 {
 		if l.doubtEnd == never && l.now()-l.readAt > time.Minute {
 			l.readTable(func() {}) // the next call may find it there
 		}
 		return mac.String()
 	}
-	if host := l.table[i].Addr; slices.Contains(l.group.hosts(), host) {
+	if host := l.table.Hosts[i].Addr; slices.Contains(l.group.hosts(), host) {
 		return fmt.Sprintf("%v, which is the board %s,", mac, called(wire.IDFromAddr(host)))
 	}
-	return fmt.Sprintf("%v, which is %v,", mac, l.table[i].Addr)
+	return fmt.Sprintf("%v, which is %v,", mac, l.table.Hosts[i].Addr)
 }
 
 // failed warns that a doubt may last because of an error. A link that is down is reported elsewhere.
@@ -241,26 +227,21 @@ func (l *lan) isNews(answer netio.ARPAnswer) bool {
 
 // readTable reads the kernel's table of neighbours in a task, and then calls done in the loop.
 func (l *lan) readTable(done func()) {
-	if l.neighbours == nil {
+	if l.platform.ReadNeighbours == nil || l.index == 0 {
 		l.chooseWitnesses()
 		done()
 		return
 	}
 	l.reading++
-	number, neighbours := l.reading, l.neighbours
+	number, index := l.reading, l.index
 	l.tasks.start(func(context.Context) {
-		table, err := neighbours.List()
-		gateway, found, gatewayErr := neighbours.Gateway()
+		table, err := l.platform.ReadNeighbours(index)
 		l.tasks.post(func() {
 			if number != l.reading {
 				return // the link was closed, or another reading was begun
 			}
 			l.failed(err)
-			l.failed(gatewayErr)
-			l.table, l.gateway, l.readAt = table, netip.Addr{}, l.now()
-			if found {
-				l.gateway = gateway
-			}
+			l.table, l.readAt = table, l.now()
 			l.chooseWitnesses()
 			done()
 		})
@@ -316,8 +297,8 @@ func (l *lan) excuseWitnesses() {
 // chooseWitnesses brings the list of witnesses in line with the configuration and the routes.
 func (l *lan) chooseWitnesses() {
 	addrs := l.configured.Addrs
-	if l.configured.Gateway && l.gateway.IsValid() {
-		addrs = []netip.Addr{l.gateway}
+	if l.configured.Gateway && l.table.Gateway.IsValid() {
+		addrs = []netip.Addr{l.table.Gateway}
 	}
 	former := l.witnesses
 	l.witnesses = nil

@@ -60,13 +60,6 @@ type Announcer interface {
 	Close() error
 }
 
-// Neighbours knows the hosts on the link; netio.NeighbourTable is the real one.
-type Neighbours interface {
-	List() ([]netio.Neighbour, error)
-	Gateway() (gateway netip.Addr, found bool, err error)
-	Close() error
-}
-
 // Platform is what a daemon uses of the machine that it runs on. What needs rights is done by another process, the holder,
 // which shares the memory of the lease with the daemon.
 type Platform struct {
@@ -87,8 +80,8 @@ type Platform struct {
 	// OpenAnnouncer opens what speaks ARP on the interface with that index, where this board's own address is local. It is
 	// not called for a witness.
 	OpenAnnouncer func(index int, local netip.Addr) (Announcer, error)
-	// OpenNeighbours opens what knows the hosts on the link; nil means that nothing does.
-	OpenNeighbours func(index int) (Neighbours, error)
+	// ReadNeighbours returns the hosts on the link; nil means that nothing knows them.
+	ReadNeighbours func(index int) (netio.Neighbours, error)
 	// OpenLED opens a light.
 	OpenLED func(gpio.Spec) (gpio.LED, error)
 	// NewTimer makes what wakes the loop; nil means a timer of the Go runtime.
@@ -132,7 +125,7 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 		OpenAnnouncer: func(index int, local netip.Addr) (Announcer, error) {
 			return opened[Announcer](netio.OpenAnnouncer(index, local, floating...))
 		},
-		OpenNeighbours: func(index int) (Neighbours, error) { return opened[Neighbours](netio.OpenNeighbours(index)) },
+		ReadNeighbours: netio.ReadNeighbours,
 		OpenLED:        realLED(cfg, o.Log),
 		Checker:        o.Checker,
 		Trier:          o.Trier,
@@ -193,7 +186,7 @@ func realLED(cfg *config.Config, log *logrus.Entry) func(gpio.Spec) (gpio.LED, e
 // speaks no ARP, so it needs no privilege. What it has are the sockets of the group and the watch over the interface.
 func Witness(cfg *config.Config) Platform {
 	p := Real(witnessed(cfg), RealOptions{})
-	p.OpenFence, p.OpenAddresses, p.OpenNeighbours, p.OpenAnnouncer = nil, nil, nil, nil
+	p.OpenFence, p.OpenAddresses, p.ReadNeighbours, p.OpenAnnouncer = nil, nil, nil, nil
 	return p
 }
 

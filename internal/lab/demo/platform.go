@@ -37,8 +37,8 @@ func within(host *netns.Host, machine daemon.Platform) daemon.Platform {
 		}
 		return hostAnnouncer{a, host}, nil
 	}
-	p.OpenNeighbours = func(index int) (daemon.Neighbours, error) {
-		return netns.Within(host, func() (daemon.Neighbours, error) { return machine.OpenNeighbours(index) })
+	p.ReadNeighbours = func(index int) (netio.Neighbours, error) {
+		return netns.Within(host, func() (netio.Neighbours, error) { return machine.ReadNeighbours(index) })
 	}
 	// The interfaces that a fence covers are named by their indexes, which mean others elsewhere.
 	p.OpenFence = nil
