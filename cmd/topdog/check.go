@@ -211,7 +211,7 @@ func (t *trial) try(ctx context.Context) (verdicts []verdict, by string, err err
 // user, and somebody other than root may have written them.
 func (t *trial) tryHere(ctx context.Context, root bool) []verdict {
 	verdicts := make([]verdict, len(t.Checks))
-	order := daemon.CheckOrder(t.Config, netio.FindInterface)
+	order := daemon.CheckOrder(t.Config)
 	order.Checks = nil
 	var tried []int
 	for i := range t.Checks {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"slices"
 	"sort"
 	"time"
@@ -254,7 +253,7 @@ func (d *Daemon) Try(ctx context.Context, asked console.TryRequest) (tried conso
 	d.tasks.tryPost(func() {
 		d.reporter.log.Infof("trying the checks of %q once, as root has asked", asked.File)
 	})
-	reasons, err := check.Once(ctx, d.platform.Trier, CheckOrder(cfg, d.platform.FindInterface))
+	reasons, err := check.Once(ctx, d.platform.Trier, CheckOrder(cfg))
 	tried.Checks = []console.TriedCheck{}
 	for i, reason := range reasons {
 		tried.Checks = append(tried.Checks, console.TriedCheck{NameText: cfg.Checks[i].String(), Passing: reason == "", Text: reason})
@@ -262,12 +261,11 @@ func (d *Daemon) Try(ctx context.Context, asked console.TryRequest) (tried conso
 	return tried, err
 }
 
-// CheckOrder returns the order to run the checks of a configuration. find returns the interface whose subnet contains an
-// address.
-func CheckOrder(cfg *config.Config, find func(netip.Addr) (netio.Choice, error)) check.Order {
+// CheckOrder returns the order to run the checks of a configuration.
+func CheckOrder(cfg *config.Config) check.Order {
 	o := check.Order{Checks: cfg.Checks, Floating: ipsOf(cfg.Addresses), Interface: cfg.Interface}
 	if o.Interface == "" && len(cfg.Addresses) > 0 {
-		found, _ := find(cfg.Addresses[0].IP) // if there is none, a check of the gateway says so
+		found, _ := netio.FindInterface(cfg.Addresses[0].IP) // if there is none, a check of the gateway says so
 		o.Interface = found.Name
 	}
 	return o

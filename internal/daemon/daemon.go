@@ -14,7 +14,6 @@ import (
 	"topdog/election/literature"
 	"topdog/internal/config"
 	"topdog/internal/console"
-	"topdog/netio"
 	"topdog/wire"
 )
 
@@ -85,10 +84,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	if o.Witness {
 		cfg = witnessed(cfg)
 	}
-	now := netio.Now
-	if platform.Now != nil {
-		now = platform.Now
-	}
+	now := platform.Now
 	trace := newTrace(now)
 	platform = trace.traced(platform)
 	d := &Daemon{
@@ -137,6 +133,11 @@ func checkConfig(cfg *config.Config) error {
 // Run runs the board until ctx ends; then it hands over, if it leads, and closes everything. Only the end of its holder ends it
 // before that.
 func (d *Daemon) Run(ctx context.Context) error {
+	wakes, err := d.platform.NewTimer()
+	if err != nil {
+		return fmt.Errorf("daemon: %w", err)
+	}
+	d.timer = timer{wakes, never}
 	d.lease.open(d.cfg.Addresses)
 	d.tasks.run(d.light.run)
 	d.tasks.run(d.link.watch)

@@ -34,11 +34,7 @@ const (
 )
 
 func newDrain(s shared, stateDir string) *drain {
-	d := &drain{shared: s, file: drainFile{dir: stateDir}, awake: s.now, changing: make(chan struct{}, 1), until: never}
-	if s.platform.Awake != nil {
-		d.awake = s.platform.Awake
-	}
-	return d
+	return &drain{shared: s, file: drainFile{dir: stateDir}, awake: s.platform.Awake, changing: make(chan struct{}, 1), until: never}
 }
 
 // load reads what was asked of an earlier daemon of this board.

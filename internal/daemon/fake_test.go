@@ -237,15 +237,13 @@ func (b *fakeBoard) machine() Platform {
 }
 
 func (b *fakeBoard) bareMachine() Platform {
+	now := func() time.Duration { return time.Since(b.lan.start) }
 	return Platform{
-		Now: func() time.Duration { return time.Since(b.lan.start) },
+		Now: now, Awake: now, NewTimer: newFakeTimer,
 		ClockRate: func() (float64, bool) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			return b.clockOff, true
-		},
-		FindInterface: func(netip.Addr) (netio.Choice, error) {
-			return netio.Choice{Name: "eth0", Prefix: netip.MustParsePrefix("10.0.0.0/24")}, nil
 		},
 		Watch: func(ctx context.Context, _ netio.WatchOptions, notify func(netio.Snapshot)) error {
 			for {
@@ -311,6 +309,32 @@ func (b *fakeBoard) get(read func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	read()
+}
+
+// fakeTimer runs in virtual time.
+type fakeTimer struct {
+	timer   *time.Timer
+	expired chan struct{}
+}
+
+func newFakeTimer() (Timer, error) {
+	t := &fakeTimer{expired: make(chan struct{}, 1)}
+	t.timer = time.AfterFunc(time.Hour, func() {
+		select {
+		case t.expired <- struct{}{}:
+		default:
+		}
+	})
+	return t, nil
+}
+
+func (t *fakeTimer) Set(after time.Duration) { t.timer.Reset(after) }
+
+func (t *fakeTimer) Expired() <-chan struct{} { return t.expired }
+
+func (t *fakeTimer) Close() error {
+	t.timer.Stop()
+	return nil
 }
 
 // fakeTransport hands datagrams to the other boards after a fifth of a millisecond.

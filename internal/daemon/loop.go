@@ -12,7 +12,6 @@ import (
 // loop handles one event at a time until the board has left the group.
 func (d *Daemon) loop(ctx context.Context) {
 	d.reporter.ready()
-	d.timer = newTimer(d.platform.NewTimer, d.reporter)
 	lost := d.lease.watched()
 	d.checks.start()
 	d.showRole()
@@ -212,25 +211,6 @@ type timer struct {
 	at time.Duration // for when it is set; never if it has expired since
 }
 
-// newTimer returns the machine's timer or, where it has none, one of the Go runtime.
-func newTimer(open func() (Timer, error), r *reporter) timer {
-	if open != nil {
-		t, err := open()
-		if err == nil {
-			return timer{t, never}
-		}
-		r.log.Warnf("%v; using the Go runtime's timers, which are less exact", err)
-	}
-	t := &runtimeTimer{expired: make(chan struct{}, 1)}
-	t.timer = time.AfterFunc(time.Hour, func() {
-		select {
-		case t.expired <- struct{}{}:
-		default:
-		}
-	})
-	return timer{t, never}
-}
-
 // set has it expire at a time, unless it will anyway: most events change nothing.
 func (t *timer) set(at, now time.Duration) {
 	if t.at != at {
@@ -241,18 +221,3 @@ func (t *timer) set(at, now time.Duration) {
 
 // unset is called when it has expired.
 func (t *timer) unset() { t.at = never }
-
-// runtimeTimer is a timer of the Go runtime, which also runs in virtual time.
-type runtimeTimer struct {
-	timer   *time.Timer
-	expired chan struct{}
-}
-
-func (t *runtimeTimer) Set(after time.Duration) { t.timer.Reset(after) }
-
-func (t *runtimeTimer) Expired() <-chan struct{} { return t.expired }
-
-func (t *runtimeTimer) Close() error {
-	t.timer.Stop()
-	return nil
-}

@@ -63,13 +63,11 @@ type Announcer interface {
 // Platform is what a daemon uses of the machine that it runs on. What needs rights is done by another process, the holder,
 // which shares the memory of the lease with the daemon.
 type Platform struct {
-	// Now reads a monotonic clock; nil means netio.Now.
+	// Now reads a monotonic clock.
 	Now func() time.Duration
 	// ClockRate measures by how much that clock runs faster than it should, as a share, since it
 	// was asked last; nil if nothing can tell.
 	ClockRate func() (off float64, measured bool)
-	// FindInterface returns the interface whose subnet contains the address.
-	FindInterface func(netip.Addr) (netio.Choice, error)
 	// Watch reports the state of the interface and its changes until ctx ends.
 	Watch func(ctx context.Context, o netio.WatchOptions, notify func(netio.Snapshot)) error
 	// OpenTransport opens the sockets on the interface.
@@ -84,7 +82,7 @@ type Platform struct {
 	ReadNeighbours func(index int) (netio.Neighbours, error)
 	// OpenLED opens a light.
 	OpenLED func(gpio.Spec) (gpio.LED, error)
-	// NewTimer makes what wakes the loop; nil means a timer of the Go runtime.
+	// NewTimer makes what wakes the loop.
 	NewTimer func() (Timer, error)
 	// OpenFence makes the lease, and what in the kernel enforces it; nil means that nothing ends a
 	// lease.
@@ -95,7 +93,7 @@ type Platform struct {
 	Checker Checker
 	// Trier runs the checks of another configuration once; nil means that nothing does.
 	Trier Checker
-	// Awake returns for how long the machine has been awake since its boot; nil: as long as Now says.
+	// Awake returns for how long the machine has been awake since its boot.
 	Awake func() time.Duration
 }
 
@@ -113,9 +111,9 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 	gpio.Init(cfg.LED)
 	floating := ipsOf(cfg.Addresses)
 	p := Platform{
-		ClockRate:     netio.NewRateMeter().Measure,
-		FindInterface: netio.FindInterface,
-		Watch:         netio.Watch,
+		Now:       netio.Now,
+		ClockRate: netio.NewRateMeter().Measure,
+		Watch:     netio.Watch,
 		OpenTransport: func(iface string, local netip.Addr) (Transport, error) {
 			return opened[Transport](netio.Open(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast, Floating: floating}))
 		},

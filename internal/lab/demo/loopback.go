@@ -169,10 +169,10 @@ func (b *loopbackBoard) answers() bool {
 func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 	p := l.boards[n-1]
 	platform := daemon.Platform{
-		FindInterface: func(netip.Addr) (netio.Choice, error) {
-			return netio.Choice{Name: loopbackInterface, Prefix: netip.PrefixFrom(p.addr(), 24)}, nil
-		},
-		Watch: p.watch,
+		Now:      netio.Now,
+		Awake:    netio.Now,
+		NewTimer: func() (daemon.Timer, error) { return netio.NewTimer() },
+		Watch:    p.watch,
 		OpenTransport: func(iface string, local netip.Addr) (daemon.Transport, error) {
 			conn, err := netio.Open(netio.Options{
 				Interface: iface, Local: local, Group: l.group(), Shared: true,

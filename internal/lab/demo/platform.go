@@ -13,9 +13,6 @@ import (
 // the host's namespace. What is open stays there, wherever it is used.
 func within(host *netns.Host, machine daemon.Platform) daemon.Platform {
 	p := machine
-	p.FindInterface = func(addr netip.Addr) (netio.Choice, error) {
-		return netns.Within(host, func() (netio.Choice, error) { return machine.FindInterface(addr) })
-	}
 	// It subscribes again after a failure, so all of it happens there.
 	p.Watch = func(ctx context.Context, o netio.WatchOptions, notify func(netio.Snapshot)) error {
 		return host.Do(func() error { return machine.Watch(ctx, o, notify) })
