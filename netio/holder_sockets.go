@@ -102,7 +102,7 @@ func (h *heldSockets) openSockets() (*Conn, error) {
 func (h *heldSockets) renew() error {
 	former := h.sockets
 	for _, socket := range former {
-		if err := setReusePort(socket, true); err != nil {
+		if err := reusePort(1).set(socket); err != nil {
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ func (h *heldSockets) renew() error {
 	}
 	closeAll(former)
 	for _, socket := range h.sockets {
-		if err := setReusePort(socket, false); err != nil {
+		if err := reusePort(0).set(socket); err != nil {
 			return err
 		}
 	}
