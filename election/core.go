@@ -26,9 +26,7 @@ func New(cfg Config, definition Definition, now Instant) (*Core, error) {
 		notices:    make(notices),
 		grace:      silence.NewGrace(cfg.Interval, cfg.Patience),
 	}
-	for i := range duties {
-		c.timetable[i] = duties[i].deadline(c)
-	}
+	c.timetable = c.duties()
 	if definition.votes {
 		c.votes = newVoting(&cfg, c.grace.Limit, now)
 	}
@@ -81,10 +79,10 @@ func (c *Core) Wake(now Instant) []Effect {
 		c.wokeLate = c.now - next.At
 		c.detector.Woke(c.wokeLate)
 	}
-	for i, d := range c.timetable {
-		if d.Reached(c.now) {
-			*d = clock.Deadline{}
-			duties[i].do(c)
+	for _, duty := range &c.timetable {
+		if duty.deadline.Reached(c.now) {
+			*duty.deadline = clock.Deadline{}
+			duty.do(c)
 		}
 	}
 	return c.effects
@@ -101,50 +99,65 @@ func (c *Core) readsFirst(waited *bool, d *clock.Deadline) bool {
 	return true
 }
 
-// duties lists everything that is to be done at a deadline, in the order in which what is
-// due together is done. A deadline is kept in the state of the role to which it
-// belongs, or with another owner.
-var duties = [dutyCount]struct {
-	deadline func(*Core) *clock.Deadline
+// duty is something to be done at a deadline, which is kept in the state of the role to which it belongs, or with another
+// owner.
+type duty struct {
+	deadline *clock.Deadline
 	do       func(*Core)
-}{
-	{func(c *Core) *clock.Deadline { return &c.leading.heartbeat }, (*Core).heartbeatDue},
-	{func(c *Core) *clock.Deadline { return &c.leading.lapse.over }, func(c *Core) {
-		c.readsFirst(&c.leading.lapse.waited, &c.leading.lapse.over)
-	}},
-	{func(c *Core) *clock.Deadline { return &c.leading.reclaim }, func(c *Core) { c.reclaim(c.leading.exceeded) }},
-	{func(c *Core) *clock.Deadline { return &c.leading.hearing.again }, (*Core).askHearing},
-	{func(c *Core) *clock.Deadline { return &c.leading.yield }, (*Core).yieldLead},
-	{func(c *Core) *clock.Deadline { return &c.hello }, (*Core).sendHello},
-	{func(c *Core) *clock.Deadline { return &c.listening.end }, func(c *Core) { c.turn(ReasonNoLeader) }},
-	{func(c *Core) *clock.Deadline { return &c.listening.query }, (*Core).sendQuery},
-	{func(c *Core) *clock.Deadline { return &c.following.turn }, func(c *Core) {
-		if c.leader == wire.Nobody {
-			c.turn(ReasonNoLeader)
-		} else {
-			c.turn(ReasonSilence)
+}
+
+// timetable has all duties of one core, in the order in which what is due together is done.
+type timetable [24 + ownDeadlines]duty
+
+func (c *Core) duties() timetable {
+	return timetable{
+		{&c.leading.heartbeat, (*Core).heartbeatDue},
+		{&c.leading.lapse.over, (*Core).lapseOver},
+		{&c.leading.reclaim, func(c *Core) { c.reclaim(c.leading.exceeded) }},
+		{&c.leading.hearing.again, (*Core).askHearing},
+		{&c.leading.yield, (*Core).yieldLead},
+		{&c.hello, (*Core).sendHello},
+		{&c.listening.end, func(c *Core) { c.turn(ReasonNoLeader) }},
+		{&c.listening.query, (*Core).sendQuery},
+		{&c.following.turn, (*Core).turnCame},
+		{&c.candidacy.address.ask, (*Core).askAddress},
+		{&c.candidacy.address.silent, (*Core).addressUnanswered},
+		{&c.candidacy.askLAN, (*Core).missEvidence},
+		{&c.candidacy.incumbent, (*Core).incumbentLate},
+		{&c.answers, func(c *Core) { c.happens(AnswersDue) }},
+		{&c.candidacy.coordinator, func(c *Core) { c.happens(CoordinatorDue) }},
+		{&c.following.measure, (*Core).measureRoundTrip},
+		{&c.handover.repeat, (*Core).repeatResign},
+		{&c.following.preempt, (*Core).preempt},
+		{&c.leading.deposed.look, (*Core).look},
+		{&c.pause.end, (*Core).pauseChanged},
+		{&c.barred.end, func(c *Core) { c.becomeListener(ReasonConflictOver, c.listenWindow()) }},
+		{&c.votes.promiseEnds, (*Core).vote},
+		{&c.leading.fence.repeat, (*Core).repeatHeartbeat},
+		{&c.leading.fence.leaseEnds, (*Core).leaseEnded},
+		{&c.own[0], func(c *Core) { c.happens(OwnDeadline) }},
+		{&c.own[1], func(c *Core) { c.happens(OwnDeadline + 1) }},
+		{&c.own[2], func(c *Core) { c.happens(OwnDeadline + 2) }},
+	}
+}
+
+// earliest returns the first deadline to come, beside one.
+func (t *timetable) earliest(beside *clock.Deadline) (first clock.Deadline) {
+	for _, d := range t {
+		if d.deadline != beside && d.deadline.Set && (!first.Set || d.deadline.At < first.At) {
+			first = *d.deadline
 		}
-	}},
-	{func(c *Core) *clock.Deadline { return &c.candidacy.address.ask }, (*Core).askAddress},
-	{func(c *Core) *clock.Deadline { return &c.candidacy.address.silent }, (*Core).addressUnanswered},
-	{func(c *Core) *clock.Deadline { return &c.candidacy.askLAN }, (*Core).missEvidence},
-	{func(c *Core) *clock.Deadline { return &c.candidacy.incumbent }, (*Core).incumbentLate},
-	{func(c *Core) *clock.Deadline { return &c.answers }, func(c *Core) { c.happens(AnswersDue) }},
-	{func(c *Core) *clock.Deadline { return &c.candidacy.coordinator }, func(c *Core) { c.happens(CoordinatorDue) }},
-	{func(c *Core) *clock.Deadline { return &c.following.measure }, (*Core).measureRoundTrip},
-	{func(c *Core) *clock.Deadline { return &c.handover.repeat }, (*Core).repeatResign},
-	{func(c *Core) *clock.Deadline { return &c.following.preempt }, (*Core).preempt},
-	{func(c *Core) *clock.Deadline { return &c.leading.deposed.look }, (*Core).look},
-	{func(c *Core) *clock.Deadline { return &c.pause.end }, (*Core).pauseChanged},
-	{func(c *Core) *clock.Deadline { return &c.barred.end }, func(c *Core) {
-		c.becomeListener(ReasonConflictOver, c.listenWindow())
-	}},
-	{func(c *Core) *clock.Deadline { return &c.votes.promiseEnds }, (*Core).vote},
-	{func(c *Core) *clock.Deadline { return &c.leading.fence.repeat }, (*Core).repeatHeartbeat},
-	{func(c *Core) *clock.Deadline { return &c.leading.fence.leaseEnds }, (*Core).leaseEnded},
-	{func(c *Core) *clock.Deadline { return &c.own[0] }, func(c *Core) { c.happens(OwnDeadline) }},
-	{func(c *Core) *clock.Deadline { return &c.own[1] }, func(c *Core) { c.happens(OwnDeadline + 1) }},
-	{func(c *Core) *clock.Deadline { return &c.own[2] }, func(c *Core) { c.happens(OwnDeadline + 2) }},
+	}
+	return first
+}
+
+// notBefore makes deadlines that are overdue come at that time.
+func (t *timetable) notBefore(at Instant) {
+	for _, d := range t {
+		if d.deadline.Reached(at) {
+			*d.deadline = clock.Due(at)
+		}
+	}
 }
 
 // Link tells that the link came up or was lost.

@@ -60,6 +60,15 @@ func (c *Core) awaitTurn() {
 	c.following.turn = clock.Due(from + c.algorithm.TurnDelay())
 }
 
+// turnCame has this board act, since the leader is late or there is none.
+func (c *Core) turnCame() {
+	if c.leader == wire.Nobody {
+		c.turn(ReasonNoLeader)
+	} else {
+		c.turn(ReasonSilence)
+	}
+}
+
 // postpone gives a board of higher rank that acts the time to finish.
 func (c *Core) postpone(by time.Duration) {
 	if c.rank().Eligible() {

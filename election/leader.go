@@ -138,6 +138,9 @@ func (c *Core) checkLapse() {
 	}
 }
 
+// lapseOver begins the lease again, since nobody was heard who has claimed.
+func (c *Core) lapseOver() { c.readsFirst(&c.leading.lapse.waited, &c.leading.lapse.over) }
+
 // LeaseLapsed tells that a heartbeat left this board only after the lease had ended, at end. now
 // was read after that. It only records the fact, and learns from it: the effects of the call before
 // stay good, and people may have to be told what was learned. The call may have come in time, and the

@@ -326,27 +326,3 @@ type pause struct {
 	// correctedAt is when this board has last told a board that knew of an older pause.
 	correctedAt Instant
 }
-
-// timetable has the deadlines of all duties of one core.
-type timetable [dutyCount]*clock.Deadline
-
-const dutyCount = 24 + ownDeadlines
-
-// earliest returns the first deadline to come, beside one.
-func (t *timetable) earliest(beside *clock.Deadline) (first clock.Deadline) {
-	for _, d := range t {
-		if d != beside && d.Set && (!first.Set || d.At < first.At) {
-			first = *d
-		}
-	}
-	return first
-}
-
-// notBefore makes deadlines that are overdue come at that time.
-func (t *timetable) notBefore(at Instant) {
-	for _, d := range t {
-		if d.Reached(at) {
-			*d = clock.Due(at)
-		}
-	}
-}

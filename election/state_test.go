@@ -81,8 +81,8 @@ func (c *Core) misplaced() string {
 func TestEveryDeadlineIsInTheTimetable(t *testing.T) {
 	b := newBoard(t)
 	listed := map[*clock.Deadline]bool{}
-	for _, d := range b.timetable {
-		listed[d] = true
+	for _, duty := range b.timetable {
+		listed[duty.deadline] = true
 	}
 	for name, d := range map[string]*clock.Deadline{
 		"listening.end": &b.listening.end, "listening.query": &b.listening.query,
