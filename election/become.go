@@ -38,14 +38,18 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 		OldLeader: c.leader, NewLeader: leader,
 		Term: c.term, Reason: reason,
 	}
-	another, asked := leader != c.leader, c.candidacy.request.open
+	asked := c.candidacy.request.open
 	c.role, c.leader, c.roleState = role, leader, roleState{} // the door fills in the state of the new role
 	if role != Candidate && c.fitness.told != c.fitness.set {
 		c.tellGrade() // the one that a candidate has got meanwhile
 		c.hello = clock.Due(c.now)
 	}
-	if another {
-		c.allowAnother()
+	switch {
+	case leader == change.OldLeader:
+	case role == Leader:
+		c.grace.Lead(c.now)
+	default:
+		c.grace.Follow(leader != wire.Nobody)
 	}
 	c.counts[reason]++
 	c.effects = append(c.effects, Effect{Kind: EffectChange, Change: change})

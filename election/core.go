@@ -31,7 +31,7 @@ func New(cfg Config, definition Definition, now Instant) (*Core, error) {
 		c.votes = newVoting(&cfg, c.grace.Limit, now)
 	}
 	c.algorithm = definition.New(&Board{c})
-	c.detector = c.detectorKind().New(cfg.Interval)
+	c.detector = c.detectorKind().New(cfg.Interval, &c.grace)
 	c.computeScore()
 	for _, id := range cfg.Members {
 		if id != cfg.ID && id != wire.Nobody {

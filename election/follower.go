@@ -38,7 +38,7 @@ func (c *Core) becomeFollower(leader wire.ID, reason Reason) {
 	if p != nil && (leader != old || p.Incarnation != c.lastLeader.incarnation) {
 		c.lastLeader.incarnation, c.lastLeader.lastHeard, c.lastLeader.measured = p.Incarnation, 0, 0
 		c.detector.Follow(c.now, c.cfg.Interval)
-		c.allowAnother()
+		c.grace.Follow(true)
 	}
 	c.following.measure = clock.Due(c.now + c.measureInterval())
 	c.planPreemption()

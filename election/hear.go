@@ -234,7 +234,6 @@ func (c *Core) receiveHeartbeat(m *wire.Message, heartbeat wire.Heartbeat) {
 	if c.grace.Hear(c.now, c.leader, &heartbeat) {
 		c.wishSoon()
 	}
-	c.allow()
 	c.detector.Heard(c.now, heartbeat)
 	c.lastLeader.lastHeard = max(c.lastLeader.lastHeard, m.Sequence)
 	switch c.role {

@@ -67,7 +67,7 @@ func (c *Core) acquire() {
 // proclaim tells everybody who leads. It counts as the first heartbeat of this leader.
 func (c *Core) proclaim() {
 	c.heartbeats.number++
-	c.announceGrace()
+	c.grace.Announce(c.now)
 	m := c.coordinator()
 	c.algorithm.Step(Event{Kind: EventProclaim, Message: &m})
 	c.tell(nil, m)
@@ -80,7 +80,7 @@ func (c *Core) proclaim() {
 // sendHeartbeat sends a heartbeat to the group, on schedule or as a reply.
 func (c *Core) sendHeartbeat(reply bool) {
 	c.heartbeats.number++
-	c.announceGrace()
+	c.grace.Announce(c.now)
 	c.multicast(c.heartbeat(reply))
 	c.beginInterval()
 	if !reply {
@@ -157,7 +157,7 @@ func (c *Core) leaseLapsed(now, end Instant) {
 		return
 	}
 	*l = lapse{end: end, over: clock.Due(now + c.answerWithin())}
-	// The first heartbeat teaches nothing, see overslept. If the lease has just got a longer grace, see announceGrace,
+	// The first heartbeat teaches nothing, see overslept. If the lease has just got a longer grace, see Grace.Announce,
 	// the lease that has ended had a shorter one. How long that was is not known any more.
 	former := end - c.lease() // when the heartbeat before was sent, unless the lease was lengthened
 	lengthened := c.grace.Lengthened(former)

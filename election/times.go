@@ -223,26 +223,6 @@ const tellAgeAfter = 10 * time.Millisecond
 // once in ten thousand times. Until then it asks every interval, and is answered.
 const multicastMissed = 10
 
-// allow tells the detector which grace the leader has that this board watches.
-func (c *Core) allow() { c.detector.Allow(c.grace.Allowed(c.leader != wire.Nobody)) }
-
-// allowAnother is for a board that has another leader than before, leads itself, or has none.
-func (c *Core) allowAnother() {
-	if c.role == Leader {
-		c.grace.Lead(c.now)
-	} else {
-		c.grace.Follow()
-	}
-	c.allow()
-}
-
-// announceGrace is called before a message from which the others count the time until
-// the next heartbeat.
-func (c *Core) announceGrace() {
-	c.grace.Announce(c.now)
-	c.allow()
-}
-
 // wishSoon has a HELLO tell the leader soon that a longer grace is needed.
 func (c *Core) wishSoon() { c.hello = c.hello.Before(c.now + resignSettles) }
 

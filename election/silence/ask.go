@@ -25,11 +25,6 @@ type askDetector struct {
 	recentLost, recentSeen float64
 }
 
-// newAskDetector returns the detector of the algorithm heir.
-func newAskDetector(interval time.Duration) Detector {
-	return &askDetector{observed: observed{interval: interval}}
-}
-
 // The constants of the detector.
 const (
 	// mistakeRecurrence is the stated quality of service: a living leader loses its

@@ -25,7 +25,7 @@ func beats(d *askDetector, from clock.Instant, n int, first uint8, loss float64)
 }
 
 func newAsk() *askDetector {
-	d := newAskDetector(testInterval).(*askDetector)
+	d := newDetector(DetectorAsk, testInterval).(*askDetector)
 	d.Follow(0, testInterval)
 	return d
 }
@@ -174,7 +174,7 @@ func TestTakeoverKeepsTheGrace(t *testing.T) {
 		if rng.IntN(10) == 0 {
 			interval = 10 * time.Second
 		}
-		d := newAskDetector(interval).(*askDetector)
+		d := newDetector(DetectorAsk, interval).(*askDetector)
 		d.Follow(0, interval)
 		late := time.Duration(rng.ExpFloat64() * float64(2*time.Millisecond))
 		trip := time.Duration(rng.ExpFloat64() * float64(3*time.Millisecond))
@@ -204,7 +204,7 @@ func TestTakeoverKeepsTheGrace(t *testing.T) {
 // no more goes by from when the heartbeat was due than the grace, or a tick and a question.
 func TestCleanWireIsFast(t *testing.T) {
 	for _, interval := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond} {
-		d := newAskDetector(interval).(*askDetector)
+		d := newDetector(DetectorAsk, interval).(*askDetector)
 		d.Follow(0, interval)
 		for i := range 300 {
 			jitter := time.Duration(i%3) * 100 * time.Microsecond

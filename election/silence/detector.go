@@ -35,9 +35,7 @@ type Detector interface {
 	Freshness() clock.Instant
 	// Earliest is when the grace of the next heartbeat ends, see DefaultGrace.
 	Earliest() clock.Instant
-	// Allow sets the grace of the watched leader. It is never less than the default of its interval.
-	Allow(grace time.Duration)
-	// Grace is how late the next heartbeat may be.
+	// Grace is how late the next heartbeat may be. It is never less than the default of the leader's interval.
 	Grace() time.Duration
 	// Age is the time since the newest heartbeat that is known of.
 	Age(now clock.Instant) time.Duration
@@ -140,14 +138,15 @@ func (k DetectorKind) Or(suits DetectorKind) DetectorKind {
 	return k
 }
 
-// New returns such a detector, for a leader with that interval.
-func (k DetectorKind) New(interval time.Duration) Detector {
+// New returns such a detector, for leaders with that interval at first. They have the grace of the group.
+func (k DetectorKind) New(interval time.Duration, group *Grace) Detector {
+	o := observed{interval: interval, group: group}
 	switch k {
 	case DetectorFixed:
-		return newFixedDetector(interval)
+		return &fixedDetector{o}
 	case DetectorNFDE:
-		return newNFDEDetector(interval)
+		return &nfdeDetector{observed: o, expected: interval}
 	default:
-		return newAskDetector(interval)
+		return &askDetector{observed: o}
 	}
 }

@@ -14,25 +14,24 @@ import (
 // detectors are all there are, with how long after the newest of many punctual
 // heartbeats each of them begins to suspect. They hold what follows in common.
 var detectors = []struct {
-	name   string
-	build  func(interval time.Duration) Detector
+	kind   DetectorKind
 	silent time.Duration // at testInterval
 	// mistakes is how many heartbeats in a row must be lost to make a living leader
 	// suspect; 0 if that depends on what was learned.
 	mistakes int
 }{
-	{"ask", newAskDetector, testInterval + testInterval/40, 0},
-	{"fixed", newFixedDetector, 3*testInterval + testInterval/10, 3},
-	{"nfd-e", newNFDEDetector, 2*testInterval + testInterval/4, 2},
+	{DetectorAsk, testInterval + testInterval/40, 0},
+	{DetectorFixed, 3*testInterval + testInterval/10, 3},
+	{DetectorNFDE, 2*testInterval + testInterval/4, 2},
 }
 
 // everyDetector calls f with each detector, after 300 punctual heartbeats. They
 // begin with number 200 and wrap twice; last is when the newest came, and next
 // is the number after it.
 func everyDetector(t *testing.T, f func(t *testing.T, d Detector, silent time.Duration, last clock.Instant, next uint8)) {
-	for _, kind := range detectors {
-		t.Run(kind.name, func(t *testing.T) {
-			d := kind.build(testInterval)
+	for _, of := range detectors {
+		t.Run(of.kind.String(), func(t *testing.T) {
+			d := newDetector(of.kind, testInterval)
 			d.Follow(0, testInterval)
 			var last clock.Instant
 			next := uint8(200)
@@ -41,7 +40,7 @@ func everyDetector(t *testing.T, f func(t *testing.T, d Detector, silent time.Du
 				d.Heard(last, heartbeat(next))
 				next++
 			}
-			f(t, d, kind.silent, last, next)
+			f(t, d, of.silent, last, next)
 		})
 	}
 }
@@ -72,13 +71,13 @@ func TestDetectorSuspects(t *testing.T) {
 // TestDetectorBegins: before the first heartbeat, a leader has the time that it
 // has after one.
 func TestDetectorBegins(t *testing.T) {
-	for _, kind := range detectors {
-		d := kind.build(testInterval)
+	for _, of := range detectors {
+		d := newDetector(of.kind, testInterval)
 		for _, now := range []clock.Instant{time.Hour, 2 * time.Hour} {
 			d.Follow(now, testInterval)
-			suspects(t, d, kind.name+": unheard", now+kind.silent)
+			suspects(t, d, of.kind.String()+": unheard", now+of.silent)
 			d.Heard(now+30*time.Millisecond, heartbeat(7))
-			suspects(t, d, kind.name+": heard once", now+30*time.Millisecond+kind.silent)
+			suspects(t, d, of.kind.String()+": heard once", now+30*time.Millisecond+of.silent)
 		}
 	}
 }
@@ -267,8 +266,8 @@ func TestDetectorInterval(t *testing.T) {
 
 // TestDetectorQuestions: the detectors of the papers ask once, within a fixed time.
 func TestDetectorQuestions(t *testing.T) {
-	for _, build := range []func(time.Duration) Detector{newFixedDetector, newNFDEDetector} {
-		d := build(testInterval)
+	for _, kind := range []DetectorKind{DetectorFixed, DetectorNFDE} {
+		d := newDetector(kind, testInterval)
 		for range 50 {
 			d.Answered(time.Millisecond, time.Millisecond)
 		}
@@ -286,12 +285,12 @@ func TestDetectorQuestions(t *testing.T) {
 // detector that k losses in a row mislead is misled by (1-p)·p^k of the heartbeats.
 func TestDetectorMistakes(t *testing.T) {
 	const beats, loss = 100_000, 0.1
-	for _, kind := range detectors {
-		if kind.mistakes == 0 {
+	for _, of := range detectors {
+		if of.mistakes == 0 {
 			continue
 		}
 		rng := rand.New(rand.NewPCG(1, 2))
-		d := kind.build(testInterval)
+		d := newDetector(of.kind, testInterval)
 		d.Follow(0, testInterval)
 		got := 0
 		for i := range beats {
@@ -304,12 +303,12 @@ func TestDetectorMistakes(t *testing.T) {
 			}
 			d.Heard(now, heartbeat(uint8(i)))
 		}
-		want := beats * (1 - loss) * math.Pow(loss, float64(kind.mistakes))
+		want := beats * (1 - loss) * math.Pow(loss, float64(of.mistakes))
 		if math.Abs(float64(got)-want) > 3*math.Sqrt(want) {
-			t.Errorf("%s has suspected a living leader %d times, want about %.0f", kind.name, got, want)
+			t.Errorf("%s has suspected a living leader %d times, want about %.0f", of.kind, got, want)
 		}
 		if q := d.Quality(); q.Loss < 0.01 || q.Loss > 0.25 {
-			t.Errorf("%s has observed a loss of %v, want about %v", kind.name, q.Loss, loss)
+			t.Errorf("%s has observed a loss of %v, want about %v", of.kind, q.Loss, loss)
 		}
 	}
 }
@@ -317,9 +316,9 @@ func TestDetectorMistakes(t *testing.T) {
 // TestDetectorAnything lets anything happen: a leader that was just heard of is
 // trusted, and not for much longer than usual.
 func TestDetectorAnything(t *testing.T) {
-	for _, kind := range detectors {
+	for _, of := range detectors {
 		rng := rand.New(rand.NewPCG(3, 4))
-		d := kind.build(testInterval)
+		d := newDetector(of.kind, testInterval)
 		interval := testInterval
 		var now clock.Instant
 		var number, newest uint8
@@ -373,7 +372,7 @@ func TestDetectorAnything(t *testing.T) {
 			}
 			fresh := d.Freshness() - now
 			if fresh <= 0 || fresh > 4*max(interval, time.Second) || d.Age(now) != 0 {
-				t.Fatalf("%s, step %d: suspect in %v, newest heartbeat %v old", kind.name, step, fresh, d.Age(now))
+				t.Fatalf("%s, step %d: suspect in %v, newest heartbeat %v old", of.kind, step, fresh, d.Age(now))
 			}
 		}
 	}

@@ -48,6 +48,7 @@ type Grace struct {
 	interval time.Duration
 	Limit    time.Duration // the longest grace that this board wishes for or grants
 	leads    bool
+	follows  bool // another board leads
 
 	heard time.Duration // what the leader of this board has announced; 0 is nothing yet
 	// Announced is what this leader says. Its lease has three quarters of Lease.
@@ -161,15 +162,16 @@ func NewGrace(interval, patience time.Duration) Grace {
 // Default is the grace of this board's interval, if nothing was learned.
 func (g *Grace) Default() time.Duration { return DefaultGrace(g.interval) }
 
-// Follow begins anew, since this board has another leader than before, or none.
-func (g *Grace) Follow() {
-	g.leads, g.heard, g.Announced, g.Lease, g.raisedAt, g.loweredAt = false, 0, 0, 0, 0, 0
+// Follow begins anew, since this board has another leader than before. follows is false if it has none.
+func (g *Grace) Follow(follows bool) {
+	g.leads, g.follows = false, follows
+	g.heard, g.Announced, g.Lease, g.raisedAt, g.loweredAt = 0, 0, 0, 0, 0
 	g.granted, g.told = false, false
 }
 
 // Lead begins anew, since this board leads. It goes on with what it has learned.
 func (g *Grace) Lead(now clock.Instant) {
-	g.Follow()
+	g.Follow(false)
 	g.leads = true
 	g.HalveAt = now + Rule.HalfLife
 	want := g.wanted()
@@ -177,11 +179,11 @@ func (g *Grace) Lead(now clock.Instant) {
 }
 
 // Allowed is how late the leader of this board may be: itself, another one, or nobody.
-func (g *Grace) Allowed(follows bool) time.Duration {
+func (g *Grace) Allowed() time.Duration {
 	switch {
 	case g.leads:
 		return g.Lease
-	case !follows:
+	case !g.follows:
 		return g.Default()
 	case g.heard > 0:
 		return g.heard

@@ -15,7 +15,7 @@ const ms = time.Millisecond
 // newNFDE returns a detector that has heard heartbeat 0 at 0, which is the one
 // that it does not learn from.
 func newNFDE() *nfdeDetector {
-	d := newNFDEDetector(testInterval).(*nfdeDetector)
+	d := newDetector(DetectorNFDE, testInterval).(*nfdeDetector)
 	d.Follow(-20*ms, testInterval)
 	d.Heard(0, heartbeat(0))
 	return d

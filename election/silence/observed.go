@@ -14,7 +14,7 @@ import (
 type observed struct {
 	interval time.Duration // of the leader
 
-	grace    time.Duration // of the leader; see Grace
+	group    *Grace        // what the group allows the leader
 	last     clock.Instant // when the newest heartbeat that is known of came
 	number   uint8         // its number, if this board heard it itself
 	counted  bool          // number is known, so that the next one tells the loss
@@ -98,11 +98,7 @@ func (o *observed) excuse(now clock.Instant, missing int) (n int) {
 
 func (o *observed) Earliest() clock.Instant { return o.last + o.interval + o.Grace() }
 
-// Allow sets the grace of the leader.
-func (o *observed) Allow(grace time.Duration) { o.grace = grace }
-
-// Grace is at least the default.
-func (o *observed) Grace() time.Duration { return max(o.grace, DefaultGrace(o.interval)) }
+func (o *observed) Grace() time.Duration { return max(o.group.Allowed(), DefaultGrace(o.interval)) }
 
 func (o *observed) Evidence(at clock.Instant) { o.last = max(o.last, at) }
 

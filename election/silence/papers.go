@@ -14,11 +14,6 @@ import (
 // what learning is worth.
 type fixedDetector struct{ observed }
 
-// newFixedDetector returns the detector "fixed".
-func newFixedDetector(interval time.Duration) Detector {
-	return &fixedDetector{observed{interval: interval}}
-}
-
 // fixedIntervals without a heartbeat make a leader suspect. Three are what VRRP
 // waits (RFC 5798, section 6.1: Master_Down_Interval).
 const fixedIntervals = 3
@@ -66,13 +61,6 @@ type nfdeDetector struct {
 	rhythm rhythm
 	// expected is EA(l+1), or an interval after whatever is newer than heartbeat l.
 	expected clock.Instant
-}
-
-// newNFDEDetector returns the detector "nfd-e".
-func newNFDEDetector(interval time.Duration) Detector {
-	d := &nfdeDetector{}
-	d.Follow(0, interval)
-	return d
 }
 
 // jitter is how far from the rhythm a heartbeat may be without anything being
