@@ -191,16 +191,12 @@ const (
 
 // numberHeartbeat is told of a heartbeat or a COORDINATOR of this leader before it is sent. The owner
 // tells Sent which sequence the packet of that number got.
-func (c *Core) numberHeartbeat(to wire.ID, m *wire.Message) (number uint32) {
-	interval, grace := m.Heartbeat.Interval, m.Heartbeat.Grace
-	if m.Type == wire.TypeCoordinator {
-		interval, grace = m.Coordinator.Interval, m.Coordinator.Grace
-	}
-	item := c.votes.support.Add(lease.Sent{Term: c.term, At: c.now, Ends: c.now + lease.Leased(interval, grace)})
-	if to == wire.Nobody || m.Type == wire.TypeCoordinator {
+func (c *Core) numberHeartbeat(to wire.ID, kind wire.Type) (number uint32) {
+	item := c.votes.support.Add(lease.Sent{Term: c.term, At: c.now, Ends: c.now + lease.Leased(c.announced())})
+	if to == wire.Nobody || kind == wire.TypeCoordinator {
 		c.leading.fence.beatAt = c.now
 		c.leading.fence.repeat = clock.Due(c.now + c.votes.roundTrip(c.cfg.Interval))
-		c.supportSelf(item, lease.Promised(interval, grace))
+		c.supportSelf(item, lease.Promised(c.announced()))
 		c.leaseMoved()
 	}
 	return item.Number

@@ -31,16 +31,14 @@ func (c *Core) send(to wire.ID, m wire.Message) {
 	e := Effect{Kind: EffectSend, To: to, Message: m}
 	e.Broadcast = to == wire.Nobody && (alone || !steady(&m) || c.losesMulticast())
 	if c.votes.needed() && c.role == Leader && (m.Type == wire.TypeHeartbeat || m.Type == wire.TypeCoordinator) {
-		e.Beat = c.numberHeartbeat(to, &m)
+		e.Beat = c.numberHeartbeat(to, m.Type)
 	}
 	c.effects = append(c.effects, e)
 }
 
 // Sent tells which sequence a message has got whose effect has that Beat. It is to be called
 // when the message was sent, before the next call. The effects stay good.
-func (c *Core) Sent(beat uint32, sequence wire.Sequence) {
-	c.votes.sent(beat, sequence)
-}
+func (c *Core) Sent(beat uint32, sequence wire.Sequence) { c.votes.support.Sequenced(beat, sequence) }
 
 // sendFloating sends a message to whoever has the floating address. It finds a leader of
 // whom no other address is known, and to which neither multicast nor broadcast gets through.

@@ -46,14 +46,6 @@ func (v *voting) mayLead(id wire.ID) bool {
 // supported reports whether this board has the support that it needs now.
 func (v *voting) supported(now Instant) bool { return !v.needed() || v.support.End(now) > now }
 
-// sent notes which sequence the heartbeat of that number has got.
-func (v *voting) sent(number uint32, sequence wire.Sequence) {
-	item := v.support.Find(func(item *lease.Sent) bool { return !item.Request && item.Number == number })
-	if item != nil {
-		item.Sequence = sequence
-	}
-}
-
 // roundTrip is how long the answer of a voter may take.
 func (v *voting) roundTrip(interval time.Duration) time.Duration {
 	if !v.trip.Known {

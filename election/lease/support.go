@@ -56,6 +56,7 @@ type Request struct {
 	Fresh  clock.Deadline // until when it may be granted
 }
 
+// NewSupport returns that of a board which nobody supports yet.
 func NewSupport(ids []wire.ID) Support {
 	s := Support{Voters: make([]Voter, len(ids))}
 	for i, id := range ids {
@@ -105,11 +106,11 @@ func (s *Support) Add(item Sent) *Sent {
 // Newest returns what was sent last.
 func (s *Support) Newest() *Sent { return &s.sent[len(s.sent)-1] }
 
-// Find returns the newest of what was sent that satisfies a condition, or nil.
-func (s *Support) Find(holds func(*Sent) bool) *Sent {
+// find returns the newest of the requests, or of the heartbeats, that satisfies a condition, or nil.
+func (s *Support) find(request bool, holds func(*Sent) bool) *Sent {
 	for i := len(s.sent) - 1; i >= 0; i-- {
-		if holds(&s.sent[i]) {
-			return &s.sent[i]
+		if item := &s.sent[i]; item.Request == request && holds(item) {
+			return item
 		}
 	}
 	return nil
@@ -117,14 +118,19 @@ func (s *Support) Find(holds func(*Sent) bool) *Sent {
 
 // Request returns the request of that number, or nil.
 func (s *Support) Request(number uint32) *Sent {
-	return s.Find(func(item *Sent) bool { return item.Request && item.Number == number })
+	return s.find(true, func(item *Sent) bool { return item.Number == number })
 }
 
 // Heartbeat returns the heartbeat of that sequence, or nil.
 func (s *Support) Heartbeat(sequence wire.Sequence) *Sent {
-	return s.Find(func(item *Sent) bool {
-		return !item.Request && item.Sequence == sequence && sequence != 0
-	})
+	return s.find(false, func(item *Sent) bool { return item.Sequence == sequence && sequence != 0 })
+}
+
+// Sequenced notes which sequence the heartbeat of that number has got.
+func (s *Support) Sequenced(number uint32, sequence wire.Sequence) {
+	if item := s.find(false, func(item *Sent) bool { return item.Number == number }); item != nil {
+		item.Sequence = sequence
+	}
 }
 
 // Count counts the support of a voter for something that was sent.
