@@ -155,18 +155,12 @@ func (b *Board) ClearDeadline(d EventKind) {
 	}
 }
 
-// DeadlineSet reports whether one of them is set.
-func (b *Board) DeadlineSet(d EventKind) bool {
-	kept := b.deadline(d)
-	return kept != nil && kept.Set
-}
-
-// DeadlineIn returns how long it is until one of them; nothing if it is not set, or due.
-func (b *Board) DeadlineIn(d EventKind) time.Duration {
-	if kept := b.deadline(d); kept != nil && kept.Ahead(b.core.now) {
-		return kept.At - b.core.now
+// Deadline returns one of them.
+func (b *Board) Deadline(d EventKind) (set clock.Deadline) {
+	if kept := b.deadline(d); kept != nil {
+		set = *kept
 	}
-	return 0
+	return set
 }
 
 // Postpone gives a board of higher rank that acts the time to finish, as a follower does.

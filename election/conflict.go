@@ -108,7 +108,7 @@ func (c *Core) younger(m *wire.Message) bool {
 
 // hearRival decides between two leaders that hear each other, after a partition has healed. If
 // the highest rank always leads, the other one releases the address at once and resigns, and the
-// higher one then proclaims itself in a term above both (see hearOther). Otherwise who served
+// higher one then proclaims itself in a term above both (see leaderHears). Otherwise who served
 // keeps the address, see settleRivalry.
 func (c *Core) hearRival(m *wire.Message) {
 	if c.votes.needed() {

@@ -22,12 +22,14 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	if c.votes.needed() {
 		c.observe(m)
 	}
-	exceeded := c.learnTerm(m)
-	c.hearDeposed(m)
-	if m.Leading {
-		c.hearLeader(m)
+	if c.role == Leader {
+		c.leaderHears(m, &was)
 	} else {
-		c.hearOther(m, &was, exceeded)
+		c.term = max(c.term, m.Term)
+		c.otherHears(m, &was)
+	}
+	if m.Leading && m.Sender == c.leader {
+		c.lastLeader.term = m.Term
 	}
 	if c.role == Leader && !c.paths.direct {
 		c.paths.multicastAt, c.paths.noMulticast = c.now, false // multicast reaches this leader, which hears no heartbeats
@@ -99,57 +101,40 @@ func (c *Core) overtaken(m *wire.Message) {
 	}
 }
 
-// learnTerm keeps the highest term heard, unless this board leads. exceeded says that it
-// leads, and that a board which does not lead knows of a higher term: somebody else has led
-// meanwhile.
-func (c *Core) learnTerm(m *wire.Message) (exceeded bool) {
-	switch {
-	case m.Term <= c.term:
-		return false
-	case c.role == Leader:
-		return !m.Leading // else it is a rival, and hearRival needs to see both terms
-	}
-	c.term = m.Term
-	return false
-}
-
-// dispatch receives what a message is about. What the core has no use for is the algorithm's.
-func (c *Core) dispatch(m *wire.Message) {
-	switch {
-	case m.Type == wire.TypeHeartbeat:
-		c.receiveHeartbeat(m, m.Heartbeat)
-	case m.Type == wire.TypeCoordinator && m.Coordinator.Coordinator == m.Sender:
-		c.receiveHeartbeat(m, wire.Heartbeat{Interval: m.Coordinator.Interval, Grace: m.Coordinator.Grace, Number: m.Coordinator.Number})
-		c.algorithm.Step(Event{Kind: EventMessage, Message: m})
-	case m.Type == wire.TypeRival:
-		// It is for a leader, see hearRival.
-	case m.Type == wire.TypeHello:
-		c.receiveHello(m)
-	case m.Type == wire.TypePause:
-		c.receivePause(m)
-	case m.Type == wire.TypeQuery:
-		c.receiveQuery(m)
-	case m.Type == wire.TypeResign:
-		c.receiveResign(m)
-	default:
-		c.algorithm.Step(Event{Kind: EventMessage, Message: m})
-	}
-}
-
-// hearLeader receives any message of a board that leads, whatever else it says.
-func (c *Core) hearLeader(m *wire.Message) {
-	switch c.role {
-	case Leader:
+// leaderHears is for a leader that hears any message: the sender may lead as well, may have led until now, or may know of a
+// higher term, so that somebody else has led meanwhile.
+func (c *Core) leaderHears(m *wire.Message, was *Peer) {
+	c.hearDeposed(m)
+	led := was.Leading && was.Incarnation == m.Incarnation
+	switch exceeded := m.Term > c.term; {
+	case m.Leading:
 		c.hearRival(m)
-	case Listener:
-		c.listenerHearsLeader(m)
-	case Candidate:
-		c.candidateHearsLeader(m)
-	case Follower:
-		c.followerHearsLeader(m)
+	case !led && !exceeded:
+	case c.votes.needed():
+		c.hearFormerRival(m)
+	case led:
+		// A rival has given up. Boards that followed it, and clients that sent to it, must hear
+		// of this board again.
+		c.reclaim(m.Term)
+	default:
+		c.hearExceeded(m)
 	}
-	if c.role != Leader && m.Sender == c.leader {
-		c.lastLeader.term = m.Term
+}
+
+// otherHears is for a board without the lead that hears any message: of a leader, or of its own leader that leads no more.
+func (c *Core) otherHears(m *wire.Message, was *Peer) {
+	switch {
+	case m.Leading && c.role == Listener:
+		c.listenerHearsLeader(m)
+	case m.Leading && c.role == Candidate:
+		c.candidateHearsLeader(m)
+	case m.Leading:
+		c.followerHearsLeader(m)
+	case m.Sender != c.leader:
+	case was.ID != wire.Nobody && was.Incarnation != m.Incarnation:
+		c.leaderless(ReasonRestarted)
+	case m.Type != wire.TypeResign:
+		c.leaderless(ReasonResigned) // its RESIGN was lost
 	}
 }
 
@@ -200,23 +185,26 @@ func (c *Core) candidateHearsLeader(m *wire.Message) {
 	c.happens(EventLeader)
 }
 
-// hearOther receives any message of a board that does not lead.
-func (c *Core) hearOther(m *wire.Message, was *Peer, exceeded bool) {
-	led := was.Leading && was.Incarnation == m.Incarnation
-	restarted := was.ID != wire.Nobody && was.Incarnation != m.Incarnation
+// dispatch receives what a message is about. What the core has no use for is the algorithm's.
+func (c *Core) dispatch(m *wire.Message) {
 	switch {
-	case c.role == Leader && (led || exceeded) && c.votes.needed():
-		c.hearFormerRival(m)
-	case c.role == Leader && led:
-		// A rival has given up. Boards that followed it, and clients that sent to it, must hear
-		// of this board again.
-		c.reclaim(m.Term)
-	case c.role == Leader && exceeded:
-		c.hearExceeded(m)
-	case m.Sender == c.leader && restarted:
-		c.leaderless(ReasonRestarted)
-	case m.Sender == c.leader && m.Type != wire.TypeResign:
-		c.leaderless(ReasonResigned) // its RESIGN was lost
+	case m.Type == wire.TypeHeartbeat:
+		c.receiveHeartbeat(m, m.Heartbeat)
+	case m.Type == wire.TypeCoordinator && m.Coordinator.Coordinator == m.Sender:
+		c.receiveHeartbeat(m, wire.Heartbeat{Interval: m.Coordinator.Interval, Grace: m.Coordinator.Grace, Number: m.Coordinator.Number})
+		c.algorithm.Step(Event{Kind: EventMessage, Message: m})
+	case m.Type == wire.TypeRival:
+		// It is for a leader, see hearRival.
+	case m.Type == wire.TypeHello:
+		c.receiveHello(m)
+	case m.Type == wire.TypePause:
+		c.receivePause(m)
+	case m.Type == wire.TypeQuery:
+		c.receiveQuery(m)
+	case m.Type == wire.TypeResign:
+		c.receiveResign(m)
+	default:
+		c.algorithm.Step(Event{Kind: EventMessage, Message: m})
 	}
 }
 

@@ -113,7 +113,7 @@ func TestDeadlineOfAnotherRole(t *testing.T) {
 		t.Errorf("it panics with %q", got)
 	}
 	board.SetDeadline(OwnDeadline, b.clock+time.Second)
-	if !board.DeadlineSet(OwnDeadline) || board.DeadlineIn(OwnDeadline) != time.Second {
+	if board.Deadline(OwnDeadline) != clock.Due(b.clock+time.Second) {
 		t.Error("a deadline of the algorithm's own depends on the role")
 	}
 }

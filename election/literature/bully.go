@@ -94,7 +94,7 @@ func (b *bully) election(m *wire.Message) {
 	case b.AwaitsSuccessor():
 	case b.isFollower():
 		b.standForElection(election.ReasonCalledUpon, b.holdElection)
-	case b.isLeader() && !b.DeadlineSet(election.AnswersDue) && b.Now()-b.calledUponAt >= b.AnswerTimeout():
+	case b.isLeader() && !b.Deadline(election.AnswersDue).Set && b.Now()-b.calledUponAt >= b.AnswerTimeout():
 		b.calledUponAt = b.Now()
 		b.holdElection()
 	}

@@ -151,7 +151,7 @@ func (p plain) awaitCoordinator() {
 // waits reports whether a candidate waits for answers, or for the board that answered.
 // A probe that it began in an earlier election must not end this one.
 func (p plain) waits() bool {
-	return p.DeadlineSet(election.AnswersDue) || p.DeadlineSet(election.CoordinatorDue)
+	return p.Deadline(election.AnswersDue).Set || p.Deadline(election.CoordinatorDue).Set
 }
 
 // leaderLives reports whether there is a leader that is not suspected, and that this board does not replace.

@@ -111,7 +111,7 @@ func (b *modified) stand(reason election.Reason) {
 		if b.isListener() {
 			b.BecomeFollower(wire.Nobody, reason)
 		}
-		b.Postpone(b.DeadlineIn(flagCleared))
+		b.Postpone(b.Deadline(flagCleared).At - b.Now())
 		return
 	}
 	b.standForElection(reason, b.initiate)
@@ -178,7 +178,7 @@ func (b *modified) halt(m *wire.Message) {
 func (b *modified) haltFor() time.Duration { return 4*b.AnswerTimeout() + b.Interval() }
 
 // halted is the election flag.
-func (b *modified) halted() bool { return b.DeadlineIn(flagCleared) > 0 }
+func (b *modified) halted() bool { return b.Deadline(flagCleared).Ahead(b.Now()) }
 
 // election is step 2a. It concerns only boards of higher rank. They do not hold elections
 // of their own until they are told to, which saves most of the bully's messages. A
@@ -209,7 +209,7 @@ func (b *modified) start(m *wire.Message) {
 			b.holdElection()
 		}
 	case election.Leader:
-		if !b.DeadlineSet(election.AnswersDue) {
+		if !b.Deadline(election.AnswersDue).Set {
 			b.holdElection()
 		}
 	}

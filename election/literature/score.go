@@ -122,9 +122,9 @@ func (s *score) holdElection() { s.CallElection(s.Round()+1, nil, scoreDeadline)
 func (s *score) holding() bool {
 	switch s.Role() {
 	case election.Candidate:
-		return !s.DeadlineSet(election.CoordinatorDue)
+		return !s.Deadline(election.CoordinatorDue).Set
 	case election.Leader:
-		return s.DeadlineSet(election.AnswersDue)
+		return s.Deadline(election.AnswersDue).Set
 	default:
 		return false
 	}
