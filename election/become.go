@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"topdog/election/clock"
+	"topdog/election/roster"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -84,6 +86,10 @@ func (c *Core) cutOff() {
 	c.happens(EventCutOff)
 }
 
+// barredFor is how long a conflict must be unheard of to be over. HELLOs of a
+// small group come every second.
+const barredFor = roster.HelloLosses * roster.HelloFloor
+
 // becomeBarred is for a board that must stay out. It is silent, since anything
 // that it said would be taken for a message of the board that it is in conflict with.
 func (c *Core) becomeBarred(reason Reason) {
@@ -91,6 +97,28 @@ func (c *Core) becomeBarred(reason Reason) {
 	c.cutOff()
 	c.barred.end = clock.Due(c.now + barredFor)
 }
+
+// listenHalves is how many half intervals a board listens before it speaks.
+// Every half interval it asks who leads, so even at 40 % loss it misses a
+// living leader less than once in a thousand times.
+const listenHalves = 5
+
+// listenWindow is how long a board hears before it speaks: for so long that a
+// leader which died just before is missed, and the election of its successor is
+// over. heir misses it within an interval and asks for a few milliseconds.
+func (c *Core) listenWindow() time.Duration {
+	window := listenHalves * c.cfg.Interval / 2
+	if c.detectorKind() == silence.DetectorAsk {
+		return window
+	}
+	return max(window, c.suspectAfter()+c.algorithm.ElectionDuration()+c.cfg.Interval/2)
+}
+
+// detectorKind is the failure detector of this board.
+func (c *Core) detectorKind() silence.DetectorKind { return c.cfg.Detector.Or(c.definition.Detector) }
+
+// suspectAfter is for how long a leader must be silent to be suspected.
+func (c *Core) suspectAfter() time.Duration { return c.cfg.Interval + c.detector.Quality().Margin }
 
 // becomeListener is for a board that must hear before it speaks: it has just
 // started, its link has just come up, or a conflict has just ended.

@@ -1,7 +1,11 @@
 package election
 
 import (
+	"time"
+
 	"topdog/election/clock"
+	"topdog/election/lease"
+	"topdog/election/silence"
 	"topdog/wire"
 )
 
@@ -129,6 +133,30 @@ func (c *Core) Probed(now Instant, inUse bool) []Effect {
 	return c.effects
 }
 
+// probeRetryMin and probeRetryMax bound how long a board waits after it found
+// the address in use; the kernel removes a frozen holder's address within 2.5 s.
+const (
+	probeRetryMin = time.Second
+	probeRetryMax = 10 * time.Second
+)
+
+// TakeInUseAfter is for how long a foreign machine must have had the address to be ignored. A board
+// that is merely unheard, or an address that a frozen holder's kernel still has, is found out by then.
+const TakeInUseAfter = 10 * time.Second
+
+// awaitAddress returns how long to wait until the next probe of an address that is in use.
+func (c *Core) awaitAddress() time.Duration {
+	cold := &c.coldStart
+	if cold.retry == 0 {
+		cold.since = c.now
+	}
+	cold.retry = min(max(2*cold.retry, probeRetryMin), probeRetryMax)
+	if c.cfg.TakeInUse {
+		cold.retry = min(cold.retry, max(cold.since+TakeInUseAfter-c.now, probeRetryMin))
+	}
+	return cold.retry
+}
+
 // TakesInUse reports whether this board claims, or has claimed, although a foreign machine has the address.
 func (c *Core) TakesInUse() bool { return c.coldStart.taken }
 
@@ -206,6 +234,25 @@ func (c *Core) missEvidence() {
 	c.candidacy.askLAN = clock.Due(c.now + c.cfg.Interval)
 }
 
+// leaseEnd is when the lease of the leader has ended at the latest, as far as this board knows.
+// An address that answers a question after that was not released.
+func (c *Core) leaseEnd() Instant {
+	grace := c.detector.Grace()
+	end := c.detector.Earliest() - grace + lease.WithinLease(grace)
+	if c.detectorKind() != silence.DetectorAsk {
+		return max(end, c.detector.Freshness()) // its lease depends on that, see Lease
+	}
+	return end
+}
+
+// AddressOutlives is for how long after its last heartbeat a leader may have an address that
+// its kernel removes: it was renewed for a second just then (netio.DefaultLifetime), and the
+// kernel takes up to 1.25 s more, as measured.
+const AddressOutlives = 2250 * time.Millisecond
+
+// outlived reports whether the address of the suspected leader should have been removed by now.
+func (c *Core) outlived() bool { return c.detector.Age(c.now) >= AddressOutlives }
+
 // beginAsking asks the LAN as soon as there is a candidate, and has the address of the suspected
 // leader asked when its lease has ended. Without a leader there is none to ask: it has
 // resigned, or a probe is made.
@@ -237,6 +284,15 @@ func (c *Core) heardSince() {
 	if at := c.leaseEnd(); c.candidacy.address.askedAt < at {
 		c.candidacy.address = addressState{ask: clock.Due(max(c.now, at))}
 	}
+}
+
+// askAgain is the time until a candidate asks again that has asked often enough: something
+// keeps it from claiming. Where that may last, there is no hurry.
+func (c *Core) askAgain() time.Duration {
+	if c.candidacy.unheard || c.candidacy.address.answered && c.outlived() {
+		return c.cfg.Interval
+	}
+	return max(c.cfg.Interval/5, c.answerWithin())
 }
 
 // AddressAnswered tells that the floating address has answered an ARP request that was sent at

@@ -178,12 +178,6 @@ func (c *Core) Role() Role { return c.role }
 // Leader returns whom the board follows or suspects, or wire.Nobody.
 func (c *Core) Leader() wire.ID { return c.leader }
 
-// Successor returns the board that this one would hand over to; ok is false if
-// there is none.
-func (c *Core) Successor(now Instant) (id wire.ID, ok bool) {
-	return c.roster.Heir(now, c.cfg.ID)
-}
-
 // Peer returns what the board knows of another one; ok is false if that is nothing.
 func (c *Core) Peer(id wire.ID) (p Peer, ok bool) {
 	if found := c.roster.Peer(id); found != nil {

@@ -67,6 +67,10 @@ func (c *Core) resolveConflict(n Notice, reason Reason, m *wire.Message) {
 	}
 }
 
+// tellAgeAfter is how long a board waits before it says again how old it is. It has just proven
+// itself to the other one, or will have by then.
+const tellAgeAfter = 10 * time.Millisecond
+
 // ofTheGuard reports whether a message is none of the election. A board that stays out
 // says nothing but that it lives, so it must not keep others out.
 func ofTheGuard(m *wire.Message) bool {

@@ -99,16 +99,7 @@ func (c *Core) readsFirst(waited *bool, d *clock.Deadline) bool {
 	return true
 }
 
-// duty is something to be done at a deadline, which is kept in the state of the role to which it belongs, or with another
-// owner.
-type duty struct {
-	deadline *clock.Deadline
-	do       func(*Core)
-}
-
-// timetable has all duties of one core, in the order in which what is due together is done.
-type timetable [24 + ownDeadlines]duty
-
+// duties returns the timetable of this core.
 func (c *Core) duties() timetable {
 	return timetable{
 		{&c.leading.heartbeat, (*Core).heartbeatDue},
@@ -138,25 +129,6 @@ func (c *Core) duties() timetable {
 		{&c.own[0], func(c *Core) { c.happens(OwnDeadline) }},
 		{&c.own[1], func(c *Core) { c.happens(OwnDeadline + 1) }},
 		{&c.own[2], func(c *Core) { c.happens(OwnDeadline + 2) }},
-	}
-}
-
-// earliest returns the first deadline to come, beside one.
-func (t *timetable) earliest(beside *clock.Deadline) (first clock.Deadline) {
-	for _, d := range t {
-		if d.deadline != beside && d.deadline.Set && (!first.Set || d.deadline.At < first.At) {
-			first = *d.deadline
-		}
-	}
-	return first
-}
-
-// notBefore makes deadlines that are overdue come at that time.
-func (t *timetable) notBefore(at Instant) {
-	for _, d := range t {
-		if d.deadline.Reached(at) {
-			*d.deadline = clock.Due(at)
-		}
 	}
 }
 
@@ -221,29 +193,6 @@ func (c *Core) suspended(late time.Duration) {
 	case c.role == Listener:
 		c.listening.end = clock.Due(c.now + c.listenWindow())
 	}
-}
-
-// LeaseExpired tells that the lease of this leader has run out, and that its pre-signed
-// RESIGN was sent. Whatever its rank, it is the last one to claim then. During a pause nobody may
-// claim before it, so it asks as soon as the RESIGN was heard, as a board does that was suspended.
-func (c *Core) LeaseExpired(now Instant) []Effect {
-	// As enter, but for the doubts: what this board missed is known, and it must not hold
-	// an election, as one that was suspended does, before it has released the address.
-	c.begin(now)
-	late := c.overslept()
-	c.timetable.notBefore(c.now)
-	if c.role != Leader {
-		return c.effects
-	}
-	c.becomeFollower(wire.Nobody, ReasonLeaseExpired)
-	c.learnOverslept(late)
-	if c.aloneMayLead() {
-		c.postpone(resignSettles) // where the pause is over, whoever the RESIGN names claims
-	} else {
-		c.postpone(c.listenWindow())
-	}
-	c.hello = clock.Due(c.now + resignSettles) // the RESIGN said that this board has gone
-	return c.effects
 }
 
 // sendQuery asks who leads.

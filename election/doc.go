@@ -20,12 +20,12 @@
 //	lease    until when a board may lead: leases, promises, majorities
 //
 // The files of this package read from the bottom up. config.go has what goes in, and effect.go what comes out. state.go has
-// all that a core remembers; rank.go and times.go are asked about it; tell.go has what a board says. role.go has the roles
+// all that a core remembers; rank.go is asked about it; tell.go has what a board says. role.go has the roles
 // and the reasons for changing them, and become.go the one function that does. Then come the roles, each above those to
-// which it leads: follower.go, handover.go, leader.go, conflict.go, candidate.go. pause.go has what keeps the address where
-// it is, hear.go receives messages, and core.go and commands.go have the calls of the owner. heir.go and strict.go, with
-// votes.go, are the two algorithms of topdog. Those of the papers are in package literature: algorithm.go has what they are
-// told, and board.go what they may do.
+// which it leads: follower.go, handover.go, leader.go, conflict.go, candidate.go. lease.go has until when a leader may
+// hold the address, and pause.go what keeps the address where it is. hear.go receives messages, and core.go and commands.go
+// have the calls of the owner. heir.go and strict.go, with votes.go, are the two algorithms of topdog. Those of the papers
+// are in package literature: algorithm.go has what they are told, and board.go what they may do.
 //
 // # Roles
 //

@@ -91,6 +91,11 @@ func (c *Core) compareRanks() {
 	c.happens(EventLeader)
 }
 
+// preemptIntervals is for how many intervals a board of higher rank follows before it asks
+// for the lead, unless another delay is configured. A board that comes and goes must not move the
+// address each time. It asks again after as many.
+const preemptIntervals = 20
+
 // planPreemption sets the deadline for asking for the lead, or clears it.
 func (c *Core) planPreemption() {
 	wants := c.cfg.Preempt && c.rank().Eligible() && c.supersedes(c.leader)
@@ -116,6 +121,22 @@ func (c *Core) preempt() {
 	}
 	c.send(c.leader, query(wire.PurposeHandover, 0))
 	c.following.preempt = clock.Due(c.now + preemptIntervals*c.cfg.Interval)
+}
+
+// A follower measures the round trip to a new leader as often as roundTripMeasurements, one
+// interval apart but never less than measureMin, so that the answer has time to come back
+// before the next one is asked for. From then on it does so every measureEvery.
+const (
+	roundTripMeasurements = 4
+	measureMin            = 50 * time.Millisecond
+	measureEvery          = 10 * time.Second
+)
+
+func (c *Core) measureInterval() time.Duration {
+	if c.lastLeader.measured < roundTripMeasurements {
+		return max(c.cfg.Interval, measureMin)
+	}
+	return measureEvery
 }
 
 // measureRoundTrip measures how far away the leader is, so that a candidate knows how long

@@ -1,6 +1,8 @@
 package election
 
 import (
+	"time"
+
 	"topdog/election/clock"
 	"topdog/wire"
 )
@@ -21,6 +23,19 @@ func (c *Core) handOver(successor wire.ID, reason Reason, most int) {
 	c.postpone(c.listenWindow())
 	c.repeatResign()
 }
+
+// How a RESIGN is repeated.
+const (
+	// resignRepeatMin is the time after which a RESIGN that no COORDINATOR answers is
+	// repeated at first.
+	resignRepeatMin = 5 * time.Millisecond
+	// successorsMax is how many boards are named, one after the other, and only as long as the others
+	// leave the lead to a board that was named.
+	successorsMax = 3
+)
+
+// successorFirst is how long the others leave the lead to the board that was named.
+func (c *Core) successorFirst() time.Duration { return c.cfg.Interval / 2 }
 
 // repeatResign repeats the RESIGN until the successor proclaims itself. A lost
 // RESIGN would cost an interval.

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"topdog/election/clock"
-	"topdog/election/lease"
 	"topdog/election/roster"
 	"topdog/election/silence"
 	"topdog/wire"
@@ -118,67 +117,6 @@ func (c *Core) reply() {
 // replyTo tells one board that this one leads. The others do not get this heartbeat, so it
 // has the number of the one before.
 func (c *Core) replyTo(board wire.ID) { c.send(board, c.heartbeat(true)) }
-
-// checkLapse is called when a heartbeat is sent. It looks whether the lease has ended before.
-// With votes the majority decides that.
-func (c *Core) checkLapse() {
-	if c.votes.needed() || c.leading.sentAt < c.leading.since { // or it is the first one of this leader
-		return
-	}
-	if l := &c.leading.lapse; l.over.Set {
-		if c.now >= c.leading.sentAt+c.lease() {
-			// This board stood still once more, long enough for somebody to claim: what the last
-			// heartbeat would have found out is nothing now.
-			l.over, l.waited = clock.Due(c.now+c.answerWithin()), false
-		}
-		return
-	}
-	if end, ends := c.LeaseEnd(); ends && c.now >= end {
-		c.leaseLapsed(c.now, end)
-	}
-}
-
-// lapseOver begins the lease again, since nobody was heard who has claimed.
-func (c *Core) lapseOver() { c.readsFirst(&c.leading.lapse.waited, &c.leading.lapse.over) }
-
-// LeaseLapsed tells that a heartbeat left this board only after the lease had ended, at end. now
-// was read after that. It only records the fact, and learns from it: the effects of the call before
-// stay good, and people may have to be told what was learned. The call may have come in time, and the
-// heartbeat have left late.
-func (c *Core) LeaseLapsed(now, end Instant) []Effect {
-	before := len(c.effects)
-	c.leaseLapsed(now, end)
-	return c.effects[before:]
-}
-
-func (c *Core) leaseLapsed(now, end Instant) {
-	l := &c.leading.lapse
-	if c.role != Leader || c.votes.needed() || l.over.Set {
-		return
-	}
-	*l = lapse{end: end, over: clock.Due(now + c.answerWithin())}
-	// The first heartbeat teaches nothing, see overslept. If the lease has just got a longer grace, see Grace.Announce,
-	// the lease that has ended had a shorter one. How long that was is not known any more.
-	former := end - c.lease() // when the heartbeat before was sent, unless the lease was lengthened
-	lengthened := c.grace.Lengthened(former)
-	if former > c.leading.since && !lengthened {
-		c.learnOverslept(now - end + lease.WithinLease(c.grace.Lease))
-	}
-}
-
-// PresignedResign is the RESIGN that this leader would send if it had to go now, as one that
-// stops; ok is false if it does not lead. The owner fills in incarnation and sequence. The
-// sequence must come after that of everything that is sent before this RESIGN.
-func (c *Core) PresignedResign() (m wire.Message, ok bool) {
-	if c.role != Leader {
-		return m, false
-	}
-	heir, ok := c.Successor(c.now)
-	m.Header = c.Signature()
-	m.Type, m.Leading, m.Priority = wire.TypeResign, false, 0
-	m.Resign.Successor = heir
-	return m, ok
-}
 
 const (
 	// hearingQuestions is how often a leader asks before it takes its port for dead: at 40 %

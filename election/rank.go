@@ -64,12 +64,30 @@ func (c *Core) supersedes(leader wire.ID) bool {
 	return c.fitness.told == wire.GradePassing && c.outranks(leader)
 }
 
+// witnesses is how many followers answer a candidate that has missed a
+// heartbeat which they have heard: enough to survive loss, and few enough that a
+// lost heartbeat in a group of 255 is not followed by 254 answers.
+const witnesses = 3
+
 // succession is how many boards act before this one when the leader is gone: none, if they may not lead.
 func (c *Core) succession() int {
 	if c.aloneMayLead() {
 		return 0
 	}
 	return c.roster.CountAbove(c.now, c.rank(), c.predecessor())
+}
+
+// Successor returns the board that this one would hand over to; ok is false if
+// there is none.
+func (c *Core) Successor(now Instant) (id wire.ID, ok bool) {
+	return c.roster.Heir(now, c.cfg.ID)
+}
+
+// successorTimeout is how long a successor may take to answer. To name another one while
+// the first is only busy makes two holders; and where people have chosen long intervals,
+// their boards are slow.
+func (c *Core) successorTimeout() time.Duration {
+	return min(max(c.cfg.Interval/4, 10*time.Millisecond), 500*time.Millisecond)
 }
 
 // predecessor is the leader that this board suspects or has lost, or Nobody.

@@ -326,3 +326,32 @@ type pause struct {
 	// correctedAt is when this board has last told a board that knew of an older pause.
 	correctedAt Instant
 }
+
+// duty is something to be done at a deadline, which is kept in the state of the role to which it belongs, or with another
+// owner.
+type duty struct {
+	deadline *clock.Deadline
+	do       func(*Core)
+}
+
+// timetable has all duties of one core, in the order in which what is due together is done.
+type timetable [24 + ownDeadlines]duty
+
+// earliest returns the first deadline to come, beside one.
+func (t *timetable) earliest(beside *clock.Deadline) (first clock.Deadline) {
+	for _, d := range t {
+		if d.deadline != beside && d.deadline.Set && (!first.Set || d.deadline.At < first.At) {
+			first = *d.deadline
+		}
+	}
+	return first
+}
+
+// notBefore makes deadlines that are overdue come at that time.
+func (t *timetable) notBefore(at Instant) {
+	for _, d := range t {
+		if d.deadline.Reached(at) {
+			*d.deadline = clock.Due(at)
+		}
+	}
+}

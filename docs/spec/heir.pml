@@ -1,6 +1,6 @@
 /*
  * The algorithm heir, the default: the lease without voters, and the lapse.
- * See README.md. The names are those of package election: heir.go, times.go and
+ * See README.md. The names are those of package election: heir.go, lease.go and
  * leader.go.
  *
  * Time is counted in ticks, as in strict.pml. A message arrives within DELAY, unless

@@ -42,12 +42,6 @@ const (
 	questionsMin = 3
 	// questionsMax bounds the questions on a wire that loses nearly everything.
 	questionsMax = 100
-	// RoundTripUnknown is what an answer may take until one has been timed: a Wi-Fi
-	// hop and back.
-	RoundTripUnknown = 5 * time.Millisecond
-	// RoundTripMin is the least time between two questions; less would only ask
-	// a wire that has not had time to answer.
-	RoundTripMin = time.Millisecond
 	// peakFor is how long the latest of all heartbeats is remembered. What is rare,
 	// like a card that blocks its board, is forgotten by mean and deviation within
 	// twenty heartbeats, and would cost the lead when it comes again.

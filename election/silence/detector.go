@@ -1,11 +1,7 @@
-// Package silence says when a leader is late. Its failure detectors watch the heartbeats of one
-// leader; its [Grace] is how much lateness the group allows, and has learned to allow. It is
-// asked, and decides nothing.
 package silence
 
 import (
-	"fmt"
-	"slices"
+	"math"
 	"time"
 
 	"topdog/election/clock"
@@ -69,84 +65,164 @@ type Quality struct {
 	Questions Questions
 }
 
-// DefaultGrace is the grace of a group that has learned nothing (see [Grace]). The grace is
-// the least time between the moment at which a heartbeat was due and the earliest takeover by
-// anybody. Two promises depend on it:
-//
-//   - A follower: Freshness, which is never before last + H + margin, and all of
-//     Questions.Duration go by before anybody claims, and margin + duration ≥ G, where G is
-//     what the leader has announced. last is when a heartbeat arrived, so last + H is not
-//     before it was due to be sent. Where these change in between, heir waits for Earliest.
-//   - The leader: late by more than G for its heartbeat, it doubts that it
-//     still leads (see suspended), and its lease has ended before (see LeaseEnd). If it is
-//     less late, nobody has taken over. That makes it safe to hold the address between
-//     two heartbeats.
-//
-// So a leader whose lateness has caused a takeover always doubts before it goes on. To make
-// takeovers faster, leaders must doubt earlier, and their leases must end earlier. Then a
-// leader on a busy board loses the lead more often although it works.
-//
-// A tenth of the interval costs a tenth of the shortest possible outage; a tick is what
-// a busy Linux kernel without real-time priorities needs to run a process that
-// became ready.
-func DefaultGrace(interval time.Duration) time.Duration { return max(Tick, interval/10) }
+// observed is what every detector keeps of the leader that it watches, and what
+// it learns of the network in between by counting. Detectors embed it, and
+// differ in when they find a silence suspicious.
+type observed struct {
+	interval time.Duration // of the leader
 
-// Tick is that of a kernel with CONFIG_HZ=250.
-const Tick = 4 * time.Millisecond
+	group    *Grace        // what the group allows the leader
+	last     clock.Instant // when the newest heartbeat that is known of came
+	number   uint8         // its number, if this board heard it itself
+	counted  bool          // number is known, so that the next one tells the loss
+	numberAt clock.Instant // when it came
 
-// DetectorKind names a failure detector.
-type DetectorKind uint8
+	trip Smoothed // how long answers take, in ns
 
-// The failure detectors. DetectorDefault is the one that suits the algorithm.
+	// lost and seen count heartbeats; both fade, so that about the last hundred count.
+	lost, seen float64
+
+	// excused is how many of the heartbeats that are missing until then are no loss: they came while
+	// this board stood still. Of what has piled up, a later one may be read first.
+	excused      int
+	excusedUntil clock.Instant
+}
+
 const (
-	DetectorDefault DetectorKind = iota
-	DetectorAsk
-	DetectorFixed
-	DetectorNFDE
-	detectorCount
+	// numberWindow is half of the range of Heartbeat.Number: whether a number that is further
+	// ahead than this is behind instead, only the time tells.
+	numberWindow = 128
+	// fade makes about the last 1/(1-fade) = 100 heartbeats count for the loss.
+	fade = 0.99
+	// RoundTripUnknown is what an answer may take until one has been timed: a Wi-Fi
+	// hop and back.
+	RoundTripUnknown = 5 * time.Millisecond
+	// RoundTripMin is the least time between two questions; less would only ask
+	// a wire that has not had time to answer.
+	RoundTripMin = time.Millisecond
 )
 
-var detectorNames = [detectorCount]string{
-	DetectorDefault: "auto", DetectorAsk: "ask", DetectorFixed: "fixed", DetectorNFDE: "nfd-e",
+func (o *observed) Follow(now clock.Instant, interval time.Duration) {
+	o.interval = interval
+	o.last = now
+	o.counted = false
 }
 
-func (k DetectorKind) String() string {
-	if k.Valid() {
-		return detectorNames[k]
+// count enters a heartbeat that came before or after the leader became suspect.
+// It returns how many numbers the heartbeat is ahead of the newest one, modulo
+// 256, or 0 if that cannot be told: then it may be an answer to this board
+// alone, which says that the leader lives, but not when its next heartbeat is due. And it returns
+// how many of those in between were lost.
+//
+// A heartbeat without news, of a leader that nobody suspects, changes nothing.
+func (o *observed) count(now clock.Instant, heartbeat wire.Heartbeat, suspect bool) (ahead, lost int, news bool) {
+	if o.counted {
+		gap := heartbeat.Number - o.number // modulo 256
+		behind := gap >= numberWindow
+		// A heartbeat that was overtaken by the newest one comes soon after it. One that
+		// comes later is ahead by half of the range or more: this board was deaf for long.
+		overtaken := behind && now-o.numberAt < o.interval
+		if (gap == 0 || overtaken) && !suspect {
+			return 0, 0, false // an answer to this board alone, or an old one; the rhythm is unchanged
+		}
+		// The counter says nothing after a silence that is long enough to wrap it.
+		if gap > 0 && !behind && now-o.numberAt < numberWindow*o.interval {
+			ahead = int(gap)
+			lost = ahead - 1 - o.excuse(now, ahead-1)
+			o.seen = o.seen*fade + float64(lost+1)
+			o.lost = o.lost*fade + float64(lost)
+		}
 	}
-	return fmt.Sprintf("detector %d", uint8(k))
+	o.interval = heartbeat.Interval
+	o.number, o.counted, o.numberAt = heartbeat.Number, true, now
+	o.last = now
+	return ahead, lost, true
 }
 
-// Valid reports whether there is such a detector.
-func (k DetectorKind) Valid() bool { return k < detectorCount }
-
-// Detectors returns the names of the failure detectors.
-func Detectors() []string { return detectorNames[DetectorAsk:] }
-
-// DetectorNamed returns the failure detector of that name.
-func DetectorNamed(s string) (DetectorKind, bool) {
-	i := slices.Index(detectorNames[:], s)
-	return DetectorKind(max(i, 0)), i >= 0
-}
-
-// Or returns the failure detector that an algorithm gets: the one that suits it, unless
-// another one was chosen.
-func (k DetectorKind) Or(suits DetectorKind) DetectorKind {
-	if k == DetectorDefault {
-		return suits
+// StoodStill excuses the heartbeats that were due meanwhile, or so shortly before that this board
+// did not miss them yet. What has piled up is read within an interval.
+func (o *observed) StoodStill(now clock.Instant, late time.Duration) {
+	if now >= o.excusedUntil {
+		o.excused = 0
 	}
-	return k
+	due := func(at clock.Instant) int { return int(max(0, at-o.numberAt) / o.interval) }
+	o.excused = max(o.excused, due(now)-due(now-late-o.Grace()))
+	o.excusedUntil = now + o.interval
 }
 
-// New returns such a detector, for leaders with that interval at first. They have the grace of the group.
-func (k DetectorKind) New(interval time.Duration, group *Grace) Detector {
-	o := observed{interval: interval, group: group}
-	switch k {
-	case DetectorFixed:
-		return &fixedDetector{o}
-	case DetectorNFDE:
-		return &nfdeDetector{observed: o, expected: interval}
-	default:
-		return &askDetector{observed: o}
+// excuse returns how many of the missing heartbeats are no loss.
+func (o *observed) excuse(now clock.Instant, missing int) (n int) {
+	if now < o.excusedUntil {
+		n = min(missing, o.excused)
+		o.excused -= n
+	}
+	return n
+}
+
+func (o *observed) Earliest() clock.Instant { return o.last + o.interval + o.Grace() }
+
+func (o *observed) Grace() time.Duration { return max(o.group.Allowed(), DefaultGrace(o.interval)) }
+
+func (o *observed) Evidence(at clock.Instant) { o.last = max(o.last, at) }
+
+func (o *observed) Forgive(now clock.Instant) { o.last = max(o.last, now) }
+
+// Answered learns the round trip. If there was one question, both times are the
+// same and it is measured. Of several nobody can tell which one was answered; TCP
+// makes nothing of such an answer (Karn's rule; RFC 6298, section 3). But a round trip
+// that is not between the two times was learned wrongly, and is moved to where it can
+// have been: else a board that asks too soon would never find out.
+func (o *observed) Answered(sinceLast, sinceFirst time.Duration) {
+	switch known := time.Duration(o.trip.mean); {
+	case sinceLast == sinceFirst, !o.trip.Known, known > sinceFirst:
+		o.trip.Observe(float64(sinceFirst))
+	case known < sinceLast:
+		o.trip.Observe(float64(sinceLast))
 	}
 }
+
+func (o *observed) RoundTripBound() time.Duration {
+	if !o.trip.Known {
+		return min(RoundTripUnknown, max(o.interval/2, RoundTripMin))
+	}
+	return min(max(o.trip.Bound(), RoundTripMin), max(o.interval/2, RoundTripMin))
+}
+
+// Questions is one, and an interval is the limit T for its answer: a time that
+// the group considers long enough for a heartbeat is so for a question. The papers know no other.
+func (o *observed) Questions() Questions {
+	limit := max(o.interval, RoundTripMin)
+	return Questions{Count: 1, Spacing: limit, Within: limit}
+}
+
+// Woke is of no use to a detector that learns nothing of lateness.
+func (o *observed) Woke(time.Duration) {}
+
+func (o *observed) Age(now clock.Instant) time.Duration { return now - o.last }
+
+// quality completes what the detector itself knows.
+func (o *observed) quality(margin time.Duration, questions Questions) Quality {
+	q := Quality{Margin: margin, RoundTrip: time.Duration(o.trip.mean), Questions: questions}
+	if o.seen > 0 {
+		q.Loss = o.lost / o.seen
+	}
+	return q
+}
+
+// Smoothed is a running mean and mean deviation (RFC 6298, section 2).
+type Smoothed struct {
+	mean, deviation float64
+	Known           bool
+}
+
+func (s *Smoothed) Observe(x float64) {
+	if !s.Known {
+		*s = Smoothed{mean: x, deviation: x / 2, Known: true}
+		return
+	}
+	s.deviation += (math.Abs(x-s.mean) - s.deviation) / 4
+	s.mean += (x - s.mean) / 8
+}
+
+// Bound is what few samples exceed.
+func (s *Smoothed) Bound() time.Duration { return time.Duration(s.mean + 4*s.deviation) }
