@@ -83,7 +83,7 @@ func boardFlags(c *cobra.Command, board *setup.Board) {
 	flags.BoolVar(&board.Page, "page", false, "print the lines that start the page too, which shows the group in a browser")
 	flags.BoolVar(&board.Force, "force", false, "replace an existing configuration and key")
 	flags.StringVar(&board.From, "from", "", "convert a `file` of keepalived, usually /etc/keepalived/keepalived.conf")
-	flags.StringVar(&board.Instance, "instance", "", "with --from: the `name` of the vrrp_instance or vrrp_sync_group, if there are several")
+	flags.StringVar(&board.Instance, "instance", "", "with --from: the `name` of the vrrp_instance, if there are several")
 	flags.BoolVar(&board.DryRun, "dry-run", false, "with --from: print what would be written, and write nothing")
 	completeFlag(c, "interface", interfaceNames)
 	completeFlag(c, "led", lights)

@@ -20,8 +20,17 @@ import (
 type conversion = keepalived.Converted
 
 // convert reads keepalived's configuration instead of asking questions. What the caller has asked for comes first.
-func (b *Board) convert(m keepalived.Machine) (err error) {
-	b.converted, err = keepalived.Convert(b.From, b.Instance, m)
+func (b *Board) convert(m keepalived.Machine) error {
+	const most = 1 << 20
+	text, _, err := config.ReadSmall(b.From, most)
+	if err != nil {
+		return fmt.Errorf("read keepalived's configuration: %w", err)
+	}
+	return b.convertText(text, m)
+}
+
+func (b *Board) convertText(text []byte, m keepalived.Machine) (err error) {
+	b.converted, err = keepalived.Convert(b.From, text, b.Instance, m)
 	var choice *keepalived.ChoiceError
 	switch {
 	case errors.As(err, &choice):
@@ -37,15 +46,7 @@ func (b *Board) convert(m keepalived.Machine) (err error) {
 
 // thisMachine is the board that a configuration of keepalived is converted on.
 func thisMachine() keepalived.Machine {
-	name, _ := os.Hostname()
-	name, _, _ = strings.Cut(name, ".")
 	return keepalived.Machine{
-		Name: name,
-		ReadFile: func(path string, most int64) ([]byte, error) {
-			data, _, err := config.ReadSmall(path, most)
-			return data, err
-		},
-		Glob: filepath.Glob,
 		HasUnit: func(name string) bool {
 			return inDirectories(name, "/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system") != ""
 		},

@@ -15,15 +15,10 @@ import (
 	"topdog/internal/setup/keepalived"
 )
 
-// piholeMachine has one file of keepalived, and Pi-hole.
-func piholeMachine(text string) keepalived.Machine {
-	return keepalived.Machine{
-		Name:     "pi1",
-		ReadFile: func(string, int64) ([]byte, error) { return []byte(text), nil },
-		Glob:     filepath.Glob,
-		HasUnit:  func(name string) bool { return name == "pihole-FTL.service" },
-		Program:  func(string) string { return "" },
-	}
+// piholeMachine has Pi-hole.
+var piholeMachine = keepalived.Machine{
+	HasUnit: func(name string) bool { return name == "pihole-FTL.service" },
+	Program: func(string) string { return "" },
 }
 
 // The example in docs/keepalived.md is what topdog makes of it.
@@ -38,7 +33,7 @@ func TestTheExampleOfTheManual(t *testing.T) {
 		}
 	}
 	b := Board{Path: config.DefaultPath, From: "keepalived.conf"}
-	assert.NoError(t, b.convert(piholeMachine(text)))
+	assert.NoError(t, b.convertText([]byte(text), piholeMachine))
 	var out bytes.Buffer
 	assert.NoError(t, b.preview(&out))
 	assert.Equal(t, want, out.String(), "the example of the manual")
@@ -182,8 +177,9 @@ func TestConvertedFilesAreConfigurations(t *testing.T) {
 		m.HasUnit = func(string) bool { return true }
 		err := b.convert(m)
 		var asked UsageError
-		if errors.As(err, &asked) {
-			b.Instance = "VI_1"
+		if errors.As(err, &asked) { // "… choose one of: NAME, OTHER NAME …"
+			_, names, _ := strings.Cut(err.Error(), "choose one of: ")
+			b.Instance, _, _ = strings.Cut(names, ",")
 			err = b.convert(m)
 		}
 		if err == nil {

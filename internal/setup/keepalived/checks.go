@@ -19,11 +19,11 @@ import (
 type table struct {
 	kind  check.Kind
 	words []string
-
-	leading        bool          // it is aimed at a floating address
-	every, timeout time.Duration // 0 if the file says nothing
-	rise, fall     int           // 0 if the file says nothing
+	rest  string // the lines behind that of its kind
 }
+
+// set adds a line.
+func (t *table) set(key string, value any) { t.rest += fmt.Sprintf("%s = %v\n", key, value) }
 
 // toml returns the table as it is written into a configuration.
 func (t *table) toml() string {
@@ -31,29 +31,19 @@ func (t *table) toml() string {
 	if t.kind == check.Command {
 		value = config.QuoteAll(t.words)
 	}
-	text := "[[check]]\n" + t.kind.String() + " = " + value + "\n"
-	line := func(key string, is bool, value any) {
-		if is {
-			text += fmt.Sprintf("%s = %v\n", key, value)
-		}
-	}
-	line("when", t.leading, config.Quote(check.Leading.String()))
-	line("every", t.every != 0, config.Quote(t.every.String()))
-	line("timeout", t.timeout != 0, config.Quote(t.timeout.String()))
-	line("rise", t.rise != 0, t.rise)
-	line("fall", t.fall != 0, t.fall)
-	return text
+	return "[[check]]\n" + t.kind.String() + " = " + value + "\n" + t.rest
 }
 
-// checks converts the scripts and processes that the chosen instances track. The others get a note.
-func (c *conversion) checks(chosen selection) (text string, err error) {
+// tracks has for each list of what an instance tracks the keyword of the blocks that the list names.
+var tracks = map[string]string{"track_script": "vrrp_script", "track_process": "vrrp_track_process"}
+
+// checks converts the scripts and processes that the instance tracks. The others get a note.
+func (c *conversion) checks() (text string, err error) {
 	tracked := map[*statement]bool{}
-	for _, b := range chosen.blocks() {
-		for list, tracks := range map[string]string{"track_script": "vrrp_script", "track_process": "vrrp_track_process"} {
-			for _, lines := range b.block.all(list) {
-				for _, s := range lines.block {
-					c.track(s, c.file.named(tracks, s.keyword()), tracked)
-				}
+	for _, list := range c.instance.block {
+		if keyword := tracks[list.keyword()]; keyword != "" {
+			for _, s := range list.block {
+				c.track(s, c.file.named(keyword, s.keyword()), tracked)
 			}
 		}
 	}
@@ -128,35 +118,37 @@ func (c *conversion) check(block *statement) (*table, error) {
 	return made, c.numbers(made, good)
 }
 
-// numbers converts the times and the numbers of results. systemd and the kernel report a failure at once, so a check of
-// a unit or of a program needs only one of them.
-func (c *conversion) numbers(made *table, block block) (err error) {
-	if made.rise, err = results(block.last("rise")); err != nil || made.kind == check.Unit || made.kind == check.Exec {
-		return err
-	}
-	if made.fall, err = results(block.last("fall")); err != nil {
-		return err
-	}
+// numbers converts the times and the numbers of results, of which topdog takes fewer than keepalived. systemd and the kernel
+// report a failure at once, so a check of a unit or of a program needs only the number of good results.
+func (c *conversion) numbers(made *table, b block) error {
 	every := check.DefaultEvery
-	if s := block.last("interval"); s != nil {
-		if made.every, err = c.between(s, check.MinEvery, check.MaxEvery); err != nil {
+	for _, key := range []string{"interval", "timeout", "rise", "fall"} {
+		s := b.last(key)
+		if s == nil || key != "rise" && (made.kind == check.Unit || made.kind == check.Exec) {
+			continue
+		}
+		var length time.Duration
+		var count int
+		var err error
+		switch key {
+		case "interval":
+			length, err = c.between(s, check.MinEvery, check.MaxEvery)
+			every = cmp.Or(length, every)
+			key = "every"
+		case "timeout":
+			length, err = c.between(s, check.MinTimeout, every) // one run ends before the next begins
+		default:
+			count, err = number(s, 1<<16, "such as 2", "number of results")
+			made.set(key, min(count, check.MaxCount))
+		}
+		if err != nil {
 			return err
 		}
-		every = cmp.Or(made.every, every)
+		if length != 0 {
+			made.set(key, config.Quote(length.String()))
+		}
 	}
-	if s := block.last("timeout"); s != nil {
-		made.timeout, err = c.between(s, check.MinTimeout, every) // one run ends before the next begins
-	}
-	return err
-}
-
-// results reads a number of results, of which topdog takes fewer than keepalived; 0 if there is no such statement.
-func results(s *statement) (int, error) {
-	if s == nil {
-		return 0, nil
-	}
-	n, err := number(s, 1<<16, "such as 2", "number of results")
-	return min(n, check.MaxCount), err
+	return nil
 }
 
 // between reads a number of seconds, and brings it into the limits of topdog. 0 says nothing: keepalived then has its default
@@ -198,21 +190,15 @@ func (c *conversion) command(s *statement, others string) (words []string, ok bo
 	if words, ok = split(outer[0], true); !ok || len(words) == 0 {
 		return nil, false
 	}
-	if nested {
-		c.look(s, `the quotes behind backslashes are read as keepalived does up to 2.3.1, as %s; from 2.3.2 on they are a part of the words`,
+	if strings.Contains(s.raw, `\`) {
+		c.look(s, `it is read as %s. Versions of keepalived take backslashes for different things: see whether it is right`,
 			printable(shellLine(words)))
-	}
-	if escape.MatchString(s.raw) {
-		c.look(s, `keepalived makes one character of a backslash and what follows it, such as \n; here the backslash is only left out. See whether that is right`)
 	}
 	if len(outer) > 1 {
 		c.look(s, others, printable(outer[1:]...))
 	}
 	return words, true
 }
-
-// escape matches the beginning of a character that C could not have otherwise, such as \n or \x41.
-var escape = regexp.MustCompile(`\\[0-7abcEfnrtvx]`)
 
 // shell matches words that only a shell understands. keepalived 2 hands them to the program.
 var shell = regexp.MustCompile("^[|&;<>]+$|^[0-9]?>|^[<>]|[|;&`]|\\$\\(|\\*")
@@ -234,7 +220,9 @@ func (c *conversion) runs(made *table, s *statement, words []string) {
 	}
 	if m := devTCP.FindStringSubmatch(text); m != nil {
 		made.kind, made.words = check.TCP, []string{net.JoinHostPort(m[1], m[2])}
-		made.leading = slices.ContainsFunc(c.Addresses, func(a string) bool { return strings.HasPrefix(a+"/", m[1]+"/") })
+		if slices.ContainsFunc(c.Addresses, func(a string) bool { return strings.HasPrefix(a+"/", m[1]+"/") }) {
+			made.set("when", config.Quote(check.Leading.String()))
+		}
 		return
 	}
 	if needsShell(words) {

@@ -15,9 +15,10 @@ import (
 // conversion is a group in the making.
 type conversion struct {
 	Converted
-	machine Machine
-	file    block
-	first   Place // of the first address
+	machine  Machine
+	file     block
+	instance *statement
+	first    Place // of the first address
 
 	priority     int // 0 if the file says none
 	preempt      bool
@@ -49,59 +50,12 @@ func (c *conversion) own() string {
 	return text
 }
 
-// instances converts what the instances themselves say.
-func (c *conversion) instances(chosen selection) error {
-	for _, instance := range chosen.instances {
-		if err := c.instance(instance); err != nil {
-			return err
-		}
-	}
-	if len(c.Addresses) == 0 {
-		s := chosen.instances[0]
-		return mistake(s.place, "write an IPv4 address into its virtual_ipaddress { … }. topdog has no others",
-			"%s has no address that topdog could keep", printable(s.text(1)))
-	}
-	for _, instance := range chosen.instances {
-		if s := instance.block.last("interface"); s != nil && s.text(1) != c.Interface {
-			c.look(s, "the addresses are on %s, so topdog elects there as well", printable(c.Interface))
-		}
-	}
-	return nil
-}
-
-// instance converts one vrrp_instance.
-func (c *conversion) instance(instance *statement) error {
-	iface := c.interfaceOf(instance)
-	state := instance.block.last("state")
-	for _, s := range instance.block {
-		var err error
-		switch s.keyword() {
-		case "interface":
-			err = interfaceName(s, 1)
-		case "virtual_ipaddress", "virtual_ipaddress_excluded":
-			err = c.addresses(s, iface)
-		case "priority":
-			err = c.takePriority(s)
-		case "preempt", "nopreempt":
-			c.preempt = s.keyword() == "preempt"
-		case "preempt_delay":
-			c.preemptDelay, err = seconds(s)
-		case "virtual_router_id":
-			err = c.routerID(s)
-		case "unicast_peer":
-			err = c.takePeers(s, instance.block.last("unicast_src_ip"))
-		case "unicast_src_ip":
-			if instance.block.last("unicast_peer") == nil {
-				c.note(s, false, "%s", textOf("mcast_src_ip"))
-			}
-		case "track_interface":
-			for _, other := range s.block {
-				if other.keyword() != iface {
-					c.look(other, "%s", textOf("track_interface"))
-				}
-			}
-		}
-		if err != nil {
+// convert converts what the instance itself says.
+func (c *conversion) convert() error {
+	iface := c.interfaceOf()
+	state := c.instance.block.last("state")
+	for _, s := range c.instance.block {
+		if err := c.line(s, iface); err != nil {
 			return err
 		}
 		ignored := s.keyword() == "nopreempt" || s.keyword() == "preempt_delay"
@@ -109,7 +63,48 @@ func (c *conversion) instance(instance *statement) error {
 			c.look(s, "keepalived does not heed it beside `state MASTER`, and topdog does. See whether it is meant")
 		}
 	}
+	if len(c.Addresses) == 0 {
+		return mistake(c.instance.place, "write an IPv4 address into its virtual_ipaddress { … }. topdog has no others",
+			"%s has no address that topdog could keep", printable(c.instance.text(1)))
+	}
+	if s := c.instance.block.last("interface"); s != nil && s.text(1) != c.Interface {
+		c.look(s, "the addresses are on %s, so topdog elects there as well", printable(c.Interface))
+	}
 	return nil
+}
+
+// line converts one statement of the instance.
+func (c *conversion) line(s *statement, iface string) (err error) {
+	source := c.instance.block.last("unicast_src_ip")
+	switch s.keyword() {
+	case "interface":
+		err = interfaceName(s, 1)
+	case "virtual_ipaddress", "virtual_ipaddress_excluded":
+		err = c.addresses(s, iface)
+	case "priority":
+		err = c.takePriority(s)
+	case "preempt", "nopreempt":
+		c.preempt = s.keyword() == "preempt"
+	case "preempt_delay":
+		c.preemptDelay, err = seconds(s)
+	case "virtual_router_id":
+		var id int
+		id, err = number(s, 255, "from 1 to 255", "router ID")
+		c.Group = fmt.Sprintf("vrrp-%d", id)
+	case "unicast_peer":
+		err = c.takePeers(s, source)
+	case "unicast_src_ip":
+		if c.instance.block.last("unicast_peer") == nil {
+			c.note(s, false, "%s", textOf("mcast_src_ip"))
+		}
+	case "track_interface":
+		for _, other := range s.block {
+			if other.keyword() != iface {
+				c.look(other, "%s", textOf("track_interface"))
+			}
+		}
+	}
+	return err
 }
 
 // interfaceName makes sure that a word can be the name of an interface. Those of the kernel have at most 15 characters.
@@ -129,18 +124,9 @@ func number(s *statement, most int, example, what string) (int, error) {
 	return n, nil
 }
 
-// routerID makes the name of the group of the ID, unless another instance has done so.
-func (c *conversion) routerID(s *statement) error {
-	id, err := number(s, 255, "from 1 to 255", "router ID")
-	if err == nil && c.Group == "" {
-		c.Group = fmt.Sprintf("vrrp-%d", id)
-	}
-	return err
-}
-
-// interfaceOf returns the interface of an instance, or "".
-func (c *conversion) interfaceOf(instance *statement) string {
-	if s := instance.block.last("interface"); s != nil {
+// interfaceOf returns the interface of the instance, or "".
+func (c *conversion) interfaceOf() string {
+	if s := c.instance.block.last("interface"); s != nil {
 		return s.text(1)
 	}
 	for _, g := range c.file.all("global_defs") {
@@ -174,17 +160,15 @@ func (c *conversion) addresses(list *statement, iface string) error {
 			name = rest[i+1]
 			rest = slices.Delete(rest, i, i+2)
 		}
-		if len(rest) > 0 && isAddress(rest[0], netip.Addr.IsValid) {
-			c.look(s, "without %s: keepalived takes one address for each line. Write it on a line of its own, and convert the file again",
-				printable(rest[0]))
-		} else if len(rest) > 0 {
-			c.note(s, false, "without %s: topdog has a device of its own for the address", printable(rest...))
+		if len(rest) > 0 {
+			another := isAddress(rest[0], netip.Addr.IsValid)
+			c.note(s, another, "without %s: topdog takes one address from a line, and has a device of its own for it", printable(rest...))
 		}
 		switch {
 		case len(c.Addresses) == 0:
 			c.Interface, c.first = name, s.place
 		case name != c.Interface:
-			return mistake(s.place, "convert one vrrp_instance by its name, or "+secondGroup,
+			return mistake(s.place, secondGroup,
 				"this address is on %s, and the one of %v is on %s: a group of topdog has its addresses on one interface",
 				printable(name), c.first, printable(c.Interface))
 		case slices.Contains(c.Addresses, text):
@@ -207,19 +191,12 @@ func isAddress(text string, suits func(netip.Addr) bool) bool {
 // takePriority converts the priority. keepalived's owner of an address has 255, which topdog does not have.
 func (c *conversion) takePriority(s *statement) error {
 	n, err := number(s, 255, "from 1 to 255", "priority")
-	switch {
-	case err != nil:
-		return err
-	case n > election.MaxPriority:
+	if n > election.MaxPriority {
 		c.look(s, "%d became %d, the greatest. No board owns the address: it is none that a board has by itself",
 			n, election.MaxPriority)
-		n = election.MaxPriority
-	case c.priority != 0 && c.priority != n:
-		c.look(s, "left out: the group has one priority, that of its first instance (%d)", c.priority)
-		return nil
 	}
-	c.priority = n
-	return nil
+	c.priority = min(n, election.MaxPriority)
+	return err
 }
 
 // takePeers converts a list of other boards, and adds this board: all boards get the same file.
@@ -255,47 +232,32 @@ func (c *conversion) peer(s *statement, i int) error {
 	return nil
 }
 
-// states are the keywords of scripts that run in one state, and the names of the states.
-var states = []struct{ keyword, state string }{
-	{"notify_master", "MASTER"}, {"notify_backup", "BACKUP"}, {"notify_fault", "FAULT"}, {"notify_stop", "STOP"},
-}
-
 // hook returns the shell script that calls the notify scripts, with the arguments that keepalived gives
-// them, or nil if there are none. As with keepalived, the script of a state comes before the one for all,
-// and those of instances come before those of their group.
-func (c *conversion) hook(chosen selection) []byte {
-	var body, cases strings.Builder
-	for _, block := range chosen.blocks() {
-		cases.Reset()
-		for _, state := range states {
-			if line := c.call(block, state.keyword); line != "" {
-				cases.WriteString(state.state + ")\n\t" + line + "\n\t;;\n")
-			}
-		}
-		if cases.Len() > 0 {
-			body.WriteString("case $3 in\n" + cases.String() + "esac\n")
-		}
-		if line := c.call(block, "notify"); line != "" {
-			// keepalived says 0 for the priority of a group.
-			kind, priority := "INSTANCE", `"$4"`
-			if block == chosen.group {
-				kind, priority = "GROUP", "0"
-			}
-			body.WriteString(line + " " + kind + " " + config.ShellQuote(block.text(1)) + ` "$3" ` + priority + "\n")
+// them, or nil if there are none. As with keepalived, the script of a state comes before the one for all.
+func (c *conversion) hook() []byte {
+	var cases, body string
+	for _, state := range []string{"MASTER", "BACKUP", "FAULT", "STOP"} {
+		if line := c.call("notify_" + strings.ToLower(state)); line != "" {
+			cases += state + ")\n\t" + line + "\n\t;;\n"
 		}
 	}
-	if body.Len() == 0 {
+	if cases != "" {
+		body = "case $3 in\n" + cases + "esac\n"
+	}
+	if line := c.call("notify"); line != "" {
+		body += line + " INSTANCE " + config.ShellQuote(c.instance.text(1)) + ` "$3" "$4"` + "\n"
+	}
+	if body == "" {
 		return nil
 	}
 	return []byte("#!/bin/sh\n" +
 		"# Calls keepalived's notify scripts as keepalived did. Made by topdog init --from.\n" +
-		"# $1 is INSTANCE, $2 the group, $3 MASTER, BACKUP, FAULT or STOP, and $4 the priority.\n" +
-		body.String())
+		"# $1 is INSTANCE, $2 the group, $3 MASTER, BACKUP, FAULT or STOP, and $4 the priority.\n" + body)
 }
 
 // call returns the command line, for a shell, of the first script of a keyword, or "". keepalived runs no other one.
-func (c *conversion) call(block *statement, keyword string) (line string) {
-	for i, s := range block.block.all(keyword) {
+func (c *conversion) call(keyword string) (line string) {
+	for i, s := range c.instance.block.all(keyword) {
 		if i > 0 {
 			c.look(s, "left out: keepalived runs one script for it, the first one. Let that one run this one, or write a hook of its own")
 			continue

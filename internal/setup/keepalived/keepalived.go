@@ -5,14 +5,13 @@
 // lib/parser.c has answered it: the file is read line by line, "#" and "!" begin a comment unless they
 // stand between double quotes, and braces need no white space around them.
 //
-// The reader takes any input: it has limits for everything that can grow, and a mistake is an error with file, line and
-// column.
+// keepalived can also make other lines of a file before it reads them: of parameters, conditions and templates. A file
+// with such lines is refused, because a person converts one file once, and can write the lines out for that.
 package keepalived
 
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"sort"
 	"strings"
 
@@ -49,45 +48,37 @@ type Place struct {
 
 func (p Place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
 
-// Machine is what has to be known of the board that converts.
+// Machine is what has to be known of the board that converts: whether systemd has a unit of this name, and the path of a
+// program in the usual directories, or "".
 type Machine struct {
-	Name string // up to the first dot; keepalived compares it with the word behind an @
-	// ReadFile returns the content of a file of at most so many bytes, and Glob the files that a
-	// pattern of a shell finds.
-	ReadFile func(path string, most int64) ([]byte, error)
-	Glob     func(pattern string) ([]string, error)
-	// HasUnit reports whether systemd has a unit of this name, and Program returns the path of a
-	// program in the usual directories, or "".
 	HasUnit func(name string) bool
 	Program func(name string) string
 }
 
-// Convert converts one group of a file: the one that has this name as a vrrp_instance or a vrrp_sync_group, or without a
-// name the only one. Each line is converted, or has a note. The error is a config.Errors with the place of a mistake, a
-// *ChoiceError, or the one of Machine.ReadFile.
-func Convert(path, name string, m Machine) (*Converted, error) {
-	r, err := read(path, m)
+// Convert converts one vrrp_instance of a file: the one of this name, or without a name the only one. Each line is
+// converted, or has a note. The error is a config.Errors with the place of a mistake, or a *ChoiceError.
+func Convert(path string, data []byte, name string, m Machine) (*Converted, error) {
+	file, err := read(path, data)
 	if err != nil {
 		return nil, err
 	}
-	c := &conversion{Converted: Converted{Notes: r.notes}, machine: m, file: r.top.block, preempt: true}
-	chosen, err := c.file.choose(path, name)
+	chosen, err := file.choose(path, name)
 	if err != nil {
 		return nil, err
 	}
-	c.sift(chosen)
-	if err := c.instances(chosen); err != nil {
+	c := &conversion{machine: m, file: file, instance: chosen, preempt: true}
+	c.sift()
+	if err := c.convert(); err != nil {
 		return nil, err
 	}
 	c.Own = c.own()
-	if c.Checks, err = c.checks(chosen); err != nil {
+	if c.Checks, err = c.checks(); err != nil {
 		return nil, err
 	}
-	c.Hook = c.hook(chosen)
+	c.Hook = c.hook()
 	sort.SliceStable(c.Notes, func(i, j int) bool {
 		a, b := c.Notes[i].Place, c.Notes[j].Place
-		return cmp.Or(cmp.Compare(slices.Index(r.files, a.file), slices.Index(r.files, b.file)),
-			cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column)) < 0
+		return cmp.Or(a.line-b.line, a.column-b.column) < 0
 	})
 	return &c.Converted, nil
 }
@@ -108,81 +99,30 @@ func mistake(at Place, hint, format string, args ...any) error {
 	return config.Errors{{File: at.file, Line: at.line, Column: at.column, Message: fmt.Sprintf(format, args...), Hint: hint}}
 }
 
-// members returns the instances of a sync group.
-func (b block) members(group *statement) (instances block) {
-	for _, list := range group.block.all("group") {
-		for _, line := range list.block {
-			for _, w := range line.words {
-				if s := b.named("vrrp_instance", w.text); s != nil {
-					instances = append(instances, s)
-				}
-			}
-		}
-	}
-	return instances
-}
-
-// selection is what becomes one group of topdog.
-type selection struct {
-	group     *statement // a vrrp_sync_group, or nil
-	instances block
-}
-
-// blocks are those that track something, or notify somebody.
-func (s selection) blocks() block {
-	if s.group != nil {
-		return append(slices.Clone(s.instances), s.group)
-	}
-	return s.instances
-}
-
-func (s selection) name() string {
-	blocks := s.blocks()
-	return blocks[len(blocks)-1].text(1)
-}
-
-// selections are the groups of topdog that the file could become.
-func (b block) selections() (all []selection) {
-	var inGroup block
-	for _, g := range b.all("vrrp_sync_group") {
-		if members := b.members(g); b.named("vrrp_sync_group", g.text(1)) == g && len(members) > 0 {
-			inGroup = append(inGroup, members...)
-			all = append(all, selection{group: g, instances: members})
-		}
-	}
-	for _, s := range b.all("vrrp_instance") {
-		if !slices.Contains(inGroup, s) && b.named("vrrp_instance", s.text(1)) == s {
-			all = append(all, selection{instances: block{s}})
-		}
-	}
-	return all
-}
-
-// choose finds what is to be converted.
-func (b block) choose(path, name string) (selection, error) {
+// choose finds the instance to be converted.
+func (b block) choose(path, name string) (*statement, error) {
 	if s := b.named("vrrp_instance", ""); s != nil {
-		return selection{}, mistake(s.place, "write a name behind it", "this vrrp_instance has no name")
+		return nil, mistake(s.place, "write a name behind it", "this vrrp_instance has no name")
 	}
-	all := b.selections()
-	names := make([]string, len(all))
-	for i, s := range all {
-		names[i] = printable(s.name())
-		if name != "" && s.name() == name {
+	var all block
+	var names []string
+	for _, s := range b.all("vrrp_instance") {
+		switch given := s.text(1); {
+		case given == name:
 			return s, nil
+		case b.named("vrrp_instance", given) == s:
+			all, names = append(all, s), append(names, printable(given))
 		}
 	}
 	switch {
 	case name != "":
-		if s := b.named("vrrp_instance", name); s != nil { // of a sync group
-			return selection{instances: block{s}}, nil
-		}
-		return selection{}, &ChoiceError{path, names, fmt.Sprintf("has no vrrp_instance %s, but", printable(name))}
+		return nil, &ChoiceError{path, names, fmt.Sprintf("has no vrrp_instance %s, but", printable(name))}
 	case len(all) == 0:
-		return selection{}, mistake(Place{file: path}, "topdog keeps addresses, which keepalived has in blocks vrrp_instance",
-			"there is no vrrp_instance in it")
+		return nil, mistake(Place{file: path}, "topdog keeps addresses, which keepalived has in blocks vrrp_instance. "+
+			"Files that it includes are not read", "there is no vrrp_instance in it")
 	case len(all) == 1:
 		return all[0], nil
 	}
-	return selection{}, &ChoiceError{path, names,
+	return nil, &ChoiceError{path, names,
 		"has several groups of addresses, which may be on different boards, and each is a daemon of topdog's own; choose one of"}
 }

@@ -40,13 +40,10 @@ func textOf(keyword string) string {
 	return text
 }
 
-// includes are the keywords of lines that include files.
-const includes = "include includer includem includew includeb includea"
-
 var (
 	// lists are the keywords that are followed by a block.
 	lists = strings.Fields("virtual_ipaddress virtual_ipaddress_excluded unicast_peer track_script track_process track_interface " +
-		"authentication group")
+		"authentication")
 	// values are the keywords with one value that is converted.
 	values = strings.Fields("default_interface interface priority preempt_delay virtual_router_id unicast_src_ip " +
 		"interval timeout rise fall")
@@ -54,15 +51,12 @@ var (
 	parts = map[string][]string{
 		"global_defs": {"default_interface"},
 		"vrrp_instance": strings.Fields("interface virtual_ipaddress virtual_ipaddress_excluded priority preempt nopreempt " +
-			"preempt_delay virtual_router_id unicast_peer unicast_src_ip authentication track_interface " + shared),
-		"vrrp_sync_group":    strings.Fields("group " + shared),
+			"preempt_delay virtual_router_id unicast_peer unicast_src_ip authentication track_interface track_script " +
+			"track_process notify notify_master notify_backup notify_fault notify_stop"),
 		"vrrp_script":        strings.Fields("script interval timeout rise fall"),
 		"vrrp_track_process": {"process"},
 	}
 )
-
-// shared are the keywords that instances and groups of them have.
-const shared = "track_script track_process notify notify_master notify_backup notify_fault notify_stop"
 
 // convertible returns the statements that are converted, of the block of a keyword, and the state, on which others depend. It
 // makes a note on each one that is not converted.
@@ -72,8 +66,6 @@ func (c *conversion) convertible(in string, b block) (good block) {
 		belongs := slices.Contains(parts[in], s.keyword())
 		value := slices.Contains(values, s.keyword())
 		switch {
-		case strings.HasPrefix(s.keyword(), "$"):
-			c.look(s, "left out: no value of one line is defined for it")
 		case !known:
 			c.look(s, "left out: topdog has nothing for it, or it is misspelled (docs/keepalived.md has the keywords)")
 		case fate == converted && !belongs:
@@ -100,30 +92,21 @@ func (c *conversion) convertible(in string, b block) (good block) {
 
 // sift finds out which statements of the file are converted, and makes notes on all others. It takes those others out of the
 // blocks of what is chosen.
-func (c *conversion) sift(chosen selection) {
+func (c *conversion) sift() {
 	for _, s := range c.file {
-		switch keyword := s.keyword(); keyword {
-		case "vrrp_script", "vrrp_track_process": // with the checks
-		case "global_defs":
+		switch keyword := s.keyword(); {
+		case keyword == "vrrp_script" || keyword == "vrrp_track_process": // with the checks
+		case keyword == "global_defs" || s == c.instance:
 			s.block = c.convertible(keyword, s.block)
-		case "vrrp_instance", "vrrp_sync_group":
-			inside := slices.ContainsFunc(c.file.members(s), func(i *statement) bool { return slices.Contains(chosen.instances, i) })
-			switch {
-			case c.file.named(keyword, s.text(1)) != s:
-				c.look(s, "left out, as with keepalived: a block above has this name")
-			case slices.Contains(chosen.blocks(), s):
-				s.block = c.convertible(keyword, s.block)
-				for _, a := range s.block.all("authentication") {
-					c.convertible(a.keyword(), a.block)
-				}
-			case inside:
-				c.look(s, "of %s only %s is converted, without the checks and scripts of the group",
-					printable(s.text(1)), printable(chosen.name()))
-			default:
-				c.look(s, "%s is another group: convert it by its name, for a daemon of its own", printable(s.text(1)))
+			for _, a := range s.block.all("authentication") {
+				c.convertible(a.keyword(), a.block)
 			}
-		default:
+		case keyword != "vrrp_instance":
 			c.convertible("", block{s})
+		case c.file.named(keyword, s.text(1)) != s:
+			c.look(s, "left out, as with keepalived: a block above has this name")
+		default:
+			c.look(s, "%s is another group: convert it by its name, for a daemon of its own", printable(s.text(1)))
 		}
 	}
 }

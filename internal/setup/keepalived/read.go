@@ -1,21 +1,12 @@
 package keepalived
 
 import (
-	"fmt"
-	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// The limits. Nobody writes files of that size by hand, and keepalived has similar ones.
-const (
-	maxBytes    = 1 << 20 // of all files, after substitution
-	maxIncludes = 16      // of files in files
-	maxBlocks   = 16      // of blocks in blocks
-	maxLine     = 64 << 10
-	maxReplaced = 1000 // parameters in one line
-)
+// maxLine bounds what is done for one line. Nobody writes longer ones.
+const maxLine = 64 << 10
 
 // statement is a keyword, what follows it, and its block.
 type statement struct {
@@ -86,173 +77,49 @@ func (b block) named(keyword, name string) *statement {
 
 // reader turns lines into statements.
 type reader struct {
-	machine Machine
-	params  map[string]string // what was defined by $NAME=VALUE
-	defines bool              // the next line belongs to a definition of several lines, which is not converted
-	notes   []Note
-
-	top   statement    // its block is the whole file
-	open  []*statement // the blocks around the next statement
-	bytes int
-	files []string // that were read, each once
+	top  statement    // its block is the whole file
+	open []*statement // the blocks around the next statement
 }
 
-// read reads a file, and the files that it includes.
-func read(path string, m Machine) (*reader, error) {
-	r := &reader{machine: m, params: map[string]string{"_INSTANCE": m.Name, "_HASH": "#", "_BANG": "!"}}
+// read reads a file.
+func read(path string, data []byte) (block, error) {
+	var r reader
 	r.open = []*statement{&r.top}
-	data, err := m.ReadFile(path, maxBytes)
-	if err != nil {
-		return nil, fmt.Errorf("read keepalived's configuration: %w", err)
-	}
-	if err := r.file(path, data, 0); err != nil {
-		return nil, err
-	}
-	if open := r.open[len(r.open)-1]; open != &r.top {
-		return nil, mistake(open.opened, `write a "}" where it ends`, "the block of %s never ends", open.keyword())
-	}
-	return r, nil
-}
-
-// file reads the lines of one file.
-func (r *reader) file(path string, data []byte, depth int) error {
 	at := Place{file: path}
-	if !slices.Contains(r.files, path) {
-		r.files = append(r.files, path)
-	}
-	if r.bytes += len(data); r.bytes > maxBytes {
-		return mistake(at, "", "the files have more than %d bytes, so they cannot be the right ones", maxBytes)
-	}
 	for line := range strings.Lines(string(data)) {
 		at.line++
 		at.column = 1
 		line = strings.TrimRight(line, "\r\n")
 		if len(line) > maxLine || strings.ContainsRune(line, 0) || !utf8.ValidString(line) {
-			return mistake(at, "", "this is no line of text")
+			return nil, mistake(at, "", "this is no line of text")
 		}
 		text, unclosed := withoutComment(line)
 		if unclosed > 0 {
 			at.column = unclosed
-			return mistake(at, `write a second "`, "this quote is never closed")
+			return nil, mistake(at, `write a second "`, "this quote is never closed")
 		}
-		if err := r.line(at, text, depth); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// line reads a line from which the comment was removed.
-func (r *reader) line(at Place, text string, depth int) error {
-	if r.defines {
-		r.defines = strings.HasSuffix(text, `\`)
-		return nil
-	}
-	begin := func() (begins string) {
-		begins = strings.TrimLeft(text, blank)
-		at.column = utf8.RuneCountInString(text[:len(text)-len(begins)]) + 1
-		return begins
-	}
-	left := begin()
-	if strings.HasPrefix(left, "@") {
-		rest, applies := r.condition(at, left)
-		if !applies {
-			return nil
-		}
-		text = strings.Repeat(" ", len(text)-len(rest)) + rest // columns stay those of the line
-		left = begin()
-	}
-	if strings.HasPrefix(left, "$") && r.define(at, left) {
-		return nil
-	}
-	if strings.HasPrefix(left, "~") {
-		keyword, _, _ := strings.Cut(left, "(")
-		r.look(at, keyword, "the line is not repeated: write what it stands for, line by line")
-		return nil
-	}
-	changed, err := r.replace(at, text)
-	if err != nil {
-		return err
-	}
-	if r.bytes += len(changed) - len(text); r.bytes > maxBytes {
-		return mistake(at, "", "with its parameters the file has more than %d bytes", maxBytes)
-	}
-	if pattern, ok := included(changed); ok {
-		return r.include(at, pattern, depth)
-	}
-	return r.statements(at, changed, changed != text)
-}
-
-// look notes that somebody has to look at a line.
-func (r *reader) look(at Place, keyword, format string, args ...any) {
-	r.notes = append(r.notes, Note{Place: at, Keyword: printable(keyword), Text: fmt.Sprintf(format, args...), Act: true})
-}
-
-// condition looks at a line that counts on some machines only, and returns what follows the name.
-func (r *reader) condition(at Place, text string) (rest string, applies bool) {
-	i := strings.IndexAny(text, blank)
-	if i < 0 {
-		return "", false
-	}
-	name, not := strings.CutPrefix(text[1:i], "^")
-	applies = (name == r.machine.Name) != not
-	what := "is left out"
-	if applies {
-		what = "counts"
-	}
-	r.look(at, text[:i], "the line %s, because this board is called %s. If keepalived was started with -i, see whether that is right",
-		what, r.machine.Name)
-	return strings.TrimLeft(text[i:], blank), applies
-}
-
-// included returns the pattern of a line that includes files. The last letter of the keyword says what is an error; see
-// keepalived.conf(5).
-func included(text string) (pattern string, ok bool) {
-	keyword, pattern, _ := strings.Cut(strings.ReplaceAll(strings.Trim(text, blank), "\t", " "), " ")
-	ok = slices.Contains(strings.Fields(includes), keyword)
-	return strings.Trim(pattern, ` "`), ok && pattern != ""
-}
-
-// include reads the files that a line names, as if their lines stood there.
-func (r *reader) include(at Place, pattern string, depth int) error {
-	if depth == maxIncludes {
-		return mistake(at, "", "files are included more than %d deep", maxIncludes)
-	}
-	path := pattern
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.Dir(at.file), path)
-	}
-	found, err := r.machine.Glob(path)
-	if err != nil || len(found) == 0 {
-		r.look(at, "include", "no file was read: there is none like %s. (Lists in braces are not understood here)", printable(path))
-	}
-	for _, file := range found {
-		data, err := r.machine.ReadFile(file, maxBytes)
-		if err != nil {
-			r.look(at, "include", "%s was not read: %v", printable(file), err)
-			continue
-		}
-		if err := r.file(file, data, depth+1); err != nil {
-			return err
+		if err := r.statements(at, text); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	if open := r.open[len(r.open)-1]; open != &r.top {
+		return nil, mistake(open.opened, `write a "}" where it ends`, "the block of %s never ends", open.keyword())
+	}
+	return r.top.block, nil
 }
 
-// statements splits a line into statements, and opens and closes blocks. In a line in which parameters were replaced, nobody
-// could find the column.
-func (r *reader) statements(at Place, text string, replaced bool) error {
+// statements splits a line into statements, and opens and closes blocks.
+func (r *reader) statements(at Place, text string) error {
 	var last *statement // that the next word belongs to
 	for _, w := range words(text) {
-		if replaced {
-			w.column = at.column
-		}
-		place := at
-		place.column = w.column
+		at.column = w.column
 		around := r.open[len(r.open)-1]
 		switch {
+		case !w.brace && last == nil && strings.ContainsAny(w.text[:min(1, len(w.text))], "$@~"):
+			return mistake(at, "write what keepalived makes of it into a copy of the file, and convert that",
+				"keepalived makes other lines of this one, by a parameter, a condition or a sequence")
 		case !w.brace && last == nil:
-			last = &statement{place: place, words: []word{w}}
+			last = &statement{place: at, words: []word{w}}
 			around.block = append(around.block, last)
 			continue
 		case !w.brace:
@@ -260,19 +127,17 @@ func (r *reader) statements(at Place, text string, replaced bool) error {
 			last.raw = text[last.words[0].to:w.to]
 			continue
 		case w.text == "{" && (len(around.block) == 0 || around.block[len(around.block)-1].opened.line != 0):
-			return mistake(place, "write a keyword before it", "this block has no keyword")
-		case w.text == "{" && len(r.open) > maxBlocks:
-			return mistake(place, "", "blocks are more than %d deep", maxBlocks)
+			return mistake(at, "write a keyword before it", "this block has no keyword")
 		case w.text == "{":
 			opened := around.block[len(around.block)-1]
-			opened.opened = place
+			opened.opened = at
 			r.open = append(r.open, opened)
 		case w.text == "}" && around == &r.top:
-			return mistake(place, "delete it, or look for a missing {", "this brace closes nothing")
+			return mistake(at, "delete it, or look for a missing {", "this brace closes nothing")
 		case w.text == "}":
 			r.open = r.open[:len(r.open)-1]
 		default:
-			return mistake(place, "convert the file that the template becomes, or write the value",
+			return mistake(at, "convert the file that the template becomes, or write the value",
 				"this is a template, or a parameter without a value")
 		}
 		last = nil
@@ -280,71 +145,136 @@ func (r *reader) statements(at Place, text string, replaced bool) error {
 	return nil
 }
 
-// define reads the definition of a parameter, $NAME=VALUE. It reports false if the line is something else.
-func (r *reader) define(at Place, text string) bool {
-	name := parameterName(text[1:])
-	value, found := strings.CutPrefix(text[1+len(name):], "=")
-	if name == "" || !found {
-		return false
+// blank are the characters that separate words.
+const blank = " \t\r\f\v"
+
+// withoutComment cuts a comment from a line. Outside of double quotes a "\#" is a plain "#", and so is
+// "\!". It reports the column of a quote that is never closed, or 0.
+func withoutComment(line string) (text string, unclosed int) {
+	var b strings.Builder
+	quote := -1
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == '"' && quote < 0:
+			quote = i
+		case c == '"':
+			quote = -1
+		case c == '\\' && i+1 < len(line):
+			next := line[i+1]
+			i++
+			if quote >= 0 || next != '#' && next != '!' {
+				b.WriteByte(c)
+			}
+			c = next
+		case (c == '#' || c == '!') && quote < 0:
+			return strings.TrimRight(b.String(), blank), 0
+		}
+		b.WriteByte(c)
 	}
-	delete(r.params, name)
-	if r.defines = strings.HasSuffix(value, `\`); r.defines {
-		r.look(at, "$"+name, "a definition of several lines is not converted: write its lines where it is used")
-	} else {
-		r.params[name] = strings.TrimLeft(value, blank)
+	if quote >= 0 {
+		unclosed = utf8.RuneCountInString(line[:quote]) + 1
 	}
-	return true
+	return strings.TrimRight(b.String(), blank), unclosed
 }
 
-// parameterName returns the name that a text begins with, or "".
-func parameterName(text string) string {
-	for i := range len(text) {
-		if c := text[i]; c != '_' && !isLetter(c) && (i == 0 || c < '0' || c > '9') {
-			return text[:i]
-		}
-	}
-	return text
+// word is a part of a line: what stands between white space, between double quotes, a brace, or the beginning of a template.
+type word struct {
+	text     string // without quotes
+	column   int
+	from, to int  // where it stands in the line, in bytes, with its quotes
+	brace    bool // it is a brace or a template
 }
 
-func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
-
-// replace replaces parameters, $NAME and ${NAME}, by their values, and parameters in these values too. A parameter that is
-// not defined stays as it is.
-func (r *reader) replace(at Place, text string) (string, error) {
-	from, replaced := 0, 0
-	for {
-		i := strings.IndexByte(text[from:], '$')
-		if i < 0 {
-			return text, nil
-		}
-		from += i
-		value, length, ok := r.parameter(at, text[from+1:])
-		if !ok {
-			from++
+// words splits a line as keepalived does for all keywords but scripts: double quotes hold a word together, unless they
+// stand behind a backslash inside of quotes, and no other character has a meaning.
+func words(line string) (all []word) {
+	for at := 0; at < len(line); {
+		rest, w := line[at:], word{from: at, column: utf8.RuneCountInString(line[:at]) + 1}
+		switch n := braceLength(rest); {
+		case strings.IndexByte(blank, rest[0]) >= 0:
+			at++
 			continue
+		case n > 0:
+			at += n
+			w.text, w.brace = rest[:n], true
+		case rest[0] == '"':
+			n := quotedLength(rest)
+			at += n
+			w.text = strings.TrimSuffix(rest[1:n], `"`)
+		default:
+			for at++; at < len(line) && strings.IndexByte(blank+`"`, line[at]) < 0 && braceLength(line[at:]) == 0; at++ {
+			}
+			w.text = line[w.from:at]
 		}
-		text = text[:from] + value + text[from+1+length:]
-		if replaced++; replaced > maxReplaced || len(text) > maxLine {
-			return "", mistake(at, "look for a parameter that contains itself", "the parameters of this line make it endless")
-		}
+		w.to = at
+		all = append(all, w)
 	}
+	return all
 }
 
-// parameter returns the value of the parameter that a text behind a "$" names, and the length of that name.
-func (r *reader) parameter(at Place, text string) (value string, length int, ok bool) {
-	name := parameterName(text)
-	length = len(name)
-	if inside, braces := strings.CutPrefix(text, "{"); braces {
-		name, _, ok = strings.Cut(inside, "}")
-		length = len(name) + len("{}")
-	} else {
-		ok = length == len(text) || strings.IndexByte(blank, text[length]) >= 0
+// braceLength returns the length of the brace or template that a text begins with, or 0. Templates are those of Ansible, Docker
+// and others, and parameters without a value. No keepalived.conf has them.
+func braceLength(text string) int {
+	for _, brace := range []string{"{{", "{%", "${", "{", "}"} {
+		if strings.HasPrefix(text, brace) {
+			return len(brace)
+		}
 	}
-	if name == "_PWD" {
-		return filepath.Dir(at.file), length, ok
+	return 0
+}
+
+// quotedLength returns the length of the quoted word that a text begins with.
+func quotedLength(text string) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
 	}
-	value, defined := r.params[name]
-	return value, length, ok && defined
+	return len(text)
+}
+
+// split splits a text at white space, as a shell does: single and double quotes hold words together, and the character
+// behind a backslash has no special meaning. The backslash stays unless escapes is set. It reports false if a quote is not
+// closed.
+func split(text string, escapes bool) (all []string, ok bool) {
+	var b strings.Builder
+	begun, escaped, quote := false, false, rune(0)
+	for _, c := range text {
+		switch {
+		case escaped:
+			escaped = false
+			b.WriteRune(c)
+		case c == '\\':
+			begun, escaped = true, true
+			if !escapes {
+				b.WriteRune(c)
+			}
+		case c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			begun, quote = true, c
+		case quote == 0 && strings.ContainsRune(blank, c):
+			if begun {
+				all = append(all, b.String())
+			}
+			b.Reset()
+			begun = false
+		default:
+			begun = true
+			b.WriteRune(c)
+		}
+	}
+	if quote != 0 || escaped {
+		return nil, false
+	}
+	if begun {
+		all = append(all, b.String())
+	}
+	return all, true
 }
 
 // printable joins words for a message, without what could confuse a terminal.
