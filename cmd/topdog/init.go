@@ -26,10 +26,10 @@ for it.
 
 With --strict two boards never answer at once, whatever fails: a leader needs the
 promises of most of the voters, which are at least three boards, or two and a
-witness. On a terminal topdog asks for their own addresses.
+witness. --voters lists their own addresses.
 
 With --page the lines that it prints start the page as well, which shows the group to
-browsers of the LAN. On a terminal topdog asks for that.
+browsers of the LAN.
 
 With --from the address and the rest come from a configuration of keepalived. What topdog
 cannot take over is printed, each line with what to do; --dry-run only prints.
@@ -42,13 +42,12 @@ Existing files are not replaced, unless --force is given. On a board that is set
 already, the command changes nothing and prints the line again.`,
 		Example: `  sudo topdog init
   sudo topdog init 192.168.1.250 --led GPIO17
-  sudo topdog init 192.168.1.250 --strict
+  sudo topdog init 192.168.1.250 --strict --voters 192.168.1.11,192.168.1.12,192.168.1.13
   sudo topdog init 192.168.1.250 --page
   topdog init --from /etc/keepalived/keepalived.conf --dry-run`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			board.Path = configPath(c)
-			board.AskPage = !c.Flags().Changed("page")
 			if err := checkInit(&board, argument(args), export, imports); err != nil {
 				return usageError{err}
 			}
@@ -111,6 +110,9 @@ func checkInit(b *setup.Board, address string, export, imports bool) error {
 		return errors.New("--export is for the board that has the key, --import for the one that gets it")
 	case pipe && (b.Address != "" || b.Interface != "" || b.Group != "" || b.LED != "" || b.Strict || b.Page):
 		return errors.New("with --export and --import the configuration is the one of the first board: leave out the address and the other options")
+	case b.Strict && b.Voters == nil:
+		return errors.New("which boards vote? Add --voters with the own addresses of three boards, or of two and a witness, " +
+			"which never change: --voters 192.168.1.11,192.168.1.12,192.168.1.13")
 	case export && b.Force:
 		return errors.New("--export replaces nothing: --force belongs to --import")
 	}

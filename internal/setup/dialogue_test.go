@@ -25,23 +25,9 @@ func asksAddress(subnet, free string) question {
 			if strings.HasPrefix(text, "10.") {
 				return fmt.Errorf("%s does not suit", text)
 			}
-			return Board{}.check(text)
+			return Board{Address: text}.check()
 		})
 	}
-}
-
-// asksVoters asks a board with this address, or without one, for the voters.
-func asksVoters(own string) question {
-	address, _ := netip.ParseAddr(own)
-	return func(in io.Reader, out io.Writer) (string, error) {
-		voters, err := Board{Address: "192.168.1.250", Strict: true}.askVoters(in, out, address)
-		return strings.Join(voters, " "), err
-	}
-}
-
-func asksPage(in io.Reader, out io.Writer) (string, error) {
-	page, err := Board{Address: "192.168.1.250/24"}.askPage(in, out)
-	return fmt.Sprint(page), err
 }
 
 // What is asked is in testdata/dialogues.golden, with what is typed and the answer. A mistake is asked about again, and who types
@@ -62,18 +48,6 @@ func TestDialogues(t *testing.T) {
 		{"the suggestion does not suit", asksAddress(subnet, "10.0.0.250"), "\n192.168.1.7\n"},
 		{"no address after a mistake", asksAddress(subnet, free), "nonsense\n"},
 		{"no address", asksAddress(subnet, free), ""},
-
-		{"three voters", asksVoters(own), "192.168.1.11,192.168.1.12, 192.168.1.13\n"},
-		{"wrong voters", asksVoters(own), ", ,\n192.168.1.11\n192.168.1.11,pi2,192.168.1.250\n10.0.0.1 10.0.0.2 10.0.0.3\n"},
-		{"voters of a board without a network", asksVoters(""), "10.0.0.1,10.0.0.2,10.0.0.3\n"},
-		{"no voters", asksVoters(own), ""},
-
-		{"the page", asksPage, "yes\n"},
-		{"the page, in short", asksPage, " Y \n"},
-		{"no page", asksPage, "no\n"},
-		{"no page unless it is asked for", asksPage, "\n"},
-		{"neither yes nor no", asksPage, "yesterday\nperhaps\ny\n"},
-		{"no answer", asksPage, ""},
 	} {
 		var out bytes.Buffer
 		answer, err := test.asks(strings.NewReader(test.typed), &out)

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -11,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"topdog/internal/config"
 )
@@ -26,9 +25,8 @@ const (
 
 // written is what write did.
 type written struct {
-	configPath string // absolute, as keyPath is
-	keyPath    string
-	keyIsNew   bool // false if a good key was there and has been kept
+	keyPath  string
+	keyIsNew bool // false if a good key was there and has been kept
 }
 
 // write makes the two files of a new board, and their directory if necessary. Neither
@@ -36,15 +34,7 @@ type written struct {
 // finds fs.ErrExist), an existing good key is kept, so that this can follow the
 // copying of a key.
 func (b Board) write() (done written, err error) {
-	a, err := parseAddress(b.Address)
-	if err != nil {
-		return done, err
-	}
-	if b.Path, err = absolute(b.Path); err != nil {
-		return done, err
-	}
-	done.configPath = b.Path
-	text := b.config(a)
+	text := b.config()
 	if err := checkText(b.Path, text); err != nil {
 		return done, err
 	}
@@ -60,14 +50,6 @@ func (b Board) write() (done written, err error) {
 		return done, err
 	}
 	return done, writeFile(b.Path, text, 0o644, b.Force)
-}
-
-func absolute(path string) (string, error) {
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		err = fmt.Errorf("make the path of %s absolute: %w", path, err)
-	}
-	return abs, err
 }
 
 // present loads a file unless it does not exist.
@@ -97,8 +79,8 @@ func provideKey(path string, force bool) (isNew bool, err error) {
 }
 
 // config is the configuration that a new board gets: what it must say, and the three lines
-// that people change first.
-func (b Board) config(a config.Address) []byte {
+// that people change first. As long as there is no address, it has one for documentation (RFC 5737).
+func (b Board) config() []byte {
 	if b.converted != nil {
 		return b.convertedConfig()
 	}
@@ -106,7 +88,7 @@ func (b Board) config(a config.Address) []byte {
 	text.WriteString("# topdog: one address that always answers. All boards of a group have this same file.\n" +
 		"# This is all it needs; docs/config.md describes every key.\n\n" +
 		"# The floating address: an unused one of this network, outside the DHCP server's range.\n" +
-		"address = " + config.Quote(a.String()) + "\n\n")
+		"address = " + config.Quote(cmp.Or(b.Address, "192.0.2.1")) + "\n\n")
 	b.writeCommon(&text)
 	text.WriteString("#priority = 100     # more: this board leads rather than others; 0: never\n" +
 		"#preempt = false    # true: a board of higher rank takes over from a living leader\n")
@@ -169,7 +151,7 @@ func ReplaceKeys(path string, keys config.Keyring) error {
 }
 
 // writeFile makes a file appear with its whole content: it writes, syncs and renames a temporary file, and then syncs the
-// directory. Without replace the rename itself fails if the file exists, so that of two Inits at the same time only one wins.
+// directory. Without replace this fails if the file exists, so that of two Inits at the same time only one wins.
 func writeFile(path string, content []byte, mode os.FileMode, replace bool) error {
 	const same = -1 // the owner is whoever runs this
 	return writeOwnedFile(path, content, mode, same, same, replace)
@@ -182,7 +164,7 @@ func writeOwnedFile(path string, content []byte, mode os.FileMode, uid, gid int,
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
-	defer os.Remove(temp.Name()) // if it is still there
+	defer os.Remove(temp.Name()) // if it was not renamed
 	_, err = temp.Write(content)
 	err = errors.Join(err, temp.Chown(uid, gid), temp.Chmod(mode), temp.Sync(), temp.Close())
 	if err == nil {
@@ -200,18 +182,12 @@ func writeOwnedFile(path string, content []byte, mode os.FileMode, uid, gid int,
 	return nil
 }
 
+// rename gives a file another name. Without replace it makes a link, which fails if there is a file of that name.
 func rename(from, to string, replace bool) error {
 	if replace {
 		return os.Rename(from, to)
 	}
-	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
-		// Some network file systems cannot do this. A hard link replaces nothing either.
-		if err = os.Link(from, to); err == nil {
-			err = os.Remove(from)
-		}
-	}
-	return err
+	return os.Link(from, to)
 }
 
 // syncDir makes renames in a directory survive a loss of power.

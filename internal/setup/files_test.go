@@ -119,8 +119,7 @@ func TestWriteOptions(t *testing.T) {
 
 // In its usual place a new board's file needs no key_file.
 func TestWriteNoDefaults(t *testing.T) {
-	a, _ := config.ParseAddress("192.168.1.250")
-	text := Board{Path: config.DefaultPath}.config(a)
+	text := Board{Path: config.DefaultPath, Address: "192.168.1.250"}.config()
 	c, err := config.Parse(config.DefaultPath, text)
 	assert.NoError(t, err)
 	assert.Equal(t, []string(nil), changed(t, c), "what it changes:\n%s", text)
@@ -183,7 +182,7 @@ func TestRefusesBeforeItWrites(t *testing.T) {
 		{"interface", Board{Address: "10.0.0.9", Interface: "a b\nid = 3"}, "interface"},
 		{"led", Board{Address: "10.0.0.9", LED: "GPIO 17"}, `a line is written "GPIO17"`},
 	} {
-		assert.ErrorContains(t, tc.b.check(tc.b.Address), tc.want, "%s: checked", tc.name)
+		assert.ErrorContains(t, tc.b.check(), tc.want, "%s: checked", tc.name)
 		dir := t.TempDir()
 		tc.b.Path = filepath.Join(dir, configName)
 		_, err := tc.b.write()
@@ -194,9 +193,9 @@ func TestRefusesBeforeItWrites(t *testing.T) {
 
 func TestCheckAccepts(t *testing.T) {
 	for _, address := range []string{"", "10.0.0.9", "10.0.0.9/24"} {
-		assert.ErrorIs(t, (Board{Group: "x", Interface: "eth0", LED: "ACT"}).check(address), nil, "%q", address)
+		assert.ErrorIs(t, (Board{Address: address, Group: "x", Interface: "eth0", LED: "ACT"}).check(), nil, "%q", address)
 	}
-	if err := (Board{Group: "ü"}).check(""); err == nil {
+	if err := (Board{Group: "ü"}).check(); err == nil {
 		t.Error("a bad group is taken as long as there is no address")
 	}
 }

@@ -100,10 +100,7 @@ func (b Board) provideHook(out io.Writer) error {
 	if b.hookPath() == "" {
 		return nil
 	}
-	path, err := absolute(b.hookPath())
-	if err != nil {
-		return err
-	}
+	path := b.hookPath()
 	present, err := os.ReadFile(path)
 	switch {
 	case err == nil && bytes.Equal(present, b.converted.Hook):
@@ -124,11 +121,7 @@ func (b Board) provideHook(out io.Writer) error {
 
 // preview shows what a conversion would write, and changes nothing.
 func (b Board) preview(out io.Writer) error {
-	text := b.config(config.Address{})
-	if err := checkText(b.Path, text); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "--- %s\n%s", b.Path, text)
+	fmt.Fprintf(out, "--- %s\n%s", b.Path, b.config())
 	if path := b.hookPath(); path != "" {
 		fmt.Fprintf(out, "\n--- %s\n%s", path, b.converted.Hook)
 	}

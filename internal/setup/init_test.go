@@ -5,24 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"topdog/internal/config"
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/golden"
+	"topdog/netio"
 )
 
 // What topdog init prints, and the lines of the configuration that is there then, is in testdata/init.golden. A board with
 // the name of another one has its directory.
 func TestInit(t *testing.T) {
 	plain := Board{Address: "10.0.0.9", Interface: "eth0"}
-	page, asked, strict := plain, plain, plain
-	page.Page, asked.AskPage = true, true
+	page, strict := plain, plain
+	page.Page = true
 	strict.Strict, strict.Voters = true, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
-	otherVoters, noVoters := strict, strict
-	otherVoters.Voters, noVoters.Voters = []string{"10.0.0.1", "10.0.0.2", "10.0.0.4"}, nil
+	otherVoters := strict
+	otherVoters.Voters = []string{"10.0.0.1", "10.0.0.2", "10.0.0.4"}
 	parent := t.TempDir()
 	var got strings.Builder
 	for _, test := range []struct {
@@ -32,11 +35,9 @@ func TestInit(t *testing.T) {
 		{"a board", "plain", plain},
 		{"voters afterwards, which are not given to a board in passing", "plain", strict},
 		{"with the page", "page", page},
-		{"nobody says whether with the page", "asked", asked},
 		{"voters", "strict", strict},
 		{"the same again", "strict", strict},
 		{"other voters", "strict", otherVoters},
-		{"without a terminal and without voters", "nothing", noVoters},
 	} {
 		path := filepath.Join(parent, test.directory, configName)
 		test.board.Path = path
@@ -58,4 +59,65 @@ func TestInit(t *testing.T) {
 		got.WriteString("\n")
 	}
 	golden.Compare(t, "testdata/init.golden", got.String())
+}
+
+// networkOf is a network in which the board has these addresses on its only interface.
+func networkOf(own ...string) network {
+	n := network{
+		find: func(netip.Addr) (netio.Choice, error) {
+			return netio.Choice{Name: "eth0", Prefix: netip.MustParsePrefix("10.0.0.1/24")}, nil
+		},
+		owner: func(string, netip.Addr) (string, bool) { return "", true },
+	}
+	for _, a := range own {
+		n.own = append(n.own, ownAddress{"eth0", netip.MustParsePrefix(a + "/24")})
+	}
+	return n
+}
+
+// A list of voters without this board is refused, if that can be known.
+func TestInitStrictWithoutThisBoard(t *testing.T) {
+	const refused = "this board is not among the voters 10.0.0.1, 10.0.0.2, 10.0.0.3, so it would neither vote nor lead: its own address on eth0 is 10.0.0.4. Put that into the list"
+	for _, tc := range []struct {
+		name, iface string
+		own, voters []string
+		want        string
+	}{
+		{"it is one", "", []string{"10.0.0.2"}, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, ""},
+		{"by its second address", "", []string{"10.0.0.4", "10.0.0.2"}, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, ""},
+		{"it is none", "", []string{"10.0.0.4"}, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, refused},
+		{"it is none, on a named interface", "eth0", []string{"10.0.0.4"}, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, refused},
+		{"on an interface that is not there yet", "eth7", []string{"10.0.0.4"}, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, ""},
+		{"the ids are numbers", "", []string{"10.0.0.4"}, []string{"1", "2", "3"}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := Board{
+				Path: filepath.Join(t.TempDir(), configName), Address: "10.0.0.9", Interface: tc.iface, Strict: true, Voters: tc.voters,
+			}
+			err := b.initIn(networkOf(tc.own...), strings.NewReader(""), new(bytes.Buffer))
+			var wrong UsageError
+			_, missing := os.Stat(b.Path)
+			if tc.want == "" && err != nil || tc.want != "" && (!errors.As(err, &wrong) || !strings.HasPrefix(err.Error(), tc.want) || missing == nil) {
+				t.Errorf("got %v, the file: %v; want %q", err, missing, tc.want)
+			}
+		})
+	}
+}
+
+// The page is where page_listen has it.
+func TestPageURL(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                                  "http://192.168.1.250:9254/",
+		`page_listen = ":8080"`:             "http://192.168.1.250:8080/",
+		`page_listen = "[::]:8080"`:         "http://192.168.1.250:8080/",
+		`page_listen = "0.0.0.0:8080"`:      "http://192.168.1.250:8080/",
+		`page_listen = "192.168.1.11:9254"`: "http://192.168.1.11:9254/",
+		`page_listen = "[fd00::11]:9254"`:   "http://[fd00::11]:9254/",
+		`page_listen = "127.0.0.1:9254"`:    "http://127.0.0.1:9254/",
+		`page_hosts = "topdog.lan"`:         "http://192.168.1.250:9254/",
+	} {
+		cfg, err := config.Parse(configName, []byte("address = [\"192.168.1.250/24\", \"10.0.0.1\"]\n"+line))
+		assert.NoError(t, err)
+		assert.Is(t, want, pageURL(cfg), "%s", line)
+	}
 }

@@ -1,13 +1,21 @@
 package setup
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
+	"golang.org/x/term"
+
+	"topdog/internal/config"
 	"topdog/netio"
 )
 
@@ -75,16 +83,6 @@ func ownAddresses() (own []ownAddress) {
 	return own
 }
 
-// main returns the address by which this board reaches the world, or its only one if it reaches nothing.
-func (n network) main() (main ownAddress, ok bool) {
-	for _, a := range n.own {
-		if a.prefix.Addr() == n.wayOut || len(n.own) == 1 {
-			return a, true
-		}
-	}
-	return ownAddress{}, false
-}
-
 // probeSpacing is shorter than RFC 5227, section 2.1, demands: this is advice to a person who waits, and
 // the daemon probes again before it acquires the address.
 const probeSpacing = 200 * time.Millisecond
@@ -116,10 +114,11 @@ const tries = 8
 // near its end: home routers hand out the middle. Either is invalid if it could not
 // be found out.
 func (n network) suggest() (subnet netip.Prefix, free netip.Addr) {
-	main, ok := n.main()
-	if !ok || main.prefix.Bits() > 28 {
+	i := slices.IndexFunc(n.own, func(a ownAddress) bool { return a.prefix.Addr() == n.wayOut || len(n.own) == 1 })
+	if i < 0 || n.own[i].prefix.Bits() > 28 {
 		return netip.Prefix{}, netip.Addr{}
 	}
+	main := n.own[i]
 	subnet = main.prefix.Masked()
 	// From .250 of a /24 downwards: .254 is often the router's own.
 	const fromTheEnd = 5
@@ -141,4 +140,114 @@ func (n network) suggest() (subnet netip.Prefix, free netip.Addr) {
 		}
 	}
 	return subnet, netip.Addr{}
+}
+
+// isTerminal reports whether a person is at the other end.
+func isTerminal(end any) bool {
+	f, ok := end.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// chooseAddress asks for the address if none is given, and makes sure that it belongs to a network of this board.
+func (b *Board) chooseAddress(n network, in io.Reader, out io.Writer) (err error) {
+	suits := func(address string) error { return b.suits(n, out, address) }
+	if b.Address != "" {
+		return suits(b.Address)
+	}
+	if !isTerminal(in) {
+		return usage("which address shall the boards keep? For example: topdog init 192.168.1.250")
+	}
+	subnet, free := n.suggest()
+	b.Address, err = askAddress(in, out, subnet, free, suits)
+	return err
+}
+
+// suits finds the interface of the address, and says who has the address now. An interface that is named is not looked
+// at: it may belong to a network that this board is not in yet.
+func (b *Board) suits(n network, out io.Writer, text string) error {
+	asked := *b
+	asked.Address = text
+	if err := asked.check(); err != nil {
+		return err
+	}
+	if b.Interface != "" {
+		return nil
+	}
+	address, err := config.ParseAddress(text)
+	if err != nil {
+		return err
+	}
+	found, err := n.interfaceOf(address.IP)
+	if err != nil {
+		return err
+	}
+	b.foundOn = found.Name
+	fmt.Fprintf(out, "%s is in the network of %s (%s)\n", address.IP, found.Name, found.Prefix.Masked())
+	if found.Ambiguous != "" {
+		fmt.Fprintf(out, "note: %s. For `topdog init` that is --interface NAME.\n", found.Ambiguous)
+	}
+	switch owner, known := n.owner(found.Name, address.IP); {
+	case !known: // nobody could be asked, so nothing is said
+	case owner == "":
+		fmt.Fprintf(out, "nobody has it at the moment\n")
+	default:
+		fmt.Fprintf(out, "note: %s has it at the moment. If that is not a board of this group, choose another\n"+
+			"address: topdog takes none that somebody else has.\n", owner)
+	}
+	return nil
+}
+
+// askAddress asks a person for the address until it suits, and suggests a free one of the subnet if there is one.
+func askAddress(in io.Reader, out io.Writer, subnet netip.Prefix, free netip.Addr, suits func(string) error) (string, error) {
+	fmt.Fprintln(out, "Which address shall the boards keep? An unused one of your network, outside the range")
+	fmt.Fprintln(out, "that your router hands out (DHCP).")
+	question, usual := "Address: ", ""
+	if subnet.IsValid() {
+		fmt.Fprintf(out, "This board is in %s.\n", subnet)
+	}
+	if free.IsValid() {
+		fmt.Fprintf(out, "Nobody answers at %s just now; whether your router would hand it out, only the\nrouter knows.\n", free)
+		usual = free.String()
+		question = "Address [" + usual + "]: "
+	}
+	for lines := bufio.NewScanner(in); ; {
+		fmt.Fprint(out, question)
+		if !lines.Scan() {
+			return "", usage("no address was given; for example: topdog init 192.168.1.250")
+		}
+		text := cmp.Or(strings.TrimSpace(lines.Text()), usual)
+		if text == "" {
+			continue
+		}
+		err := suits(text)
+		if err == nil {
+			return text, nil
+		}
+		fmt.Fprintf(out, "%v\n", err)
+	}
+}
+
+// isVoter refuses a list of voters in which this board's own address is missing. It accepts the list if that address is not
+// known, or if the ids are numbers.
+func (b *Board) isVoter(n network) error {
+	if !b.Strict {
+		return nil
+	}
+	iface := cmp.Or(b.Interface, b.foundOn)
+	var own []netip.Addr
+	for _, a := range n.own {
+		if a.iface == iface {
+			own = append(own, a.prefix.Addr())
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	for _, v := range b.Voters {
+		if addr, err := netip.ParseAddr(v); err != nil || slices.Contains(own, addr) {
+			return nil
+		}
+	}
+	return usage("this board is not among the voters %s, so it would neither vote nor lead: its own address on %s is %s. Put that into the list, or run this on one of the voters",
+		strings.Join(b.Voters, ", "), iface, own[0])
 }

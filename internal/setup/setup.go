@@ -31,13 +31,10 @@ type Board struct {
 	Address string // the floating address; "" to ask for it
 	// What else is written into the configuration, if not "".
 	Interface, Group, LED string
-	// Strict asks for at most one holder at any instant, by the votes of Voters: their ids. Without ids, a person is asked
-	// for them.
+	// Strict asks for at most one holder at any instant, by the votes of Voters: their ids.
 	Strict bool
 	Voters []string
-	// Page prints the lines that start the page too. With AskPage a person who is asked for the address is asked for that as
-	// well.
-	Page, AskPage bool
+	Page   bool // print the lines that start the page too
 	// Force replaces the files that exist, the key too: then every board needs the new one.
 	Force bool
 
@@ -56,7 +53,7 @@ func (b Board) Init(ctx context.Context, in io.Reader, out io.Writer) error {
 }
 
 func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
-	if err := checkPath(b.Path); err != nil {
+	if err := b.findPath(); err != nil {
 		return err
 	}
 	if b.From != "" {
@@ -64,7 +61,7 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	if err := b.check(b.Address); err != nil {
+	if err := b.check(); err != nil {
 		return UsageError{err}
 	}
 	if b.DryRun {
@@ -79,7 +76,10 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
-	if err := b.ask(network, in, out); err != nil {
+	if err := b.chooseAddress(network, in, out); err != nil {
+		return err
+	}
+	if err := b.isVoter(network); err != nil {
 		return err
 	}
 	if err := b.provideHook(out); err != nil {
@@ -92,14 +92,14 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 	if err := giveToDaemon(done.keyPath); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "wrote %s\n", done.configPath)
+	fmt.Fprintf(out, "wrote %s\n", b.Path)
 	if done.keyIsNew {
 		fmt.Fprintf(out, "wrote %s (a fresh key, which nobody else can read)\n", done.keyPath)
 	} else {
 		fmt.Fprintf(out, "kept  %s\n", done.keyPath)
 	}
 	b.explainConversion(out)
-	cfg, err := config.Load(done.configPath)
+	cfg, err := config.Load(b.Path)
 	if err != nil {
 		return err
 	}
@@ -107,66 +107,26 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// ask asks for what was not given, and checks what was.
-func (b *Board) ask(network network, in io.Reader, out io.Writer) (err error) {
-	asked := b.Address == ""
-	if err := b.chooseAddress(network, in, out); err != nil {
-		return err
+// findPath makes sure that the configuration has its usual name, which it gets on the other boards too, and makes its path
+// absolute.
+func (b *Board) findPath() (err error) {
+	if filepath.Base(b.Path) != configName {
+		return usage("--config must name a file %s, is %s", configName, b.Path)
 	}
-	if err := b.chooseVoters(network, in, out); err != nil {
-		return err
-	}
-	if err := b.isVoter(network); err != nil {
-		return err
-	}
-	if asked && b.AskPage {
-		b.Page, err = b.askPage(in, out)
+	if b.Path, err = filepath.Abs(b.Path); err != nil {
+		err = fmt.Errorf("make the path of the configuration absolute: %w", err)
 	}
 	return err
 }
 
-// checkPath makes sure that the configuration has its usual name, which it gets on the other boards too.
-func checkPath(path string) error {
-	if filepath.Base(path) != configName {
-		return usage("--config must name a file %s, is %s", configName, path)
+// check finds out whether what is asked for makes a configuration, without looking at any file.
+func (b Board) check() error {
+	if b.Address != "" {
+		if _, err := config.ParseAddress(b.Address); err != nil {
+			return fmt.Errorf("the address: %w; write an unused address of the network, such as 192.168.1.250", err)
+		}
 	}
-	return nil
-}
-
-// check finds out whether an address and what else is asked for make a
-// configuration, without looking at any file. An address that is still to be asked
-// for is "".
-func (b Board) check(address string) error {
-	b.Address = address
-	text, err := b.provisional()
-	if err != nil {
-		return err
-	}
-	return checkText(configName, text)
-}
-
-// provisional is the configuration as far as it is known: an address or voters may still have to be asked for.
-func (b Board) provisional() ([]byte, error) {
-	if len(b.Voters) == 0 {
-		b.Strict = false
-	}
-	if b.Address == "" {
-		// Of RFC 5737, for documentation: nothing else depends on which address it is.
-		b.Address = "192.0.2.1"
-	}
-	a, err := parseAddress(b.Address)
-	if err != nil {
-		return nil, err
-	}
-	return b.config(a), nil
-}
-
-func parseAddress(text string) (config.Address, error) {
-	a, err := config.ParseAddress(text)
-	if err != nil {
-		err = fmt.Errorf("the address: %w; write an unused address of the network, such as 192.168.1.250", err)
-	}
-	return a, err
+	return checkText(configName, b.config())
 }
 
 // isSetUp finds a configuration and a key that are what is asked for. Then there
@@ -196,11 +156,7 @@ func (b Board) isSetUp(out io.Writer) (bool, error) {
 // differences lists where the file has something else than what is asked for. Of a file that was converted that is
 // everything.
 func (b Board) differences(cfg *config.Config) (texts []string) {
-	text, err := b.provisional()
-	if err != nil {
-		return []string{err.Error()}
-	}
-	wanted, err := config.Parse(b.Path, text)
+	wanted, err := config.Parse(b.Path, b.config())
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -219,9 +175,6 @@ func (b Board) differences(cfg *config.Config) (texts []string) {
 		if asked || b.converted != nil {
 			texts = append(texts, fmt.Sprintf("%s = %s instead of %s", key, has, wants))
 		}
-	}
-	if b.Strict && len(b.Voters) == 0 && !isStrict(cfg) {
-		texts = append(texts, fmt.Sprintf("algorithm = %s instead of %q", cfg.Value("algorithm"), strictAlgorithm))
 	}
 	return texts
 }

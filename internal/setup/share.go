@@ -15,7 +15,7 @@ import (
 // Export writes the configuration and the key of the board to out, for Import on
 // another board. It refuses to write to a terminal, because it writes the secret.
 func (b Board) Export(out io.Writer) error {
-	if err := checkPath(b.Path); err != nil {
+	if err := b.findPath(); err != nil {
 		return err
 	}
 	if isTerminal(out) {
@@ -65,7 +65,7 @@ func pack(out io.Writer, text []byte, keys config.Keyring) error {
 // board decides for itself. If a file does not fit, Import changes nothing and returns an error;
 // Force replaces the file.
 func (b Board) Import(in io.Reader, out io.Writer) error {
-	if err := checkPath(b.Path); err != nil {
+	if err := b.findPath(); err != nil {
 		return err
 	}
 	if isTerminal(in) {
@@ -107,16 +107,12 @@ type imported struct {
 }
 
 func (b Board) importFrom(in io.Reader) (*imported, error) {
-	path, err := absolute(b.Path)
-	if err != nil {
-		return nil, err
-	}
 	text, keyText, err := unpack(in)
 	if err != nil {
 		return nil, err
 	}
-	done := &imported{configPath: path}
-	if done.config, err = config.Parse(path, text); err != nil {
+	done := &imported{configPath: b.Path}
+	if done.config, err = config.Parse(b.Path, text); err != nil {
 		return nil, fmt.Errorf("the configuration that came cannot be used here:\n%w", err)
 	}
 	var keys config.Keyring

@@ -70,7 +70,9 @@ func TestConvert(t *testing.T) {
 }
 
 // convertText converts a file with this text.
-func convertText(text, name string) (*Converted, error) { return Convert("k.conf", []byte(text), name, board) }
+func convertText(text, name string) (*Converted, error) {
+	return Convert("k.conf", []byte(text), name, board)
+}
 
 // Mistakes have their place, and no file makes the reader go on without an end.
 func TestMistakes(t *testing.T) {
