@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/net/dns/dnsmessage"
-
 	"topdog/internal/check"
 )
 
@@ -27,15 +25,15 @@ func checkSettings(c *check.Check) []setting {
 			c.Arguments = append(c.Arguments, word)
 		}
 	}
-	every := duration("every", between(check.MinEvery, check.MaxEvery))
-	timeout := duration("timeout", between(check.MinTimeout, check.MaxEvery))
-	grace := duration("grace", between(0, check.MaxGrace))
+	every := duration(between(check.MinEvery, check.MaxEvery))
+	timeout := duration(between(check.MinTimeout, check.MaxEvery))
+	grace := duration(between(0, check.MaxGrace))
 	on := false
 	return []setting{
 		scalar(&c.Target, checked(checkUnit), setting{
 			name: check.Unit.String(), means: "the name that `systemctl list-units` shows", example: `"nginx.service"`}),
 		{name: check.Exec.String(), example: `"/usr/sbin/nginx"`, takes: aText | aTable, parts: []setting{
-			scalar(&c.Target, checked(checkExec), setting{
+			scalar(&c.Target, checked(checkProgram), setting{
 				name: "path", means: "the program with its whole path", example: `"/usr/sbin/nginx"`}),
 			scalar(&c.User, checked(atMost(32)), setting{name: "user", means: "the name of a user", example: `"pihole"`}),
 		}},
@@ -123,18 +121,11 @@ func (s *section) completeCheck(c *check.Check, kind entry, at span) {
 	for _, other := range s.cfg.Checks {
 		untitled := other
 		untitled.Title = c.Title
-		switch sameName := other.String() == c.String(); {
-		case sameName && c.Title != "":
-			s.refuse("title", placeOf("title"), "a check above, of the same kind, is called so", "write another one")
-		case sameName && other.Title != "":
-			s.refuse(kind.key, kind.at, "a check above, of the same kind, has this as its title",
-				"write another title there, or one here")
-		case untitled.ID() == c.ID():
-			s.refuse(kind.key, kind.at, "the same check stands above", "delete one of the two")
-		default:
-			continue
+		if other.String() == c.String() || untitled.ID() == c.ID() {
+			s.refuse(kind.key, kind.at, "a check above has the same name, or looks at the same",
+				"delete one of the two, or write another title into one of them")
+			break
 		}
-		break
 	}
 	s.refuseFloatingTarget(c, kind)
 }
@@ -183,8 +174,6 @@ func checkUnit(text string) error {
 	return nil
 }
 
-func checkExec(text string) error { return checkProgram(check.Exec.String(), text) }
-
 // checkTCP accepts a host and a port.
 func checkTCP(text string) error {
 	host, port, err := net.SplitHostPort(text)
@@ -218,10 +207,7 @@ func parseDNS(text string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%s is not a name and a server", quoted(text))
 	}
-	labels := strings.Split(strings.TrimSuffix(name, "."), ".")
-	// RFC 1035, section 2.3.4
-	odd := slices.ContainsFunc(labels, func(label string) bool { return label == "" || len(label) > 63 })
-	if _, err := dnsmessage.NewName(strings.TrimSuffix(name, ".") + "."); err != nil || odd || len(name) > 253 {
+	if !isLabels(strings.TrimSuffix(name, ".")) {
 		return "", fmt.Errorf("%s cannot be a name", quoted(name))
 	}
 	host, port := serverOf(server)

@@ -140,7 +140,7 @@ func (s *section) assign(k *setting, v value) {
 	case v.form == aList:
 		s.assignList(k, v)
 	case k.takes&v.form == 0:
-		s.refuse(k.name, v.at, "this is "+v.form.inWords()+", but it must be "+required[k.takes], s.rewrite(k, v.text))
+		s.refuse(k.name, v.at, "this is "+v.form.inWords()+", but it must be "+required[k.takes], s.example(k))
 	default:
 		s.set(k, k.set, v)
 	}

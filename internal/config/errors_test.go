@@ -128,17 +128,3 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		}
 	}
 }
-
-func TestExcerptStaysUnderTheMark(t *testing.T) {
-	line := strings.Repeat("a", 200) + "HERE" + strings.Repeat("b", 200)
-	for column := 1; column <= len(line); column++ {
-		shown, indent := excerpt(line, column)
-		at := len([]rune(indent))
-		if got, want := []rune(shown)[at], []rune(line)[column-1]; got != want {
-			t.Fatalf("column %d: the mark is under %q, not %q", column, got, want)
-		}
-		if n := len([]rune(shown)); n > maxExcerpt+2 {
-			t.Fatalf("column %d: the excerpt has %d characters", column, n)
-		}
-	}
-}

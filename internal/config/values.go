@@ -65,25 +65,15 @@ func between(least, most time.Duration) func(time.Duration) error {
 	}
 }
 
-// duration returns a function that reads the duration of key. If such a small mistake as a space can be mended, it suggests
-// that.
-func duration(key string, check func(time.Duration) error) func(string) (time.Duration, error) {
+// duration returns a function that reads a duration.
+func duration(check func(time.Duration) error) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
-		hint := ""
-		squeezed, _ := time.ParseDuration(strings.ReplaceAll(strings.ToLower(text), " ", ""))
-		if near := squeezed.Round(time.Millisecond); check(near) == nil && near != 0 {
-			hint = "write " + key + " = " + Quote(short(near))
-		}
 		d, err := time.ParseDuration(text)
-		_, noNumber := strconv.ParseFloat(text, 64)
-		switch {
-		case noNumber == nil:
-			return 0, refuse(hint, "%s has no unit", quoted(text))
-		case err != nil:
-			return 0, refuse(hint, "%s is not a duration", quoted(text))
+		if err != nil {
+			return 0, fmt.Errorf("%s is not a duration", quoted(text))
 		}
 		if err := check(d); err != nil {
-			return 0, refuse(hint, "%s %v", text, err)
+			return 0, fmt.Errorf("%s %w", text, err)
 		}
 		return d, nil
 	}
@@ -181,8 +171,6 @@ func checkPath(text string) error {
 		return fmt.Errorf(`%s: "~" means nothing outside a shell`, quoted(text))
 	case strings.ContainsFunc(text, unicode.IsControl):
 		return fmt.Errorf("%s contains a control character", quoted(text))
-	case len(text) > 4095: // PATH_MAX less the final NUL
-		return fmt.Errorf("the path is %d bytes long, more than the 4095 that the kernel allows", len(text))
 	}
 	return nil
 }
@@ -195,17 +183,13 @@ func checkAbsolute(text string) error {
 	return fmt.Errorf("%s is not an absolute path", quoted(text))
 }
 
-// checkProgram checks the value of key. topdog starts the program itself, without a shell that could find another
+// checkProgram checks the path of a program. topdog starts the program itself, without a shell that could find another
 // meaning in its name. So a text that only a shell could take apart is refused.
-func checkProgram(key, text string) error {
-	if err := checkAbsolute(text); err != nil {
-		return err
+func checkProgram(text string) error {
+	if strings.ContainsFunc(text, unicode.IsSpace) {
+		return fmt.Errorf("%s contains a space, and there is no shell that would split it", quoted(text))
 	}
-	if words := strings.Fields(text); len(words) > 1 {
-		return refuse("write "+key+" = "+QuoteAll(words),
-			"%s contains a space, and there is no shell that would split it", quoted(text))
-	}
-	return atMost(len(text))(text) // which finds a space at its end
+	return checkAbsolute(text)
 }
 
 // maxSocketPath is the size of sun_path (unix(7)), 108 bytes, less the final NUL and the ".public" that the name
