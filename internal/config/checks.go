@@ -109,7 +109,7 @@ func (s *section) completeCheck(c *check.Check, kind entry, at span) {
 	} else if c.Timeout > c.Every {
 		s.refuse("timeout", placeOf("timeout"),
 			fmt.Sprintf("%v is more than every (%v), and one run ends before the next begins", c.Timeout, c.Every),
-			"write at most "+Quote(short(c.Every))+", or a longer every")
+			"write at most "+Quote(c.Every.String())+", or a longer every")
 	}
 	if _, set := s.keys["grace"]; set && c.When != check.Leading {
 		s.refuse("grace", placeOf("grace"),

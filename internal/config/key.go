@@ -181,10 +181,7 @@ func decodeHexKey(text string) (k Key, wrong string, at int) {
 	if len(text) != digits {
 		return Key{}, fmt.Sprintf("the key has %d hexadecimal digits instead of %d", len(text), digits), min(len(text), digits)
 	}
-	if _, err := hex.Decode(k.secret[:], []byte(text)); err != nil {
-		return Key{}, "the key is not hexadecimal", 0
-	}
-	if k.IsZero() {
+	if _, err := hex.Decode(k.secret[:], []byte(text)); err != nil || k.IsZero() {
 		return Key{}, "the key is all zeros, which is not a secret", 0
 	}
 	return k, "", 0

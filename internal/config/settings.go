@@ -71,7 +71,7 @@ func electionSettings(c *Config) []setting {
 			shared: true, aliases: "interval advert_int"}),
 		scalar(&c.Patience, orAuto(duration(atLeastSomething)), setting{
 			name: "patience", example: `"auto"`, shared: true,
-			means: fmt.Sprintf(`a duration from a tenth of the heartbeat to %q, or "auto"`, short(election.MaxPatience))}),
+			means: fmt.Sprintf(`a duration from a tenth of the heartbeat to "%v", or "auto"`, election.MaxPatience)}),
 		choice(&c.Algorithm, algorithms, literature.AlgorithmNamed, setting{name: "algorithm", shared: true}),
 		voters(c, setting{
 			name: "voters", example: `["192.168.1.11", "192.168.1.12", "192.168.1.13"]`, shared: true,

@@ -57,9 +57,9 @@ func between(least, most time.Duration) func(time.Duration) error {
 	return func(d time.Duration) error {
 		switch {
 		case d < least:
-			return errors.New("is less than " + short(least))
+			return fmt.Errorf("is less than %v", least)
 		case d > most:
-			return errors.New("is more than " + short(most))
+			return fmt.Errorf("is more than %v", most)
 		}
 		return nil
 	}
@@ -91,19 +91,7 @@ func orAuto(parse func(string) (time.Duration, error)) func(string) (time.Durati
 
 // fromTo says which durations a key takes.
 func fromTo(least, most time.Duration) string {
-	return fmt.Sprintf("a duration from %q to %q", short(least), short(most))
-}
-
-// short writes a duration without trailing units that are zero: "10m", not "10m0s".
-func short(d time.Duration) string {
-	text := strings.TrimSuffix(d.String(), "m0s")
-	if text != d.String() {
-		text += "m"
-	}
-	if hours, whole := strings.CutSuffix(text, "h0m"); whole {
-		return hours + "h"
-	}
-	return text
+	return fmt.Sprintf(`a duration from "%v" to "%v"`, least, most)
 }
 
 // checkGroup accepts only ASCII: the name of the group is hashed into every packet, and two

@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"sort"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"topdog/election/roster"
 	"topdog/internal/config"
@@ -21,29 +19,22 @@ import (
 // Show prints the fingerprints of this board's keys, and what the others have told of theirs.
 func (b Board) Show(ctx context.Context) error {
 	file, err := config.LoadKeys(b.KeyFile)
-	readable := err == nil
-	if err != nil && !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	seen, asked := b.Daemon.Keys(ctx)
-	if !readable && asked != nil {
+	if err != nil {
 		return err
 	}
 	signs, accepted := texts(file)
-	if !readable {
-		signs, accepted = seen.SignsWith, seen.AlsoAccepts
-	}
 	fmt.Fprintf(b.Out, "%s signs\n", signs)
 	if accepted != "" {
 		fmt.Fprintf(b.Out, "%s accepted\n", accepted)
 	}
-	if readable && asked == nil && !same(&seen, file) {
+	seen, err := b.Daemon.Keys(ctx)
+	if err != nil {
+		fmt.Fprintf(b.Out, "what the other boards have is not known: %v\n", err)
+		return nil
+	}
+	if !same(&seen, file) {
 		fmt.Fprintf(b.Out, "the daemon has others: it signs with %s%s; systemctl reload topdog has it read the file\n",
 			seen.SignsWith, also(seen.AlsoAccepts))
-	}
-	if asked != nil {
-		fmt.Fprintf(b.Out, "what the other boards have is not known: %v\n", asked)
-		return nil
 	}
 	b.showBoards(&seen)
 	return nil
@@ -63,23 +54,14 @@ func (b Board) showBoards(k *console.Keys) {
 		fmt.Fprintln(b.Out, "no other board was heard in the last day")
 		return
 	}
-	const head = "BOARD"
-	width := len(head)
-	for i := range k.Boards {
-		width = max(width, utf8.RuneCountInString(called(&k.Boards[i])))
-	}
-	row := func(board, signs, also, heard string) {
-		fmt.Fprintf(b.Out, "%-*s  %-10s  %-11s  %s\n", width, board, signs, also, heard)
-	}
 	fmt.Fprintln(b.Out)
-	row(head, "SIGNS WITH", "ACCEPTS TOO", "HEARD")
 	for i := range k.Boards {
 		o := &k.Boards[i]
-		heard := "live"
+		off := ""
 		if !o.Live {
-			heard = "off, last heard " + span(time.Duration(o.HeardNs)) + " ago"
+			off = " (off, last heard " + span(time.Duration(o.HeardNs)) + " ago)"
 		}
-		row(called(o), cmp.Or(o.SignsWith, "unknown"), cmp.Or(o.AlsoAccepts, "-"), heard)
+		fmt.Fprintf(b.Out, "%s signs with %s%s%s\n", called(o), cmp.Or(o.SignsWith, "an unknown key"), also(o.AlsoAccepts), off)
 	}
 }
 
