@@ -20,17 +20,17 @@ import (
 type conversion = keepalived.Converted
 
 // convert reads keepalived's configuration instead of asking questions. What the caller has asked for comes first.
-func (b *Board) convert(m keepalived.Machine) error {
+func (b *Board) convert(hasUnit func(name string) bool) error {
 	const most = 1 << 20
 	text, _, err := config.ReadSmall(b.From, most)
 	if err != nil {
 		return fmt.Errorf("read keepalived's configuration: %w", err)
 	}
-	return b.convertText(text, m)
+	return b.convertText(text, hasUnit)
 }
 
-func (b *Board) convertText(text []byte, m keepalived.Machine) (err error) {
-	b.converted, err = keepalived.Convert(b.From, text, b.Instance, m)
+func (b *Board) convertText(text []byte, hasUnit func(name string) bool) (err error) {
+	b.converted, err = keepalived.Convert(b.From, text, b.Instance, hasUnit)
 	var choice *keepalived.ChoiceError
 	switch {
 	case errors.As(err, &choice):
@@ -44,27 +44,13 @@ func (b *Board) convertText(text []byte, m keepalived.Machine) (err error) {
 	return nil
 }
 
-// thisMachine is the board that a configuration of keepalived is converted on.
-func thisMachine() keepalived.Machine {
-	return keepalived.Machine{
-		HasUnit: func(name string) bool {
-			return inDirectories(name, "/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system") != ""
-		},
-		Program: func(name string) string {
-			return inDirectories(name, "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
-		},
-	}
-}
-
-// inDirectories returns the path of a file in the first directory that has it, or "".
-func inDirectories(name string, directories ...string) string {
-	for _, dir := range directories {
-		path := filepath.Join(dir, name)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			return path
-		}
-	}
-	return ""
+// hasUnit reports whether systemd has a file for a unit on this board.
+func hasUnit(name string) bool {
+	directories := []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
+	return slices.ContainsFunc(directories, func(directory string) bool {
+		info, err := os.Stat(filepath.Join(directory, name))
+		return err == nil && info.Mode().IsRegular()
+	})
 }
 
 // convertedConfig is the configuration of a board that was converted.

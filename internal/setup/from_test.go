@@ -12,14 +12,7 @@ import (
 
 	"topdog/internal/config"
 	"topdog/internal/lab/assert"
-	"topdog/internal/setup/keepalived"
 )
-
-// piholeMachine has Pi-hole.
-var piholeMachine = keepalived.Machine{
-	HasUnit: func(name string) bool { return name == "pihole-FTL.service" },
-	Program: func(string) string { return "" },
-}
 
 // The example in docs/keepalived.md is what topdog makes of it.
 func TestTheExampleOfTheManual(t *testing.T) {
@@ -33,7 +26,7 @@ func TestTheExampleOfTheManual(t *testing.T) {
 		}
 	}
 	b := Board{Path: config.DefaultPath, From: "keepalived.conf"}
-	assert.NoError(t, b.convertText([]byte(text), piholeMachine))
+	assert.NoError(t, b.convertText([]byte(text), func(name string) bool { return name == "pihole-FTL.service" }))
 	var out bytes.Buffer
 	assert.NoError(t, b.preview(&out))
 	assert.Equal(t, want, out.String(), "the example of the manual")
@@ -173,14 +166,13 @@ func TestConvertedFilesAreConfigurations(t *testing.T) {
 	}
 	for _, file := range files {
 		b := Board{Path: config.DefaultPath, From: file}
-		m := thisMachine()
-		m.HasUnit = func(string) bool { return true }
-		err := b.convert(m)
+		hasUnit := func(string) bool { return true }
+		err := b.convert(hasUnit)
 		var asked UsageError
 		if errors.As(err, &asked) { // "… choose one of: NAME, OTHER NAME …"
 			_, names, _ := strings.Cut(err.Error(), "choose one of: ")
 			b.Instance, _, _ = strings.Cut(names, ",")
-			err = b.convert(m)
+			err = b.convert(hasUnit)
 		}
 		if err == nil {
 			err = b.preview(&bytes.Buffer{})

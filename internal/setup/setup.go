@@ -57,7 +57,7 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 		return err
 	}
 	if b.From != "" {
-		if err := b.convert(thisMachine()); err != nil {
+		if err := b.convert(hasUnit); err != nil {
 			return err
 		}
 	}

@@ -283,26 +283,21 @@ func operand(words []string, ignored ...string) (string, bool) {
 	return found[0], true
 }
 
-// service makes a check for a process of that name: for the service of systemd with this name, or for the program. If this
-// board has neither, there is no check: the command as it is would always fail, because the daemon does not see the processes
-// of others.
+// service makes a check for a process of that name: for the service of systemd with this name, or for the program whose whole
+// path is given. Otherwise there is no check: the command as it is would always fail, because the daemon does not see the
+// processes of others.
 func (c *conversion) service(made *table, s *statement, given string) {
-	name := path.Base(given)
-	if unit := name + ".service"; c.machine.HasUnit(unit) {
+	unit := path.Base(given) + ".service"
+	switch {
+	case c.hasUnit(unit):
 		made.kind, made.words = check.Unit, []string{unit}
 		c.look(s, "became unit = %s, because systemd has a service of that name. See whether it is the right one",
 			config.Quote(unit))
-		return
+	case path.IsAbs(given):
+		made.kind, made.words = check.Exec, []string{given}
+		c.look(s, "became exec = %s. The daemon needs ProtectProc=default for it (systemctl edit topdog)", config.Quote(given))
+	default:
+		c.look(s, "left out: systemd has no service %s here. Write a [[check]] with its unit, or with exec and the path of the program",
+			printable(given))
 	}
-	program := c.machine.Program(name)
-	if path.IsAbs(given) {
-		program = given
-	}
-	if program == "" {
-		c.look(s, "left out: this board has neither a service nor a program %s. Write a [[check]] with its unit", printable(given))
-		return
-	}
-	made.kind, made.words = check.Exec, []string{program}
-	c.look(s, "became exec = %s, because systemd has no service %s. The daemon needs ProtectProc=default for it (systemctl edit topdog)",
-		config.Quote(program), printable(name))
 }

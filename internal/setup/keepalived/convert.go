@@ -15,7 +15,7 @@ import (
 // conversion is a group in the making.
 type conversion struct {
 	Converted
-	machine  Machine
+	hasUnit  func(name string) bool
 	file     block
 	instance *statement
 	first    Place // of the first address

@@ -48,16 +48,10 @@ type Place struct {
 
 func (p Place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
 
-// Machine is what has to be known of the board that converts: whether systemd has a unit of this name, and the path of a
-// program in the usual directories, or "".
-type Machine struct {
-	HasUnit func(name string) bool
-	Program func(name string) string
-}
-
 // Convert converts one vrrp_instance of a file: the one of this name, or without a name the only one. Each line is
-// converted, or has a note. The error is a config.Errors with the place of a mistake, or a *ChoiceError.
-func Convert(path string, data []byte, name string, m Machine) (*Converted, error) {
+// converted, or has a note. hasUnit reports whether systemd has a unit of that name here. The error is a config.Errors with
+// the place of a mistake, or a *ChoiceError.
+func Convert(path string, data []byte, name string, hasUnit func(name string) bool) (*Converted, error) {
 	file, err := read(path, data)
 	if err != nil {
 		return nil, err
@@ -66,7 +60,7 @@ func Convert(path string, data []byte, name string, m Machine) (*Converted, erro
 	if err != nil {
 		return nil, err
 	}
-	c := &conversion{machine: m, file: file, instance: chosen, preempt: true}
+	c := &conversion{hasUnit: hasUnit, file: file, instance: chosen, preempt: true}
 	c.sift()
 	if err := c.convert(); err != nil {
 		return nil, err

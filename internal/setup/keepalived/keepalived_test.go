@@ -13,16 +13,8 @@ import (
 	"topdog/internal/lab/golden"
 )
 
-// board is what the tests convert on.
-var board = Machine{
-	HasUnit: func(name string) bool { return slices.Contains([]string{"haproxy.service", "nginx.service"}, name) },
-	Program: func(name string) string {
-		if name == "someprogram" || name == "php-fpm8.2" || name == "ping" {
-			return "/usr/sbin/" + name
-		}
-		return ""
-	},
-}
+// hasUnit is what the tests convert with.
+func hasUnit(name string) bool { return name == "haproxy.service" || name == "nginx.service" }
 
 // show writes down all that came of a conversion.
 func show(g *Converted) string {
@@ -56,7 +48,7 @@ func TestConvert(t *testing.T) {
 		got := ""
 		text, err := os.ReadFile("testdata/" + tt.file + ".conf")
 		assert.NoError(t, err)
-		if g, err := Convert("testdata/"+tt.file+".conf", text, tt.name, board); err != nil {
+		if g, err := Convert("testdata/"+tt.file+".conf", text, tt.name, hasUnit); err != nil {
 			t.Errorf("%s %s: %v", tt.file, tt.name, err)
 			continue
 		} else {
@@ -71,7 +63,7 @@ func TestConvert(t *testing.T) {
 
 // convertText converts a file with this text.
 func convertText(text, name string) (*Converted, error) {
-	return Convert("k.conf", []byte(text), name, board)
+	return Convert("k.conf", []byte(text), name, hasUnit)
 }
 
 // Mistakes have their place, and no file makes the reader go on without an end.
