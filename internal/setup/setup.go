@@ -184,8 +184,8 @@ const strictAlgorithm = "strict"
 
 func isStrict(cfg *config.Config) bool { return cfg.Algorithm.String() == strictAlgorithm }
 
-// joined lists addresses or ids.
-func joined[T fmt.Stringer](all []T) string {
+// joined lists addresses.
+func joined(all []config.Address) string {
 	texts := make([]string, len(all))
 	for i, one := range all {
 		texts[i] = one.String()
