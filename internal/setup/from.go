@@ -46,7 +46,8 @@ func (b *Board) convertText(text []byte, hasUnit func(name string) bool) (err er
 
 // hasUnit reports whether systemd has a file for a unit on this board.
 func hasUnit(name string) bool {
-	directories := []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
+	directories := []string{"/etc/systemd/system", "/run/systemd/system",
+		"/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
 	return slices.ContainsFunc(directories, func(directory string) bool {
 		info, err := os.Stat(filepath.Join(directory, name))
 		return err == nil && info.Mode().IsRegular()
