@@ -42,6 +42,9 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	routes := s.routes(ctx)
 	serve := func(w http.ResponseWriter, r *http.Request) (err error) {
 		defer web.Recover(s.Report, &err)
+		if err := connectionOf(r.Context()).await(r.Context()); err != nil {
+			return err
+		}
 		return routes.Serve(w, r)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

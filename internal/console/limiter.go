@@ -3,14 +3,12 @@ package console
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"topdog/internal/web"
 )
@@ -18,7 +16,7 @@ import (
 // socketLimits bound what the clients of one socket may cost.
 type socketLimits struct {
 	each, all pace          // of the requests of each user, and of all users together
-	patience  time.Duration // how long a client waits for its turn, and then for a free connection
+	patience  time.Duration // how long a request waits for its turn
 
 	total, perUser int // connections that are served at the same time
 }
@@ -61,7 +59,7 @@ func newLimiter(l socketLimits) *limiter {
 // users lets no more than a few hundred be recent.
 const maxPaces = 64
 
-// turn returns when a user who connects now may be served. It reports false if that is too far away.
+// turn returns when a request that a user makes now may be served. It reports false if that is too far away.
 func (l *limiter) turn(user uint32, now time.Time) (at time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +109,7 @@ func (c *connection) Close() error {
 	return c.UnixConn.Close()
 }
 
-// refuse answers a client that is not served, without reading its request, and closes the connection. That costs about
+// refuse answers a client that gets no place, without reading its request, and closes the connection. That costs about
 // a tenth of an answer.
 func (c *connection) refuse(message, hint string) {
 	if body, err := json.Marshal(&web.Error{Message: message, Hint: hint}); err == nil {
@@ -122,126 +120,63 @@ func (c *connection) refuse(message, hint string) {
 	_ = c.UnixConn.Close()
 }
 
+// await returns when it is the turn of the connection's request. It returns an error if that is too far away, or if the
+// client hangs up first.
+func (c *connection) await(ctx context.Context) error {
+	now := time.Now()
+	at, ok := c.limiter.turn(c.user, now)
+	if !ok {
+		return Refuse(http.StatusServiceUnavailable, fmt.Sprintf("user %d asks too often", c.user),
+			"ask less often, or follow GET /v1/events")
+	}
+	if !at.After(now) {
+		return nil
+	}
+	select {
+	case <-time.After(at.Sub(now)):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 const (
 	// batch is for how long connections may be accepted ahead of the pace. To sleep after each would cost more than to
 	// accept it.
 	batch = 30 * time.Millisecond
-	// retryEvery is how often a client that has had its turn tries again to be taken.
-	retryEvery = 20 * time.Millisecond
 	// backlog is how many connections wait in the kernel. If there are more, connect(2) fails with EAGAIN.
 	backlog = 64
 )
 
-// arrivals is the pace at which connections are accepted at all, most of them only to be refused.
+// arrivals is the pace at which connections are accepted at all.
 var arrivals = pace{burst: 32, every: 4 * time.Millisecond}
 
-// listener accepts connections, and hands them to net/http when the limiter lets it.
+// listener accepts the connections of a socket, and hands those that have a place to net/http.
 type listener struct {
 	*socket
 	*limiter
 	public   bool
 	identify func(syscall.Conn) (user uint32)
-
-	waiting sync.WaitGroup   // a goroutine for each connection that waits for its turn
-	ready   chan *connection // to be returned by Accept
-	life    context.Context  // ends when the listener is closed
-	end     context.CancelFunc
+	arrived  time.Time // the state of arrivals
 }
 
-func newListener(s *socket, l *limiter, public bool, identify func(syscall.Conn) uint32) *listener {
-	made := &listener{socket: s, limiter: l, public: public, identify: identify, ready: make(chan *connection)}
-	made.life, made.end = context.WithCancel(context.Background())
-	return made
-}
-
-// Close ends Accept and admit, and closes the connections that wait. It may be called more than once.
-func (l *listener) Close() error {
-	l.end()
-	return l.UnixListener.Close()
-}
-
-// Accept returns the next connection that is to be served.
+// Accept returns the next connection that is to be served. One goroutine at a time may call it.
 func (l *listener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.ready:
-		return c, nil
-	case <-l.life.Done():
-		return nil, net.ErrClosed
-	}
-}
-
-// admit accepts connections until the listener is closed or fails. No connection waits any more when it returns.
-func (l *listener) admit() error {
-	defer l.waiting.Wait()
-	defer l.Close()
-	var state time.Time
 	for {
 		raw, err := l.AcceptUnix()
+		if err != nil {
+			return nil, err
+		}
 		now := time.Now()
 		var at time.Time
-		at, state = arrivals.next(state, now)
-		switch {
-		case err == nil:
-			l.arrive(raw, now)
-		case isTemporary(err): // no more files, for example
-			at = now.Add(time.Second)
-		default:
-			return err
+		if at, l.arrived = arrivals.next(l.arrived, now); at.Sub(now) > batch {
+			time.Sleep(at.Sub(now))
 		}
-		if wait := at.Sub(now); wait > batch {
-			l.sleep(wait)
+		c := &connection{UnixConn: raw, limiter: l.limiter, public: l.public, user: l.identify(raw)}
+		c.place = web.Place{Client: c.user, Hangup: raw.Close}
+		if l.places.Take(&c.place, time.Now()) {
+			return c, nil
 		}
-	}
-}
-
-// isTemporary reports whether accepting may work again without a new socket.
-func isTemporary(err error) bool {
-	var errno syscall.Errno
-	return errors.As(err, &errno) && (errno.Temporary() || errno == unix.ENOMEM || errno == unix.ENOBUFS)
-}
-
-// arrive refuses a connection, or has it wait for its turn.
-func (l *listener) arrive(raw *net.UnixConn, now time.Time) {
-	c := &connection{UnixConn: raw, limiter: l.limiter, public: l.public, user: l.identify(raw)}
-	c.place = web.Place{Client: c.user, Hangup: raw.Close}
-	at, ok := l.turn(c.user, now)
-	if !ok {
-		c.refuse(fmt.Sprintf("user %d asks too often", c.user), "ask less often, or follow GET /v1/events")
-		return
-	}
-	l.waiting.Go(func() { l.await(c, at) })
-}
-
-// await hands a connection to Accept when its turn has come and there is room for it.
-func (l *listener) await(c *connection, at time.Time) {
-	giveUp := at.Add(l.patience)
-	open := l.sleep(time.Until(at))
-	for open && !l.places.Take(&c.place, time.Now()) {
-		if time.Now().After(giveUp) {
-			c.refuse(fmt.Sprintf("user %d has all connections that one may have", c.user), "end one")
-			return
-		}
-		open = l.sleep(retryEvery)
-	}
-	if open {
-		select {
-		case l.ready <- c:
-			return
-		case <-l.life.Done():
-		}
-	}
-	_ = c.Close()
-}
-
-// sleep reports whether the listener is still open after some time.
-func (l *listener) sleep(d time.Duration) (open bool) {
-	if d <= 0 {
-		return true
-	}
-	select {
-	case <-time.After(d):
-		return true
-	case <-l.life.Done():
-		return false
+		c.refuse(fmt.Sprintf("user %d has all connections that one may have", c.user), "end one")
 	}
 }

@@ -152,8 +152,8 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// Who asks too often is told so, though nothing of his request was read, and although he hangs on.
-func TestRefusedUnread(t *testing.T) {
+// Who asks too often is told so.
+func TestAsksTooOften(t *testing.T) {
 	l := defaultLimits
 	l.public.each, l.public.patience = pace{burst: 1, every: time.Hour}, time.Millisecond
 	s := newServer(socketPath(t), fake{}, l)
@@ -169,6 +169,29 @@ func TestRefusedUnread(t *testing.T) {
 	assert.ErrorIs(t, err, nil, "on the control socket")
 }
 
+// Who has all his connections is told so, though nothing of his next request was read, and although he hangs on.
+func TestRefusedUnread(t *testing.T) {
+	l := defaultLimits
+	l.public.perUser = 1
+	asked, answer := make(chan struct{}), make(chan struct{})
+	s := newServer(socketPath(t), fake{status: func(context.Context) (Status, error) {
+		close(asked)
+		<-answer
+		return healthy(), nil
+	}}, l)
+	serve(t, s)
+	public := Dial(PublicPath(s.path))
+	first := make(chan error)
+	go func() { _, err := public.Status(t.Context()); first <- err }()
+	<-asked
+	for range 100 {
+		_, err := public.Status(t.Context())
+		refused(t, err, 503, "has all connections that one may have", "meanwhile")
+	}
+	close(answer)
+	assert.ErrorIs(t, <-first, nil, "the first one")
+}
+
 // Those who wait for their turn are hung up on when the daemon ends.
 func TestStopEndsThoseWhoWait(t *testing.T) {
 	l := defaultLimits
@@ -179,15 +202,25 @@ func TestStopEndsThoseWhoWait(t *testing.T) {
 	for range 5 {
 		conn, err := dial(t.Context(), PublicPath(s.path))
 		assert.NoError(t, err)
+		_, err = io.WriteString(conn, "GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n")
+		assert.NoError(t, err)
 		waiting = append(waiting, conn)
 	}
+	answered := 0
 	stop()
 	for i, conn := range waiting {
 		_ = conn.SetReadDeadline(time.Now().Add(deadline))
-		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		answer, err := io.ReadAll(conn)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("connection %d: %v", i, err)
 		}
+		if strings.HasPrefix(string(answer), "HTTP/1.1 200 ") {
+			answered++
+		}
 		conn.Close()
+	}
+	if answered > 1 {
+		t.Errorf("%d were answered, and it was the turn of one", answered)
 	}
 }
 

@@ -157,10 +157,9 @@ func (s *Server) Run(ctx context.Context) error {
 
 	var connections sync.WaitGroup // net/http does not wait for those that it closes
 	srv := s.httpServer(ctx, requests, &connections)
-	ended := make(chan error, 2*len(sockets))
+	ended := make(chan error, len(sockets))
 	var serving sync.WaitGroup
 	for _, l := range sockets {
-		serving.Go(func() { ended <- l.admit() })
 		serving.Go(func() { ended <- srv.Serve(l) })
 	}
 	s.once.Do(func() { close(s.ready) })
@@ -209,7 +208,7 @@ func (s *Server) listen() (all []*listener, err error) {
 			}
 			return nil, err
 		}
-		all = append(all, newListener(made, l.limiter, l.public, s.identify))
+		all = append(all, &listener{socket: made, limiter: l.limiter, public: l.public, identify: s.identify})
 		if l.open == nil {
 			continue
 		}
