@@ -37,7 +37,7 @@ does not run, 4 if it does not answer, 5 if one holds it and no fit board could 
 			return exitWith(console.ExitStatus(s, err))
 		},
 	}
-	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it again whenever it changes, until interrupted")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it again twice a second, until interrupted")
 	return withJSON(withSocket(c))
 }
 
@@ -51,15 +51,29 @@ func explainNotRunning(c *cobra.Command, err error) {
 	}
 }
 
-// watchStatus shows the status whenever it changes. On a terminal it replaces the one before.
+// watchEvery is how often topdog status --watch asks.
+const watchEvery = 500 * time.Millisecond
+
+// watchStatus shows the status again and again. On a terminal it replaces the one before.
 func watchStatus(c *cobra.Command) error {
-	out := c.OutOrStdout()
-	return untilInterrupted(c, daemonOf(c).WatchStatus(c.Context(), func(s console.Status) error {
+	out, daemon := c.OutOrStdout(), daemonOf(c)
+	for {
+		s, err := daemon.Status(c.Context())
+		if err != nil {
+			return untilInterrupted(c, err)
+		}
 		if _, ok := terminalWidth(out); ok {
 			fmt.Fprint(out, "\x1b[H\x1b[2J") // to the top left, and erase the screen (ECMA-48)
 		}
-		return show(c, s, console.WriteStatus)
-	}))
+		if err := show(c, s, console.WriteStatus); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(watchEvery):
+		case <-c.Context().Done():
+			return nil
+		}
+	}
 }
 
 // untilInterrupted is the error of a command that goes on until somebody interrupts it, which is no failure.

@@ -17,17 +17,6 @@ import (
 type WatchOptions struct {
 	// Alive passes on EventAlive, which comes every second.
 	Alive bool
-	// quiet asks for no EventAlive, so the daemon may be silent. Signs of life fill the stream of a reader that is
-	// stopped (Ctrl-Z), so that it would be lost after some minutes.
-	quiet bool
-}
-
-// path returns what to ask for.
-func (o WatchOptions) path() string {
-	if o.quiet {
-		return pathEvents
-	}
-	return pathEvents + "?alive"
 }
 
 // aliveWithin is how long a daemon may be silent: as long as systemd's watchdog waits, after which there is no daemon
@@ -43,15 +32,13 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 	late := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
 	defer late.Stop()
 
-	response, err := c.do(ctx, http.MethodGet, o.path(), nil)
+	response, err := c.do(ctx, http.MethodGet, pathEvents+"?alive", nil)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
 	late.Stop()
-	if conn := response.Body.(*answerBody).conn; !o.quiet {
-		conn.silence = aliveWithin
-	}
+	response.Body.(*answerBody).conn.silence = aliveWithin
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, maxAnswer)
 	lines.Split(wholeLines)
@@ -171,46 +158,4 @@ func (f *follower) lost(err error) error {
 	t.Event, t.Role, t.Reason, t.ReasonText = EventDaemonGone, "", "", err.Error()
 	t.Holding, t.Leader, t.LeaderName, t.Term = false, "", "", 0
 	return f.each(t)
-}
-
-const (
-	// statusEvery is how often WatchStatus calls although nothing has happened.
-	statusEvery = time.Second
-	// statusGap is the least time between two calls. A hundred a second are plenty for people.
-	statusGap = 10 * time.Millisecond
-)
-
-// WatchStatus calls each with a status at once, when something has happened, and every second, since ages grow. It
-// returns why it ended, as Watch does. What happens in quick succession is one call.
-func (c *Client) WatchStatus(ctx context.Context, each func(Status) error) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	happened, ended := make(chan struct{}, 1), make(chan error, 1)
-	go func() {
-		ended <- c.Watch(ctx, WatchOptions{quiet: true}, func(Transition) error {
-			select {
-			case happened <- struct{}{}:
-			default: // the next call tells it too
-			}
-			return nil
-		})
-	}()
-	tick := time.NewTicker(statusEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case err := <-ended:
-			return err
-		case <-happened:
-		case <-tick.C:
-		}
-		status, err := c.Status(ctx)
-		if err != nil {
-			return err
-		}
-		if err := each(status); err != nil {
-			return err
-		}
-		<-time.After(statusGap)
-	}
 }
