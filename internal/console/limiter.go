@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
 	"sync"
 	"syscall"
 	"time"
@@ -59,7 +58,7 @@ func newLimiter(l socketLimits) *limiter {
 // users lets no more than a few hundred be recent.
 const maxPaces = 64
 
-// turn returns when a request that a user makes now may be served. It reports false if that is too far away.
+// turn returns when the request of a user who connects now may be served. It reports false if that is too far away.
 func (l *limiter) turn(user uint32, now time.Time) (at time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,8 +97,9 @@ type connection struct {
 	// UnixConn has CloseWrite. With it, net/http lets a client that has more to send read its answer to the end.
 	*net.UnixConn
 	limiter *limiter
-	public  bool   // it came by a socket that only shows
-	user    uint32 // unidentified if the kernel does not tell
+	public  bool      // it came by a socket that only shows
+	user    uint32    // unidentified if the kernel does not tell
+	turn    time.Time // of its request
 	place   web.Place
 }
 
@@ -109,7 +109,7 @@ func (c *connection) Close() error {
 	return c.UnixConn.Close()
 }
 
-// refuse answers a client that gets no place, without reading its request, and closes the connection. That costs about
+// refuse answers a client that is not served, without reading its request, and closes the connection. That costs about
 // a tenth of an answer.
 func (c *connection) refuse(message, hint string) {
 	if body, err := json.Marshal(&web.Error{Message: message, Hint: hint}); err == nil {
@@ -120,20 +120,14 @@ func (c *connection) refuse(message, hint string) {
 	_ = c.UnixConn.Close()
 }
 
-// await returns when it is the turn of the connection's request. It returns an error if that is too far away, or if the
-// client hangs up first.
+// await returns when it is the turn of the connection's request, or when ctx ends.
 func (c *connection) await(ctx context.Context) error {
-	now := time.Now()
-	at, ok := c.limiter.turn(c.user, now)
-	if !ok {
-		return Refuse(http.StatusServiceUnavailable, fmt.Sprintf("user %d asks too often", c.user),
-			"ask less often, or follow GET /v1/events")
-	}
-	if !at.After(now) {
+	wait := time.Until(c.turn)
+	if wait <= 0 {
 		return nil
 	}
 	select {
-	case <-time.After(at.Sub(now)):
+	case <-time.After(wait):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -148,7 +142,7 @@ const (
 	backlog = 64
 )
 
-// arrivals is the pace at which connections are accepted at all.
+// arrivals is the pace at which connections are accepted at all, most of them only to be refused.
 var arrivals = pace{burst: 32, every: 4 * time.Millisecond}
 
 // listener accepts the connections of a socket, and hands those that have a place to net/http.
@@ -167,13 +161,18 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		now := time.Now()
 		var at time.Time
-		if at, l.arrived = arrivals.next(l.arrived, now); at.Sub(now) > batch {
-			time.Sleep(at.Sub(now))
+		at, l.arrived = arrivals.next(l.arrived, time.Now())
+		if wait := time.Until(at); wait > batch {
+			time.Sleep(wait)
 		}
 		c := &connection{UnixConn: raw, limiter: l.limiter, public: l.public, user: l.identify(raw)}
 		c.place = web.Place{Client: c.user, Hangup: raw.Close}
+		var ok bool
+		if c.turn, ok = l.turn(c.user, time.Now()); !ok {
+			c.refuse(fmt.Sprintf("user %d asks too often", c.user), "ask less often, or follow GET /v1/events")
+			continue
+		}
 		if l.places.Take(&c.place, time.Now()) {
 			return c, nil
 		}

@@ -152,7 +152,7 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// Who asks too often is told so.
+// Who asks too often is told so, though nothing of his request was read, and although he hangs on.
 func TestAsksTooOften(t *testing.T) {
 	l := defaultLimits
 	l.public.each, l.public.patience = pace{burst: 1, every: time.Hour}, time.Millisecond
@@ -169,10 +169,10 @@ func TestAsksTooOften(t *testing.T) {
 	assert.ErrorIs(t, err, nil, "on the control socket")
 }
 
-// Who has all his connections is told so, though nothing of his next request was read, and although he hangs on.
+// Who has all his connections is told so as well.
 func TestRefusedUnread(t *testing.T) {
 	l := defaultLimits
-	l.public.perUser = 1
+	l.public.perUser, l.public.each.burst, l.public.all.burst = 1, 1000, 1000
 	asked, answer := make(chan struct{}), make(chan struct{})
 	s := newServer(socketPath(t), fake{status: func(context.Context) (Status, error) {
 		close(asked)
