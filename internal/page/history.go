@@ -50,20 +50,15 @@ type history struct {
 	name      string
 	slots     []HistorySlot // AgoNs is not set
 	first     int           // the number of the first slot that is kept
-	before    moment        // the last change before this process began
-	changes   []moment      // the oldest first
+	before    console.Lead  // as of the last change before this process began
+	changes   []moment      // in the order in which they were heard of
 }
 
 // moment is a change of leader, and when it was.
 type moment struct {
-	lead   console.Lead
+	console.Lead
 	at     time.Duration
 	outage *int64 // as HistoryChange.OutageNs
-}
-
-// is reports whether another account is of the same change: a leader claims once in a term.
-func (m *moment) is(other *moment) bool {
-	return m.lead.Leader == other.lead.Leader && m.lead.Term == other.lead.Term
 }
 
 func newHistory() *history { return &history{slots: make([]HistorySlot, 1)} }
@@ -99,13 +94,13 @@ func (h *history) heard(now time.Duration, t *console.Transition) {
 	}
 	if t.Status != nil {
 		if len(h.changes) == 0 {
-			h.before = moment{lead: t.Lead()}
+			h.before = t.Lead()
 		}
 		h.told(now, t.Status)
 		return
 	}
 	if t.Event == console.EventRoleChanged || t.Event == console.EventLeaderChanged {
-		h.enter(moment{lead: t.Lead(), at: now - time.Duration(t.AgeNs)})
+		h.enter(moment{Lead: t.Lead(), at: now - time.Duration(t.AgeNs)})
 	}
 }
 
@@ -113,7 +108,7 @@ func (h *history) heard(now time.Duration, t *console.Transition) {
 func (h *history) told(now time.Duration, s *console.Status) {
 	h.advance(now)
 	for _, c := range slices.Backward(s.Changes) {
-		m := moment{lead: c.Lead, at: now - milliseconds(c.AgoMs)}
+		m := moment{Lead: c.Lead, at: now - milliseconds(c.AgoMs)}
 		if c.OutageMs != nil {
 			m.outage = new(int64(milliseconds(*c.OutageMs)))
 		}
@@ -123,59 +118,41 @@ func (h *history) told(now time.Duration, s *console.Status) {
 
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// enter enters a change of leader. If the change is known already, only its outage can be new: two accounts of it may be
-// some time apart, and a daemon that was started again finds the same leader again. A change from before this process
-// began does not count.
+// enter enters a change of leader. A leader claims once in a term, so what is known of that term already is the same
+// change: two accounts of it may be some time apart, and a daemon that was started again finds the same leader again. Only
+// how long nobody led can be new then. A change from before this process began does not count.
 func (h *history) enter(m moment) {
-	if m.lead.Leader == "" {
+	if m.Leader == "" {
 		return
 	}
 	if m.at < 0 {
-		h.before = m
+		h.before = m.Lead
 		return
 	}
-	i := len(h.changes)
-	for i > 0 && h.changes[i-1].at > m.at {
-		i--
-	}
-	for j := max(0, i-1); j < min(len(h.changes), i+1); j++ { // those before and after it
-		if c := &h.changes[j]; c.is(&m) {
-			h.outage(c, m.outage)
+	i := slices.IndexFunc(h.changes, func(c moment) bool { return c.Leader == m.Leader && c.Term == m.Term })
+	if i < 0 {
+		if len(h.changes) == 0 && h.before.Leader == m.Leader && h.before.Term == m.Term {
 			return
 		}
+		h.slot(m.at).Changes++
+		i = len(h.changes)
+		h.changes = append(h.changes, moment{Lead: m.Lead, at: m.at})
 	}
-	if i == 0 && h.before.is(&m) {
-		return
+	if c := &h.changes[i]; c.outage == nil && m.outage != nil {
+		c.outage = m.outage
+		h.slot(c.at).OutageNs += *m.outage
 	}
-	if slot := h.slot(m.at); slot != nil {
-		slot.Changes++
-	}
-	outage := m.outage
-	m.outage = nil
-	h.changes = slices.Insert(h.changes, i, m)
-	h.outage(&h.changes[i], outage)
 	if len(h.changes) > maxChanges {
 		h.changes = slices.Delete(h.changes, 0, 1)
 	}
 }
 
-// outage enters how long nobody led before a change, if that was unknown.
-func (h *history) outage(c *moment, outage *int64) {
-	if c.outage != nil || outage == nil {
-		return
-	}
-	c.outage = outage
-	if slot := h.slot(c.at); slot != nil {
-		slot.OutageNs += *outage
-	}
-}
-
-// slot returns the slot of a moment, or nil if it is no longer kept.
+// slot returns the slot of a moment. If it is no longer kept, what is entered there is lost.
 func (h *history) slot(at time.Duration) *HistorySlot {
 	if i := int(at/slotLength) - h.first; i >= 0 && i < len(h.slots) {
 		return &h.slots[i]
 	}
-	return nil
+	return &HistorySlot{}
 }
 
 // since returns the history as of now.
@@ -191,7 +168,7 @@ func (h *history) since(now time.Duration) History {
 	last := &told.Slots[len(told.Slots)-1]
 	last.Leader, last.LeaderName = h.leader, h.name
 	for _, c := range slices.Backward(h.changes) {
-		told.Changes = append(told.Changes, HistoryChange{int64(now - c.at), c.lead, c.outage})
+		told.Changes = append(told.Changes, HistoryChange{int64(now - c.at), c.Lead, c.outage})
 	}
 	return told
 }

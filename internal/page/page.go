@@ -4,11 +4,8 @@ import (
 	"context"
 	"embed"
 	"errors"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -66,11 +63,6 @@ type page struct {
 	mu      sync.Mutex
 	history *history
 	gone    bool // the log says that there is no daemon
-
-	port     netip.AddrPort // invalid until there is one
-	own      string         // address of this board
-	floating []string       // the addresses with prefix length
-	located  string         // the URLs that were logged
 }
 
 func newPage(ctx context.Context, ask func(context.Context) ([]byte, error), o Options) (*page, error) {
@@ -111,7 +103,6 @@ func (p *page) heard(t console.Transition) error {
 	defer p.mu.Unlock()
 	p.history.heard(p.watched(), &t)
 	p.log(&t)
-	p.locate(t.Status)
 	if t.Leader != "" && t.Leader != before.Leader && t.Status == nil {
 		time.AfterFunc(outageAfter, p.lookBack)
 	}
@@ -140,7 +131,6 @@ func (p *page) lookBack() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.history.told(a.Asked.Sub(p.began), a.Status)
-	p.locate(a.Status)
 }
 
 // pause waits, and reports false if ctx has ended meanwhile.
@@ -159,7 +149,7 @@ func (p *page) listen(ctx context.Context) error {
 		port, err := web.Listen(ctx, p.Listen)
 		if err == nil {
 			logged = false
-			p.opened(port)
+			p.Log.Infof("serves HTTP on %s", port.Addr())
 			err = p.server().Run(ctx, port)
 		} else if !mayPass(err) && ctx.Err() == nil {
 			return err
@@ -181,53 +171,6 @@ func (p *page) listen(ctx context.Context) error {
 // may come with the lead or by DHCP.
 func mayPass(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)
-}
-
-// opened notes the port on which people find the page.
-func (p *page) opened(port net.Listener) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.Log.Infof("serves HTTP on %s", port.Addr())
-	if at, err := netip.ParseAddrPort(port.Addr().String()); err == nil {
-		p.port = at
-		p.locate(nil)
-	}
-}
-
-// locate says where people find the page, once that is known and whenever it has changed. The status may be nil. p.mu is
-// held.
-func (p *page) locate(s *console.Status) {
-	if s != nil {
-		p.own, p.floating = s.Board.Address, s.Addresses
-	}
-	if !p.port.Addr().IsUnspecified() {
-		return // there is no port yet, or its address was logged with it
-	}
-	var all []string
-	for _, prefix := range p.floating {
-		address, _, _ := strings.Cut(prefix, "/")
-		all = append(all, p.url(address))
-	}
-	leader, own := strings.Join(all, " "), p.url(p.own)
-	located := leader + " " + own
-	switch {
-	case leader == "" || located == p.located:
-		return
-	case own == "":
-		p.Log.Infof("the page is at %s on the board that leads", leader)
-	default:
-		p.Log.Infof("the page is at %s on the board that leads, and at %s on this one", leader, own)
-	}
-	p.located = located
-}
-
-// url returns the URL of the page at an address, or "" if that is none.
-func (p *page) url(text string) string {
-	address, err := netip.ParseAddr(text)
-	if err != nil {
-		return ""
-	}
-	return "http://" + netip.AddrPortFrom(address, p.port.Port()).String() + "/"
 }
 
 // versionHeader is the header of each status that has the version of the page's files. A page that was loaded from
