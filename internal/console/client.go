@@ -260,7 +260,7 @@ func (c *Client) connect(ctx context.Context, look bool) (net.Conn, error) {
 		return conn, err
 	}
 	if !look {
-		return nil, denied(fmt.Sprintf("user %d may look, but not have this board do anything", os.Geteuid()), hintFor(c.path))
+		return nil, denied(fmt.Sprintf("user %d may look, but not have this board do anything", os.Geteuid()), permissionHint)
 	}
 	for _, path := range []string{pagePath(c.path), PublicPath(c.path)} {
 		conn, other := dial(ctx, path)
@@ -357,7 +357,7 @@ func (c *Client) explain(err error) error {
 		return c.failed(ErrNotRunning, "the topdog daemon does not run any more (nobody answers on %s)",
 			"systemctl restart topdog")
 	case errors.Is(err, fs.ErrPermission):
-		return c.failed(errors.Join(errDenied, err), "no permission to talk to the topdog daemon on %s", hintFor(c.path))
+		return c.failed(errors.Join(errDenied, err), "no permission to talk to the topdog daemon on %s", permissionHint)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
 		return c.ended(err)
 	default:

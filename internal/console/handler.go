@@ -62,7 +62,7 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 // socket, so it may; on the others, everybody may only look.
 func (s *Server) mayAct(c *connection) error {
 	if c.public {
-		return denied("this socket only shows; what acts is "+s.path, hintFor(s.path))
+		return denied("this socket only shows; what acts is "+s.path, permissionHint)
 	}
 	return nil
 }

@@ -195,11 +195,10 @@ func (s *Server) listen() (all []*listener, err error) {
 		path   string
 		mode   fs.FileMode
 		public bool
-		open   func(path string) error // to a group
 	}{
-		{s.control, s.path, groupMode, false, giveToGroup},
-		{s.public, PublicPath(s.path), publicMode, true, nil},
-		{s.page, pagePath(s.path), groupMode, true, openToPage},
+		{s.control, s.path, groupMode, false},
+		{s.public, PublicPath(s.path), publicMode, true},
+		{s.page, pagePath(s.path), groupMode, true},
 	} {
 		made, err := listen(l.path, l.mode)
 		if err != nil {
@@ -209,12 +208,9 @@ func (s *Server) listen() (all []*listener, err error) {
 			return nil, err
 		}
 		all = append(all, &listener{socket: made, limiter: l.limiter, public: l.public, identify: s.identify})
-		if l.open == nil {
-			continue
-		}
-		if err := l.open(l.path); err != nil {
-			s.Report(err)
-		}
+	}
+	if err := openToPage(pagePath(s.path)); err != nil {
+		s.Report(err)
 	}
 	return all, nil
 }

@@ -28,13 +28,11 @@ const (
 	publicMode fs.FileMode = 0o666
 )
 
-const (
-	// controlGroup is the group that may use the control socket. The socket of the service belongs to it anyway, since
-	// it is the daemon's own group; that of a daemon that root has started is given to it.
-	controlGroup = "topdog"
-	// pageGroup is the group of topdog-page.service.
-	pageGroup = "topdog-page"
-)
+// permissionHint says how to get the permission to connect to the control socket.
+const permissionHint = "use sudo, or join the group topdog and log in again"
+
+// pageGroup is the group of topdog-page.service.
+const pageGroup = "topdog-page"
 
 // PublicPath returns the path of the public socket, given that of the control socket.
 func PublicPath(path string) string { return path + ".public" }
@@ -109,33 +107,19 @@ func withFD(raw syscall.RawConn, f func(fd int) error) error {
 	return errors.Join(err, failed)
 }
 
-// giveToGroup lets controlGroup use the socket of a daemon that root has started, if there is such a group; otherwise
-// only root may. The daemon of the service may not change the group, and need not.
-func giveToGroup(path string) error {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	gid, exists, err := lookUpGroup(controlGroup)
-	if exists {
-		err = os.Lchown(path, -1, int(gid))
-	}
-	if err != nil {
-		return fmt.Errorf("control socket: give it to the group %s: %w", controlGroup, err)
-	}
-	return nil
-}
-
 // openToPage lets pageGroup connect to the page's socket, if there is such a group. There no user of the board can be in
 // the page's way, nor the page in root's. An access control list does this, since the daemon may not give a file to a
 // group of which it is no member. If the file system has no such lists (acl(5)), the page uses the public socket.
 func openToPage(path string) error {
-	gid, exists, err := lookUpGroup(pageGroup)
-	if exists {
-		if err = unix.Setxattr(path, "system.posix_acl_access", readableBy(gid), 0); errors.Is(err, unix.ENOTSUP) {
-			err = nil
-		}
-	}
+	group, err := user.LookupGroup(pageGroup)
 	if err != nil {
+		return nil
+	}
+	gid, err := strconv.ParseUint(group.Gid, 10, 32)
+	if err == nil {
+		err = unix.Setxattr(path, "system.posix_acl_access", readableBy(uint32(gid)), 0)
+	}
+	if err != nil && !errors.Is(err, unix.ENOTSUP) {
 		return fmt.Errorf("control socket: open %s to the group %s: %w", path, pageGroup, err)
 	}
 	return nil
@@ -159,16 +143,6 @@ func readableBy(gid uint32) []byte {
 		list = binary.LittleEndian.AppendUint32(list, entry[2])
 	}
 	return list
-}
-
-// lookUpGroup returns the number of a group, if there is such a group.
-func lookUpGroup(name string) (gid uint32, exists bool, err error) {
-	group, err := user.LookupGroup(name)
-	if err != nil {
-		return 0, false, nil
-	}
-	n, err := strconv.ParseUint(group.Gid, 10, 32)
-	return uint32(n), err == nil, err
 }
 
 // makeDirectory makes the directory of the socket if systemd has not. Everybody may enter it, as with
@@ -244,32 +218,4 @@ func userOf(conn syscall.Conn) (user uint32) {
 		})
 	}
 	return user
-}
-
-// hintFor says how to get the permission to connect to a socket.
-func hintFor(path string) string {
-	if info, err := os.Stat(path); err == nil {
-		if gid, ok := groupOf(info); ok && gid != 0 { // nobody should join the group root
-			return "use sudo, or join " + groupName(gid) + " and log in again"
-		}
-	}
-	return "use sudo"
-}
-
-// groupOf returns the group that owns a file.
-func groupOf(info fs.FileInfo) (uint32, bool) {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return stat.Gid, true
-}
-
-// groupName names a group of users, for hints.
-func groupName(gid uint32) string {
-	number := strconv.FormatUint(uint64(gid), 10)
-	if g, err := user.LookupGroupId(number); err == nil {
-		return "the group " + g.Name
-	}
-	return "the group " + number
 }
