@@ -89,9 +89,6 @@ type BoardKeys struct {
 	AlsoAccepts string `json:"also_accepts"` // "" if it accepts no other
 }
 
-func (h Handover) told() string { return h.Text }
-func (d Done) told() string     { return d.Text }
-
 // ErrNotRunning means that nobody serves the socket.
 var ErrNotRunning = errors.New("the daemon does not run")
 
