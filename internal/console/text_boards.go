@@ -13,7 +13,7 @@ type column struct {
 	head  string
 	right bool // aligned, as numbers are
 	cell  func(*Status, *Board) string
-	cells []string // of the boards
+	lines []string // the head, and then the cells of the boards
 	width int
 }
 
@@ -106,66 +106,41 @@ func marks(s *Status, b *Board) string {
 	return self + rank
 }
 
-// table are the columns that are shown. The first three characters of each line are two marks and a blank.
-type table []column
-
-func (t table) width() int {
-	n := len(marked)
-	for _, c := range t {
-		n += c.width + len(between)
-	}
-	return n - len(between)
-}
-
-// line returns a line with one cell of each column.
-func (t table) line(cell func(*column) string) (text string) {
-	for i := range t {
-		c := &t[i]
-		text += pad(truncate(cell(c), c.width), c.width, c.right) + between
-	}
-	return text
-}
-
-// without leaves out a column.
-func (t table) without(head string) table {
-	return slices.DeleteFunc(t, func(c column) bool { return c.head == head })
-}
-
 const marked = "   " // as wide as two marks and a blank
 
-// tableOf returns the table of boards. If it is too wide for the terminal, it has fewer columns, and in the end narrower
-// ones, which mostly shortens long names.
-func tableOf(s *Status, boards []Board, most int) table {
-	t := table(slices.Clone(columns))
-	if !s.idsDiffer() {
-		t = t.without("ID")
-	}
-	if s.ScoreFrom == "" {
-		t = t.without("SCORE")
-	}
+// tableOf returns the columns of the table. If it is too wide for the terminal, it has fewer columns, and in the end
+// narrower ones, which mostly shortens long names.
+func tableOf(s *Status, most int) []column {
+	t := slices.DeleteFunc(slices.Clone(columns), func(c column) bool {
+		return c.head == "ID" && !s.idsDiffer() || c.head == "SCORE" && s.ScoreFrom == ""
+	})
+	excess := len(marked) - len(between) - most
 	for i := range t {
 		c := &t[i]
-		c.width = width(c.head)
-		for j := range boards {
-			text := strings.TrimSpace(clean(c.cell(s, &boards[j])))
-			c.cells, c.width = append(c.cells, text), max(c.width, width(text))
+		c.lines = []string{c.head}
+		for j := range s.Boards {
+			c.lines = append(c.lines, strings.TrimSpace(clean(c.cell(s, &s.Boards[j]))))
 		}
+		for _, text := range c.lines {
+			c.width = max(c.width, width(text))
+		}
+		excess += c.width + len(between)
 	}
 	for _, head := range dropOrder {
-		if t.width() > most {
-			t = t.without(head)
+		i := slices.IndexFunc(t, func(c column) bool { return c.head == head })
+		if i >= 0 && excess > 0 {
+			excess -= t[i].width + len(between)
+			t = slices.Delete(t, i, i+1)
 		}
 	}
-	for t.width() > most {
+	for ; excess > 0; excess-- {
 		widest := &t[0]
 		for i := range t {
 			if t[i].width > widest.width {
 				widest = &t[i]
 			}
 		}
-		if widest.width--; widest.width == 0 {
-			break
-		}
+		widest.width--
 	}
 	return t
 }
@@ -179,15 +154,17 @@ func (p *page) boards(s *Status) {
 	if s.Role == RoleIsolated {
 		p.item(dim, "", "The boards as they were when this board last heard them:")
 	}
-	shown := s.Boards[:min(len(s.Boards), maxBoards)]
-	t := tableOf(s, shown, p.width)
-	p.line(strong, marked+t.line(func(c *column) string { return c.head }))
-	for i := range shown {
-		b := &shown[i]
-		p.line(boardStyle(s, b), marks(s, b)+" "+t.line(func(c *column) string { return c.cells[i] }))
-	}
-	if more := len(s.Boards) - len(shown); more > 0 {
-		p.item(notice, "", fmt.Sprintf("and %d more: topdog status --json", more))
+	t := tableOf(s, p.width)
+	for i := range len(s.Boards) + 1 {
+		look, text := strong, marked
+		if i > 0 {
+			b := &s.Boards[i-1]
+			look, text = boardStyle(s, b), marks(s, b)+" "
+		}
+		for _, c := range t {
+			text += pad(truncate(c.lines[i], c.width), c.width, c.right) + between
+		}
+		p.line(look, text)
 	}
 }
 

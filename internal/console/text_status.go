@@ -18,9 +18,7 @@ type Options struct {
 const (
 	minWidth     = 40 // narrower terminals break the lines themselves
 	maxChanges   = 5
-	maxProblems  = 20
-	maxBoards    = 255 // the largest group
-	maxAddresses = 3   // in the headline
+	maxAddresses = 3 // in the headline
 
 	defaultFanout = "multicast" // is not worth a word
 	detectorAsk   = "ask"
@@ -277,11 +275,7 @@ func (p *page) problems(s *Status) {
 		return
 	}
 	p.heading("needs attention")
-	for i, problem := range s.Problems {
-		if i == maxProblems {
-			p.item(notice, "  ! ", fmt.Sprintf("and %d more: topdog status --json", len(s.Problems)-i))
-			break
-		}
+	for _, problem := range s.Problems {
 		p.item(notice, "  ! ", problem.Text)
 	}
 }

@@ -174,26 +174,6 @@ func checkText(t *testing.T, text string, columns int) {
 	}
 }
 
-// TestTextIsBounded writes what only a broken daemon says. A whole answer of it takes hours without the limits.
-func TestTextIsBounded(t *testing.T) {
-	const size = 100_000
-	s := healthy()
-	s.ReasonText = strings.Repeat("a ", size/2)
-	s.LEDText = strings.Repeat("b", size)
-	for len(s.Boards) < size/20 {
-		s.Boards = append(s.Boards, Board{Following: "x"})
-	}
-	for len(s.Problems) < 1000 {
-		s.Problems = append(s.Problems, Problem{Text: "p"})
-	}
-	for _, columns := range []int{0, 40} {
-		got := text(t, s, Options{Width: columns})
-		if !strings.Contains(got, "and 4745 more") || !strings.Contains(got, "and 980 more") {
-			t.Errorf("in %d columns it does not say that there are 4745 and 980 more", columns)
-		}
-	}
-}
-
 func TestWriteReportsTheWriter(t *testing.T) {
 	full := errors.New("no space left on device")
 	assert.ErrorIs(t, WriteStatus(failing{full}, healthy(), Options{}), full, "")
