@@ -36,12 +36,13 @@ const (
 // [ErrNotRunning].
 type Client struct {
 	path    string
-	timeout time.Duration
+	timeout time.Duration // for one answer
+	silence time.Duration // how long a stream may bring nothing
 }
 
 // Dial returns a client for the control socket of that path. It connects when it is used.
 func Dial(path string) *Client {
-	return &Client{path: path, timeout: clientTimeout}
+	return &Client{path: path, timeout: clientTimeout, silence: aliveWithin}
 }
 
 // Status asks how the group is.
@@ -124,20 +125,20 @@ func ask[A any](ctx context.Context, c *Client, method, path string, body any) (
 
 // fetch makes a request, with a body unless that is nil, and returns the answer.
 func (c *Client) fetch(ctx context.Context, method, path string, body any) ([]byte, error) {
-	if _, limited := ctx.Deadline(); !limited {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.timeout)
-		defer cancel()
+	limit := c.timeout
+	if end, limited := ctx.Deadline(); limited {
+		limit = time.Until(end)
 	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	response, err := c.do(ctx, method, path, body)
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close()
 	return c.read(response)
 }
 
-// do makes a request, and makes an error of every answer but 200.
+// do makes a request, and makes an error of every answer but 200. The body of the answer can be read until ctx ends.
 func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var content bytes.Buffer
 	if body != nil {
@@ -153,7 +154,6 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 	if err != nil || response.StatusCode == http.StatusOK {
 		return response, err
 	}
-	defer response.Body.Close()
 	text, err := c.read(response)
 	if err != nil {
 		return nil, err
@@ -164,84 +164,38 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 // read returns the body of an answer.
 func (c *Client) read(response *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	if err == nil && len(body) > maxAnswer {
-		err = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
-	}
 	if err != nil {
-		return nil, c.explain(err)
+		return nil, c.explain(causeOf(response.Request.Context(), err))
+	}
+	if len(body) > maxAnswer {
+		return nil, c.explain(fmt.Errorf("the answer has more than %d bytes", maxAnswer))
 	}
 	return body, nil
 }
 
-// exchange sends a request over a connection of its own, which ends with the request's context, or when the body of the
-// answer is closed. [http.Client] would take a refusal for a broken connection: a daemon that is asked too often answers
-// and hangs up without reading the request.
+// exchange sends a request over a connection of its own, which is closed when the request's context ends. Nobody need
+// close the body of the answer. [http.Client] would take a refusal for a broken connection: a daemon that is asked too
+// often answers and hangs up without reading the request.
 func (c *Client) exchange(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
 	conn, err := c.connect(ctx, request.Method == http.MethodGet)
 	if err != nil {
 		return nil, c.explain(causeOf(ctx, err))
 	}
-	body := &answerBody{ctx: ctx, conn: &patientConn{Conn: conn}}
-	body.release = context.AfterFunc(ctx, func() { conn.Close() })
+	context.AfterFunc(ctx, func() { conn.Close() })
 
-	limited := &io.LimitedReader{R: body.conn, N: maxHeader}
+	limited := &io.LimitedReader{R: conn, N: maxHeader}
 	request.Close = true
 	unsent := request.Write(conn) // there may be an answer all the same
 	response, err := http.ReadResponse(bufio.NewReader(limited), request)
-	if err == nil {
+	switch {
+	case err == nil:
 		limited.N = math.MaxInt64 // whoever reads the body bounds it
-		body.Reader, response.Body = response.Body, body
 		return response, nil
-	}
-	body.Close()
-	if limited.N == 0 {
+	case limited.N == 0:
 		return nil, c.badAnswer(fmt.Errorf("its header has more than %d bytes", maxHeader))
 	}
 	return nil, c.explain(causeOf(ctx, cmp.Or(unsent, err)))
-}
-
-// answerBody is the body of an answer, with its connection. Closing it hangs up; the body of package net/http would wait
-// for the end of a stream that has none.
-type answerBody struct {
-	io.Reader
-	ctx     context.Context
-	conn    *patientConn
-	release func() bool // ends the connection's dependence on ctx
-}
-
-func (a *answerBody) Read(p []byte) (int, error) {
-	n, err := a.Reader.Read(p)
-	if err != nil && err != io.EOF {
-		err = causeOf(a.ctx, err)
-	}
-	return n, err
-}
-
-func (a *answerBody) Close() error {
-	a.release()
-	return a.conn.Close()
-}
-
-// patientConn is a connection that may be silent only for some time.
-type patientConn struct {
-	net.Conn
-	silence time.Duration // how long Read waits; 0: for ever
-}
-
-// Read waits in two halves. A program that was stopped meanwhile (Ctrl-Z) goes on when the first one is long over, and has
-// yet to read what has come.
-func (c *patientConn) Read(p []byte) (n int, err error) {
-	if c.silence == 0 {
-		return c.Conn.Read(p)
-	}
-	for range 2 {
-		_ = c.SetReadDeadline(time.Now().Add(c.silence / 2))
-		if n, err = c.Conn.Read(p); !os.IsTimeout(err) {
-			break
-		}
-	}
-	return n, err
 }
 
 // causeOf returns why the context has ended, if it has: that closed the connection, of which err tells.

@@ -6,8 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
-	"os"
+	"sync/atomic"
 	"time"
 
 	"topdog/internal/web"
@@ -19,9 +20,13 @@ type WatchOptions struct {
 	Alive bool
 }
 
-// aliveWithin is how long a daemon may be silent: as long as systemd's watchdog waits, after which there is no daemon
-// any more.
-const aliveWithin = 5 * time.Second
+const (
+	// aliveWithin is how long a daemon may be silent: as long as systemd's watchdog waits, after which there is no daemon
+	// any more.
+	aliveWithin = 5 * time.Second
+	// aliveLooks is how often it is looked within that time whether the daemon has said something.
+	aliveLooks = 5
+)
 
 // Watch calls each with how the board is, and then with every transition. It returns why it ended: ctx has ended, each
 // has failed, or the daemon has gone or is silent.
@@ -36,13 +41,14 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
 	late.Stop()
-	response.Body.(*answerBody).conn.silence = aliveWithin
+	var silent atomic.Int32
+	go c.endSilence(ctx, &silent, cancel)
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, maxAnswer)
 	lines.Split(wholeLines)
-	for lines.Scan() {
+	for ; lines.Scan(); silent.Store(0) {
+		silent.Store(math.MinInt32) // it does not count as silence how long each takes
 		event, err := c.event(lines.Bytes())
 		if err != nil {
 			return err
@@ -58,11 +64,26 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 		return caller.Err()
 	case errors.Is(err, bufio.ErrTooLong):
 		return c.badAnswer(err)
-	case os.IsTimeout(err):
-		return c.explain(err)
+	case ctx.Err() != nil:
+		return c.explain(context.Cause(ctx))
 	default:
 		return c.ended(err)
 	}
+}
+
+// endSilence cancels the request for a stream when nothing has come for too long, as silent counts. A program that was
+// stopped meanwhile (Ctrl-Z) looks once when it goes on, and has the time until the next look to read what has come.
+func (c *Client) endSilence(ctx context.Context, silent *atomic.Int32, cancel context.CancelCauseFunc) {
+	look := time.NewTicker(c.silence / aliveLooks)
+	defer look.Stop()
+	for silent.Add(1) <= aliveLooks {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+	cancel(context.DeadlineExceeded)
 }
 
 // event decodes a line of a stream.

@@ -232,9 +232,10 @@ func TestAlive(t *testing.T) {
 		}
 	}}, l)
 	serve(t, s)
-	response, err := Dial(s.path).do(t.Context(), http.MethodGet, pathEvents+"?alive", nil)
+	ctx, hangUp := context.WithCancel(t.Context())
+	defer hangUp()
+	response, err := Dial(s.path).do(ctx, http.MethodGet, pathEvents+"?alive", nil)
 	assert.NoError(t, err)
-	defer response.Body.Close()
 	lines := json.NewDecoder(response.Body)
 	for i, want := range []Event{EventSnapshot, EventAlive, EventAlive} {
 		var n Transition
@@ -266,34 +267,40 @@ func TestAlive(t *testing.T) {
 	}
 }
 
-// lateConn is a connection whose first reads come too late.
-type lateConn struct {
-	net.Conn
-	late int
-}
-
-func (c *lateConn) SetReadDeadline(time.Time) error { return nil }
-
-func (c *lateConn) Read(p []byte) (int, error) {
-	if c.late--; c.late >= 0 {
-		return 0, os.ErrDeadlineExceeded
+// A stream ends when nothing comes for some time, and not because its reader takes longer.
+func TestSilence(t *testing.T) {
+	for _, test := range []struct {
+		name                    string
+		silence, interval, busy time.Duration
+		ends                    bool
+	}{
+		{"silent", 50 * time.Millisecond, time.Minute, 0, true},
+		{"a sign of life in time", time.Minute, time.Second, 0, false},
+		{"a busy reader", 500 * time.Millisecond, 50 * time.Millisecond, time.Second, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			l := defaultLimits
+			l.interval = test.interval
+			s := newNumbered(t, l)
+			serve(t, s)
+			client := Dial(s.path)
+			client.silence = test.silence
+			ctx, enough := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+			defer enough()
+			began := time.Now()
+			err := client.Watch(ctx, WatchOptions{}, func(Transition) error { <-time.After(test.busy); return nil })
+			took := time.Since(began)
+			switch {
+			case !test.ends:
+				assert.ErrorIs(t, err, ctx.Err(), "it goes on")
+			case took < test.silence*(aliveLooks-1)/aliveLooks || took > time.Second:
+				t.Errorf("it ends after %v", took)
+			default:
+				assert.ErrorContains(t, err, "did not answer in time", "")
+			}
+		})
 	}
-	return copy(p, "x"), nil
-}
-
-// A program that was stopped reads what has come meanwhile. A connection that stays silent ends.
-func TestSilenceIsHeardTwice(t *testing.T) {
-	_, err := (&patientConn{Conn: &lateConn{late: 1}, silence: time.Second}).Read(make([]byte, 1))
-	assert.ErrorIs(t, err, nil, "late once")
-	_, err = (&patientConn{Conn: &lateConn{late: 2}, silence: time.Second}).Read(make([]byte, 1))
-	assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "late twice")
-	here, there := net.Pipe()
-	defer there.Close()
-	began := time.Now()
-	_, err = (&patientConn{Conn: here, silence: 20 * time.Millisecond}).Read(make([]byte, 1))
-	assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "silent")
-	assert.Is(t, true, time.Since(began) >= 20*time.Millisecond, "patient")
-	assert.ErrorContains(t, Dial("unused").explain(err), "did not answer in time", "")
 }
 
 func TestStreamEnds(t *testing.T) {
