@@ -246,11 +246,8 @@ func (c *Client) refused(code int, body []byte) error {
 		return c.badAnswer(fmt.Errorf("HTTP status %d", code))
 	}
 	e.Code = code
-	switch code {
-	case http.StatusForbidden:
-		e.Err = errDenied
-	case http.StatusNotFound: // the paths that it has instead are of no use to the caller
-		e.Err, e.Message = errOtherVersion, errOtherVersion.Error()
+	if code == http.StatusNotFound { // the paths that it has instead are of no use to the caller
+		e.Message = "the daemon is of another version than this program"
 		e.Hint = "if topdog was just updated: systemctl restart topdog (on a witness: topdog-witness)"
 	}
 	return e
@@ -293,7 +290,7 @@ func (c *Client) explain(err error) error {
 		return c.failed(ErrNotRunning, "the topdog daemon does not run any more (nobody answers on %s)",
 			"systemctl restart topdog")
 	case errors.Is(err, fs.ErrPermission):
-		return c.failed(errors.Join(errDenied, err), "no permission to talk to the topdog daemon on %s", permissionHint)
+		return c.failed(err, "no permission to talk to the topdog daemon on %s", permissionHint)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
 		return c.ended(err)
 	default:

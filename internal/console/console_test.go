@@ -105,13 +105,6 @@ func refused(t *testing.T, err error, code int, text, what string) {
 	}
 }
 
-// wantDenied fails the test unless the caller may not do that, and is told what to do.
-func wantDenied(t *testing.T, err error, text, what string) {
-	t.Helper()
-	assert.ErrorIs(t, err, errDenied, "%s", what)
-	assert.ErrorContains(t, err, text, "%s", what)
-}
-
 // socketPath is short, whatever the name of the test: unix(7) allows 107 bytes.
 func socketPath(t *testing.T) string {
 	t.Helper()

@@ -92,24 +92,13 @@ type BoardKeys struct {
 // ErrNotRunning means that nobody serves the socket.
 var ErrNotRunning = errors.New("the daemon does not run")
 
-var (
-	// errDenied means that the user may not do this.
-	errDenied = errors.New("permission denied")
-	// errOtherVersion means that the daemon does not know what its client asks for.
-	errOtherVersion = errors.New("the daemon is of another version than this program")
-	// errInUse means that another daemon serves the socket already.
-	errInUse = errors.New("another daemon serves the socket")
-)
-
 // Refuse returns an error for a [Backend] to return. It is answered with that HTTP status, 400 to 599.
 func Refuse(code int, message, hint string) error {
 	return &web.Error{Code: code, Message: message, Hint: hint}
 }
 
 // denied refuses something that the user may not do.
-func denied(message, hint string) error {
-	return &web.Error{Code: http.StatusForbidden, Message: message, Hint: hint, Err: errDenied}
-}
+func denied(message, hint string) error { return Refuse(http.StatusForbidden, message, hint) }
 
 // Explain returns what an error of a [Client] says is wrong, and what to do about it. The hint may be "".
 func Explain(err error) (message, hint string) { return web.Explain(err) }

@@ -181,11 +181,11 @@ func removeStale(path string) error {
 	switch {
 	case err == nil:
 		_ = conn.Close()
-		return fmt.Errorf("%w: stop it, or set another socket", errInUse)
+		return errors.New("another daemon serves the socket: stop it, or set another socket")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case !errors.Is(err, unix.ECONNREFUSED): // with a full queue, for example, another daemon is alive
-		return fmt.Errorf("%w, it seems (%w): stop it, or set another socket", errInUse, err)
+		return fmt.Errorf("another daemon serves the socket, it seems (%w): stop it, or set another socket", err)
 	}
 	return (&socket{path: path, file: found}).remove()
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -266,7 +267,7 @@ func TestExitStatus(t *testing.T) {
 		{nil, exitHeld},
 		{&web.Error{Message: "no socket", Err: ErrNotRunning}, exitNotRunning},
 		{fmt.Errorf("while watching: %w", ErrNotRunning), exitNotRunning},
-		{&web.Error{Message: "no permission", Err: errDenied}, exitNoAnswer},
+		{&web.Error{Message: "no permission", Err: fs.ErrPermission}, exitNoAnswer},
 		{errors.New("something else"), exitNoAnswer},
 	} {
 		assert.Is(t, test.want, ExitStatus(healthy(), test.err), "ExitStatus(%v)", test.err)
