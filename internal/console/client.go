@@ -283,10 +283,6 @@ func (c *Client) explain(err error) error {
 		return c.failed(ErrNotRunning, "the topdog daemon does not run here (no %s)",
 			"systemctl start topdog (on a witness: topdog-witness)")
 	case errors.Is(err, unix.ECONNREFUSED):
-		// connect(2) fails so at the socket of a daemon that was killed, and at a file that is no socket.
-		if info, err := os.Stat(c.path); err == nil && info.Mode().Type() != fs.ModeSocket {
-			return c.failed(ErrNotRunning, "%s is no socket", "see `socket` in the configuration")
-		}
 		return c.failed(ErrNotRunning, "the topdog daemon does not run any more (nobody answers on %s)",
 			"systemctl restart topdog")
 	case errors.Is(err, fs.ErrPermission):

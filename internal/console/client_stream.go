@@ -1,11 +1,10 @@
 package console
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"net/http"
 	"sync/atomic"
@@ -44,30 +43,25 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 	late.Stop()
 	var silent atomic.Int32
 	go c.endSilence(ctx, &silent, cancel)
-	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(nil, maxAnswer)
-	lines.Split(wholeLines)
-	for ; lines.Scan(); silent.Store(0) {
+	limited := &io.LimitedReader{R: response.Body}
+	lines := json.NewDecoder(limited)
+	for ; ; silent.Store(0) {
+		limited.N = maxAnswer
+		event, err := c.event(lines)
 		silent.Store(math.MinInt32) // it does not count as silence how long each takes
-		event, err := c.event(lines.Bytes())
-		if err != nil {
+		switch {
+		case caller.Err() != nil:
+			return caller.Err()
+		case ctx.Err() != nil:
+			return c.explain(context.Cause(ctx))
+		case err != nil:
+			return err
+		case event.Event == EventAlive && !o.Alive:
+			continue
+		}
+		if err := each(event); err != nil {
 			return err
 		}
-		if event.Event != EventAlive || o.Alive {
-			if err := each(event); err != nil {
-				return err
-			}
-		}
-	}
-	switch err := lines.Err(); {
-	case caller.Err() != nil:
-		return caller.Err()
-	case errors.Is(err, bufio.ErrTooLong):
-		return c.badAnswer(err)
-	case ctx.Err() != nil:
-		return c.explain(context.Cause(ctx))
-	default:
-		return c.ended(err)
 	}
 }
 
@@ -86,34 +80,22 @@ func (c *Client) endSilence(ctx context.Context, silent *atomic.Int32, cancel co
 	cancel(context.DeadlineExceeded)
 }
 
-// event decodes a line of a stream.
-func (c *Client) event(line []byte) (Transition, error) {
+// event decodes the next line of a stream. A daemon that was killed may have written half of it.
+func (c *Client) event(lines *json.Decoder) (Transition, error) {
 	var event struct {
 		Transition
 		web.Error
 	}
-	if err := json.Unmarshal(line, &event); err != nil {
-		return Transition{}, c.badAnswer(err)
-	}
-	if event.Message != "" {
+	err := lines.Decode(&event)
+	switch {
+	case err != nil:
+		return Transition{}, c.explain(err)
+	case event.Message != "":
 		return Transition{}, &web.Error{Message: event.Message, Hint: event.Hint}
-	}
-	if event.Event == "" {
+	case event.Event == "":
 		return Transition{}, c.badAnswer(errors.New("a line of the stream has no event"))
 	}
 	return event.Transition, nil
-}
-
-// wholeLines splits like bufio.ScanLines, but leaves out a last line without an end: a daemon that was killed while it
-// wrote has sent no bad answer.
-func wholeLines(data []byte, atEOF bool) (advance int, line []byte, err error) {
-	if i := bytes.IndexByte(data, '\n'); i >= 0 {
-		return i + 1, data[:i], nil
-	}
-	if atEOF {
-		return len(data), nil, nil
-	}
-	return 0, nil, nil
 }
 
 const (

@@ -64,7 +64,7 @@ func TestClientErrors(t *testing.T) {
 			"the topdog daemon does not run any more (nobody answers on PATH): systemctl restart topdog"},
 		{"a file", func(t *testing.T, path string) {
 			assert.NoError(t, os.WriteFile(path, nil, 0o666))
-		}, ErrNotRunning, "PATH is no socket: see `socket` in the configuration"},
+		}, ErrNotRunning, "the topdog daemon does not run any more (nobody answers on PATH): systemctl restart topdog"},
 		{"mute", answers(""), context.DeadlineExceeded,
 			"the topdog daemon on PATH did not answer in time: journalctl -u topdog may tell why"},
 		{"hangs up", answers("hang up"), ErrNotRunning,

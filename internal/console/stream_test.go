@@ -335,9 +335,9 @@ func TestStreamEnds(t *testing.T) {
 	})
 	t.Run("when the daemon talks otherwise", func(t *testing.T) {
 		path := socketPath(t)
-		impostor(t, path, "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"version\":\"0\"}\n")
+		impostor(t, path, "HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"version\":\"0\"}\n")
 		err := Dial(path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil })
-		assert.ErrorIs(t, err, ErrNotRunning, "a line without an end: cut off")
+		assert.ErrorIs(t, err, ErrNotRunning, "half a line: cut off")
 	})
 }
 
