@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"topdog/internal/boottime"
@@ -21,16 +20,16 @@ func (s *Server) routes(ctx context.Context) web.Routes {
 	get, post := []string{http.MethodGet}, []string{http.MethodPost}
 	events := func(w http.ResponseWriter, r *http.Request) error { return s.serveEvents(ctx, w, r) }
 	return web.Routes{
-		{Path: pathStatus, Methods: get, Serve: s.show(s.serveShared(s.statuses))},
-		{Path: pathEvents, Methods: get, Serve: s.show(events)},
-		{Path: pathTrace, Methods: get, Serve: s.show(s.serveShared(s.traces))},
+		{Path: pathStatus, Methods: get, Serve: s.serveShared(s.statuses)},
+		{Path: pathEvents, Methods: get, Serve: events},
+		{Path: pathTrace, Methods: get, Serve: s.serveShared(s.traces)},
 		{Path: pathResign, Methods: post, Serve: act(s, withoutBody(b.Resign))},
 		{Path: pathLeave, Methods: post, Serve: act(s, withoutBody(b.Leave))},
 		{Path: pathDrain, Methods: post, Serve: act(s, b.Drain)},
 		{Path: pathUndrain, Methods: post, Serve: act(s, withoutBody(b.Undrain))},
 		{Path: pathPause, Methods: post, Serve: act(s, b.Pause)},
 		{Path: pathUnpause, Methods: post, Serve: act(s, withoutBody(b.Unpause))},
-		{Path: pathKeys, Methods: get, Serve: s.show(s.serveKeys)},
+		{Path: pathKeys, Methods: get, Serve: s.serveKeys},
 		{Path: pathReload, Methods: post, Serve: act(s, withoutBody(b.ReloadKeys))},
 		{Path: pathTry, Methods: post, Serve: s.serveTry},
 	}
@@ -44,6 +43,9 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 		defer web.Recover(s.Report, &err)
 		if err := connectionOf(r.Context()).await(r.Context()); err != nil {
 			return err
+		}
+		if r.Method == http.MethodGet && r.ContentLength != 0 {
+			return Refuse(http.StatusBadRequest, "this request may have no body", "")
 		}
 		return routes.Serve(w, r)
 	}
@@ -69,16 +71,6 @@ func (s *Server) mayAct(c *connection) error {
 
 // serveFunc answers a request, or returns an error before it has written anything.
 type serveFunc = func(http.ResponseWriter, *http.Request) error
-
-// show serves a request that has no body, or an empty one.
-func (s *Server) show(serve serveFunc) serveFunc {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if err := decodeBody(w, r, &struct{}{}, bodyBytes); err != nil {
-			return err
-		}
-		return serve(w, r)
-	}
-}
 
 // withoutBody is what the backend does for a request that has no body.
 func withoutBody[A any](do func(context.Context) (A, error)) func(context.Context, struct{}) (A, error) {
@@ -110,14 +102,7 @@ func act[B, A any](s *Server, do func(context.Context, B) (A, error)) serveFunc 
 // decodeBody reads the body of a request into v, which may take so many bytes. It refuses keys that v does not have:
 // to pass over them would be a silent default. No body is as good as {}.
 func decodeBody(w http.ResponseWriter, r *http.Request, v any, most int64) error {
-	example, err := web.Encode(v)
-	if err != nil {
-		return err
-	}
-	hint := "send " + strings.TrimSpace(string(example))
-	if hint == "send {}" {
-		hint = "send none, or {}"
-	}
+	const hint = "docs/status.md says which requests have a body, and what is in it"
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return Refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has a body of more than %d bytes", most), hint)
