@@ -333,16 +333,12 @@ func (s *Status) rotation() string {
 	signing, also := map[string]int{}, own.AlsoAccepts
 	order := []string{own.SignsWith}
 	boards, changing := 0, also != ""
-	var without []string // boards that do not accept the second key of this one
 	for i := range s.Boards {
 		b := &s.Boards[i]
 		if !b.Self && !b.live() {
 			continue
 		}
 		boards++
-		if also != "" && b.SignsWith != also && b.AlsoAccepts != also {
-			without = append(without, s.shortName(b.ID, b.Name))
-		}
 		if b.SignsWith == "" {
 			continue
 		}
@@ -362,9 +358,5 @@ func (s *Status) rotation() string {
 	for _, key := range order {
 		counts = append(counts, fmt.Sprintf("%d with %s", signing[key], key))
 	}
-	text += fmt.Sprintf("; of %d boards sign %s", boards, strings.Join(counts, ", "))
-	if len(without) > 0 {
-		text += fmt.Sprintf("; %s is not accepted by %s yet", also, list(without))
-	}
-	return text
+	return text + fmt.Sprintf("; of %d boards sign %s", boards, strings.Join(counts, ", "))
 }
