@@ -123,13 +123,13 @@ func (h *Header) appendTo(dst []byte, group GroupTag, signature byte) []byte {
 
 // decode reads the header of a packet that has at least that length. It makes sure that the packet is no
 // shorter than its type demands.
-func (h *Header) decode(packet []byte) Drop {
+func (h *Header) decode(packet []byte) DropReason {
 	kind := Type(packet[offVersion] & typeMask)
 	switch {
 	case !kind.known():
-		return Drop{UnknownType, offVersion}
+		return UnknownType
 	case len(packet) < types[kind].size:
-		return Drop{TooShort, len(packet)}
+		return TooShort
 	}
 	flags := packet[offFlags]
 	life := binary.BigEndian.Uint32(packet[offIncarnation:])
@@ -145,15 +145,10 @@ func (h *Header) decode(packet []byte) Drop {
 		Incarnation: Incarnation(life) & MaxIncarnation,
 		Sequence:    Sequence(binary.BigEndian.Uint32(packet[offSequence:])),
 	}
-	switch {
-	case h.Algorithm == 0:
-		return Drop{Malformed, offFlags}
-	case h.Sender == Nobody:
-		return Drop{Malformed, offSender}
-	case h.Sequence == 0:
-		return Drop{Malformed, offSequence}
+	if h.Algorithm == 0 || h.Sender == Nobody || h.Sequence == 0 {
+		return Malformed
 	}
-	return Drop{}
+	return Accepted
 }
 
 // ID names a board within its group. By default it is the board's own IPv4
