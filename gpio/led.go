@@ -32,7 +32,7 @@
 //  3. Where /dev/gpiochip4 is a symbolic link to gpiochip0 (current Raspberry
 //     Pi OS), looking for chips closes one file descriptor twice and then
 //     file descriptor 0. Therefore [Init] comes first in main, before any
-//     socket, and file descriptor 0 is put back if it is gone.
+//     socket, and file descriptor 0 is /dev/null if it is gone.
 //  4. Halt() does not release a line. This package takes its lines from
 //     gpioioctl directly, never from the registry of pins, and ends with
 //     Close().
@@ -184,15 +184,11 @@ type SpecError struct {
 }
 
 func (e *SpecError) Error() string {
-	const enough = 80 // nobody reads on after that
-	text := strconv.Quote(e.text)
-	if len(e.text) > enough {
-		text = strconv.Quote(e.text[:enough]) + "..."
+	said := fmt.Sprintf("LED %.80q: %s", e.text, e.Problem) // nobody reads on after 80 characters
+	if e.Hint != "" {
+		said += ": " + e.Hint
 	}
-	if e.Hint == "" {
-		return fmt.Sprintf("LED %s: %s", text, e.Problem)
-	}
-	return fmt.Sprintf("LED %s: %s: %s", text, e.Problem, e.Hint)
+	return said
 }
 
 // ParseSpec reads one of the text forms in the package comment. An error is a
@@ -238,32 +234,25 @@ func parseSpec(text string) (Spec, *SpecError) {
 
 // parseNumbers reads the numbers of a chip and of one of its lines: "0/17".
 func parseNumbers(text string) (chip, line int, err *SpecError) {
-	const hint = `write for example "gpiochip0/17"`
-	chipText, lineText, ok := strings.Cut(text, "/")
-	if !ok {
-		return 0, 0, &SpecError{Problem: "which line of the chip?", Hint: hint}
-	}
-	c, notNumber := strconv.ParseUint(chipText, 10, 15)
-	if notNumber != nil {
-		return 0, 0, &SpecError{Problem: fmt.Sprintf("%q is not the number of a chip", chipText), Hint: hint}
-	}
-	l, notNumber := strconv.ParseUint(lineText, 10, 15)
-	if notNumber != nil {
-		return 0, 0, &SpecError{Problem: fmt.Sprintf("%q is not the number of a line", lineText), Hint: hint}
+	chipText, lineText, _ := strings.Cut(text, "/")
+	c, noChip := strconv.ParseUint(chipText, 10, 15)
+	l, noLine := strconv.ParseUint(lineText, 10, 15)
+	if noChip != nil || noLine != nil {
+		return 0, 0, &SpecError{Problem: "these are not the numbers of a chip and of one of its lines", Hint: wayOfLines}
 	}
 	return int(c), int(l), nil
 }
 
+const wayOfLines = `a line is written "GPIO17" or "gpiochip0/17"`
+
 // checkNotALine refuses lines that are written wrongly: "17", "gpio17" and "GPIO 17" must
 // not become LEDs that nobody has.
 func checkNotALine(text string, low bool) *SpecError {
-	if _, err := strconv.Atoi(text); err == nil {
-		return &SpecError{Problem: "a number alone says nothing", Hint: fmt.Sprintf(`write "GPIO%s" or "gpiochip0/%s"`, text, text)}
-	}
-	if len(text) >= 4 && strings.EqualFold(text[:4], "gpio") {
-		return &SpecError{Problem: "this is not the name of a line", Hint: `a line is written "GPIO17" or "gpiochip0/17"`}
-	}
-	if low {
+	_, notNumber := strconv.Atoi(text)
+	switch {
+	case notNumber == nil, len(text) >= 4 && strings.EqualFold(text[:4], "gpio"):
+		return &SpecError{Problem: "this is not the name of a line", Hint: wayOfLines}
+	case low:
 		return &SpecError{
 			Problem: `":low" is for lines, as in "GPIO17:low"; of the board's own LEDs Linux knows what lights them`,
 			Hint:    `one that is really called so is written "led:NAME"`,

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -99,111 +98,87 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// board is a copy of what gpioioctl found on this machine, in a form that a test can write down.
+// board has the lines that gpioioctl found on this machine, in a form that a test can write down. The lines of the SoC's
+// own chip come first.
 type board struct {
 	dev   string // the directory of the chips' device files
-	chips []chip
+	lines []chipLine
 }
 
-type chip struct {
-	name  string // "gpiochip0"
-	label string // "pinctrl-bcm2835"
-	lines []lineInfo
+type chipLine struct {
+	chip   string // "gpiochip0"
+	label  string // of the chip, "pinctrl-bcm2835"
+	number int    // on the chip
+	name   string // "GPIO17", or none
+	line   line
 }
 
-type lineInfo struct {
-	name string
-	line line
-}
-
-func copyOf(chips []*gpioioctl.GPIOChip, dev string) *board {
+func boardOf(chips []*gpioioctl.GPIOChip, dev string) *board {
 	b := &board{dev: dev}
 	for _, c := range chips {
-		ours := chip{name: c.Name(), label: c.Label()}
 		for _, l := range c.Lines() {
-			ours.lines = append(ours.lines, lineInfo{name: l.Name(), line: l})
+			b.lines = append(b.lines, chipLine{c.Name(), c.Label(), l.Number(), l.Name(), l})
 		}
-		b.chips = append(b.chips, ours)
 	}
 	return b
 }
 
-// find looks a line up, by name on all chips in their order (gpioioctl puts
-// the SoC's own first), or by number. title is its name for people.
-func (b *board) find(spec Spec) (found lineInfo, title string, err error) {
+// find looks a line up. title is its name for people.
+func (b *board) find(spec Spec) (found chipLine, title string, err error) {
 	if spec.kind == lineByNumber {
 		return b.byNumber(spec)
 	}
-	for _, c := range b.chips {
-		for _, l := range c.lines {
-			if l.name == spec.name {
-				return l, l.name + " on " + c.name, nil
-			}
+	var names []string
+	for _, l := range b.lines {
+		if l.name == spec.name {
+			return l, l.name + " on " + l.chip, nil
+		}
+		if l.name != "" && l.name != "-" && l.name != "_" {
+			names = append(names, l.name)
 		}
 	}
 	// Some lines are named after what the board uses them for: GPIO2 of a Pi
 	// 3B is "SDA1". Its number on the SoC's chip is still 2.
-	for _, c := range b.chips {
-		if n, ok := socNumber(spec.name); ok && c.isRaspberrySoC() && n < len(c.lines) {
-			l := c.lines[n]
-			return l, fmt.Sprintf("%s on %s (%q)", spec.name, c.name, l.name), nil
+	for _, l := range b.lines {
+		if l.onRaspberrySoC() && spec.name == "GPIO"+strconv.Itoa(l.number) {
+			return l, fmt.Sprintf("%s on %s (%q)", spec.name, l.chip, l.name), nil
 		}
 	}
-	return found, "", fmt.Errorf("%w: no chip has a line of this name; there are %s; a chip that came after topdog started is seen after a restart",
-		ErrNotFound, listed(b.lineNames()))
+	return found, "", noSuchLine("name", names)
 }
 
-func (b *board) byNumber(spec Spec) (found lineInfo, title string, err error) {
+func (b *board) byNumber(spec Spec) (found chipLine, title string, err error) {
 	// Raspberry Pi OS links gpiochip4 to gpiochip0, because it was gpiochip4 on early Pi 5 kernels.
-	name := filepath.Base(resolved(filepath.Join(b.dev, spec.chipName())))
-	var names []string
-	for _, c := range b.chips {
-		names = append(names, c.name)
-		if c.name != name {
+	chip := filepath.Base(resolved(filepath.Join(b.dev, spec.chipName())))
+	var numbers []string
+	for _, l := range b.lines {
+		if l.chip != chip || l.number != spec.offset {
+			numbers = append(numbers, fmt.Sprintf("%s/%d", l.chip, l.number))
 			continue
 		}
-		if spec.offset >= len(c.lines) {
-			return found, "", fmt.Errorf("%w: %s has %d lines, numbered from 0", ErrNotFound, name, len(c.lines))
-		}
-		l := c.lines[spec.offset]
-		title = fmt.Sprintf("line %d on %s", spec.offset, name)
+		title = fmt.Sprintf("line %d on %s", l.number, chip)
 		if l.name != "" {
 			title += fmt.Sprintf(" (%q)", l.name)
 		}
 		return l, title, nil
 	}
-	return found, "", fmt.Errorf("%w: no such chip; there are %s; a chip that came after topdog started is seen after a restart",
-		ErrNotFound, listed(names))
+	return found, "", noSuchLine("number", numbers)
 }
 
-// isRaspberrySoC reports whether line N of the chip is what everybody calls GPIO
+func noSuchLine(what string, have []string) error {
+	return fmt.Errorf("%w: no chip has a line of this %s; there are %s; a chip that came after topdog started is seen after a restart",
+		ErrNotFound, what, listed(have))
+}
+
+// onRaspberrySoC reports whether line N of its chip is what everybody calls GPIO
 // N: bcm2835 (Pi 0 to 3), bcm2711 (Pi 4), rp1 (Pi 5).
-func (c chip) isRaspberrySoC() bool {
+func (l chipLine) onRaspberrySoC() bool {
 	for _, label := range []string{"pinctrl-bcm2835", "pinctrl-bcm2711", "pinctrl-rp1"} {
-		if strings.HasPrefix(c.label, label) {
+		if strings.HasPrefix(l.label, label) {
 			return true
 		}
 	}
 	return false
-}
-
-// socNumber returns N of "GPIO<N>", if it is written the usual way.
-func socNumber(name string) (int, bool) {
-	digits, ok := strings.CutPrefix(name, "GPIO")
-	n, err := strconv.Atoi(digits)
-	return n, ok && err == nil && strconv.Itoa(n) == digits
-}
-
-func (b *board) lineNames() []string {
-	var names []string
-	for _, c := range b.chips {
-		for _, l := range c.lines {
-			if l.name != "" && l.name != "-" && l.name != "_" {
-				names = append(names, l.name)
-			}
-		}
-	}
-	return names
 }
 
 // listed writes a few of the names: enough to see their pattern, and not so many that nobody reads the error.
@@ -253,38 +228,33 @@ func loadBoard() (*board, error) {
 		return nil, err
 	}
 	loaded.done = true
-	err := keepingFD(0, func() error {
-		_, err := driverreg.Init()
-		return err
-	})
-	if len(gpioioctl.Chips) == 0 {
-		if err == nil {
-			err = errors.New("the log says why")
-		}
-		loaded.err = fmt.Errorf("%w: none of the chips in /dev/gpiochip* could be read (%w); topdog has to be restarted to try again", ErrNoGPIO, err)
-		return nil, loaded.err
-	}
-	if err != nil {
+	_, err := driverreg.Init()
+	switch {
+	case len(gpioioctl.Chips) == 0:
+		loaded.err = fmt.Errorf("%w: none of the chips in /dev/gpiochip* could be read; the log says why, "+
+			"and topdog has to be restarted to try again", ErrNoGPIO)
+	case err != nil:
 		loaded.err = fmt.Errorf("look for GPIO chips: %w", err)
-		return nil, loaded.err
+	default:
+		loaded.board, loaded.err = boardOf(gpioioctl.Chips, "/dev"), keepDescriptor0()
 	}
-	loaded.board = copyOf(gpioioctl.Chips, "/dev")
-	return loaded.board, nil
+	return loaded.board, loaded.err
 }
 
-// chipFiles lists the chips' device files, sorted.
-func chipFiles(dev string) []string {
-	paths, err := filepath.Glob(filepath.Join(dev, "gpiochip*"))
-	if err != nil {
-		panic(err) // The pattern is constant but for the directory.
+// keepDescriptor0 opens /dev/null as file descriptor 0 if that is closed (defect 3). A line must never get it: gpioioctl
+// takes 0 for "none". Nothing that uses a line reads its standard input.
+func keepDescriptor0() error {
+	if _, err := unix.FcntlInt(0, unix.F_GETFD, 0); !errors.Is(err, unix.EBADF) {
+		return nil
 	}
-	return paths
+	_, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0) // the lowest that is free
+	return err
 }
 
 // usable returns an error unless periph would find chips and be allowed to open all of
 // them. One is not enough: at boot udev sets their groups one by one, and periph looks only once.
 func usable(dev string) error {
-	paths := chipFiles(dev)
+	paths, _ := filepath.Glob(filepath.Join(dev, "gpiochip*")) // fails for wrong patterns only
 	if len(paths) == 0 {
 		return fmt.Errorf(`%w: this machine has no %s/gpiochip*; use the board's own LED ("ACT"), or none`, ErrNoGPIO, dev)
 	}
@@ -309,28 +279,4 @@ func refused(path string, err error) error {
 		return fmt.Errorf("%w; the service needs DeviceAllow=char-gpiochip rw", cause)
 	}
 	return cause
-}
-
-// keepingFD runs do, which may close a file descriptor that is not its own, and
-// puts it back in that case. The program gets the very file that it had and
-// not /dev/null, so a standard input that is a terminal stays one. If it was closed already,
-// /dev/null takes its place: a line's descriptor must never be 0, which gpioioctl takes for "none".
-func keepingFD(fd int, do func() error) error {
-	const aboveStandardError = 3
-	saved, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, aboveStandardError)
-	if err != nil {
-		saved, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
-	}
-	if err != nil {
-		return fmt.Errorf("hold the place of file descriptor %d: %w", fd, err)
-	}
-	if saved == fd {
-		return do()
-	}
-	defer unix.Close(saved)
-	failure := do()
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); errors.Is(err, unix.EBADF) {
-		return errors.Join(failure, os.NewSyscallError("dup3", unix.Dup3(saved, fd, 0)))
-	}
-	return failure
 }

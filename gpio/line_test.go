@@ -82,7 +82,7 @@ func TestBusyLineIsRequestedAnewByPeriph(t *testing.T) {
 
 // boardWith has one line, GPIO17.
 func boardWith(k *kernelLine) *board {
-	return &board{chips: []chip{{name: "gpiochip0", lines: []lineInfo{{name: "GPIO17", line: k}}}}}
+	return &board{lines: []chipLine{{chip: "gpiochip0", name: "GPIO17", line: k}}}
 }
 
 // Traps 4 and 5: the line is dark when it is opened and before it is released,
@@ -116,16 +116,14 @@ func pi3(t *testing.T) *board {
 	dev := t.TempDir()
 	assert.WriteFile(t, filepath.Join(dev, "gpiochip0"), nil, 0o600)
 	assert.NoError(t, os.Symlink("gpiochip0", filepath.Join(dev, "gpiochip4")))
-	soc := chip{name: "gpiochip0", label: "pinctrl-bcm2835"}
+	b := &board{dev: dev}
 	for i := range 28 {
-		soc.lines = append(soc.lines, lineInfo{name: fmt.Sprintf("GPIO%d", i)})
+		b.lines = append(b.lines, chipLine{chip: "gpiochip0", label: "pinctrl-bcm2835", number: i, name: fmt.Sprintf("GPIO%d", i)})
 	}
-	soc.lines[2].name = "SDA1"
-	soc.lines[27].name = ""
-	return &board{
-		chips: []chip{soc, {name: "gpiochip1", label: "raspberrypi-exp-gpio", lines: []lineInfo{{name: "BT_ON"}}}},
-		dev:   dev,
-	}
+	b.lines[2].name = "SDA1"
+	b.lines[27].name = ""
+	b.lines = append(b.lines, chipLine{chip: "gpiochip1", label: "raspberrypi-exp-gpio", name: "BT_ON"})
+	return b
 }
 
 func TestFind(t *testing.T) {
@@ -139,8 +137,8 @@ func TestFind(t *testing.T) {
 		{"GPIO54", "", "there are GPIO0, GPIO1, SDA1, GPIO3, GPIO4, GPIO5, GPIO6, GPIO7 and 20 more"},
 		{"GPIO017", "", "not found"},
 		{"line:17", "", "not found"},
-		{"gpiochip0/28", "", "gpiochip0 has 28 lines, numbered from 0"},
-		{"gpiochip7/0", "", "there are gpiochip0, gpiochip1"},
+		{"gpiochip0/28", "", "no chip has a line of this number; there are gpiochip0/0, gpiochip0/1, "},
+		{"gpiochip7/0", "", "no chip has a line of this number; there are gpiochip0/0, "},
 	} {
 		t.Run(tc.spec, func(t *testing.T) {
 			_, title, err := pi3(t).find(mustSpec(t, tc.spec))
@@ -157,7 +155,7 @@ func TestFind(t *testing.T) {
 // On a machine without GPIO the error is clear and nothing panics; "GPIO17"
 // is nil in periph's registry there.
 func TestOpenWithoutGPIO(t *testing.T) {
-	if len(chipFiles("/dev")) > 0 {
+	if chips, _ := filepath.Glob("/dev/gpiochip*"); len(chips) > 0 {
 		t.Skip("this machine has GPIO chips")
 	}
 	for _, text := range []string{"GPIO17", "gpiochip0/17"} {
@@ -207,83 +205,31 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Trap 3, on a descriptor of our own: closed by someone else, it comes back as
-// the same file; kept or reopened, it is left alone.
-func TestKeepingFD(t *testing.T) {
-	fd, dir := openDir(t), t.TempDir()
-	before := inode(t, fd)
-	broken := errors.New("broken")
-	assert.ErrorIs(t, keepingFD(fd, func() error { return errors.Join(unix.Close(fd), broken) }), broken, "the error of what was run")
-	assert.Is(t, before, inode(t, fd), "the file of the descriptor")
-
-	// Someone who got the number in between keeps it.
-	other, err := unix.Open(dir, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	assert.NoError(t, err)
-	defer unix.Close(other)
-	assert.NoError(t, keepingFD(fd, func() error { return unix.Dup3(other, fd, unix.O_CLOEXEC) }))
-	assert.Is(t, inode(t, other), inode(t, fd), "the file of someone else's descriptor")
-}
-
-func TestKeepingClosedFD(t *testing.T) {
-	fd := openDir(t)
-	assert.NoError(t, unix.Close(fd))
-	// That descriptor is free; while `do` runs, its place must be held or at
-	// least be taken again afterwards.
-	assert.NoError(t, keepingFD(fd, func() error { return nil }))
-	assert.Is(t, deviceInode(t, "/dev/null"), inode(t, fd), "the file of the descriptor")
-}
-
-// And in earnest, on descriptor 0 of a process of its own: its standard input,
-// a pipe with a word in it, is readable after someone closed it.
-func TestKeepingStandardInput(t *testing.T) {
+// Trap 3, on descriptor 0 of a process of its own: if somebody closes it, it becomes /dev/null, and otherwise it is left alone.
+func TestKeepDescriptor0(t *testing.T) {
 	const child = "TOPDOG_TEST_CLOSES_FD0"
-	if os.Getenv(child) != "" {
-		err := keepingFD(0, func() error { return unix.Close(0) })
+	if how := os.Getenv(child); how != "" {
+		if how == "closed" {
+			unix.Close(0)
+		}
+		err := keepDescriptor0()
 		word := make([]byte, 16)
-		n, _ := unix.Read(0, word)
-		fmt.Printf("error %v, read %q\n", err, word[:max(n, 0)])
+		n, readErr := unix.Read(0, word)
+		fmt.Printf("error %v, read %q, %v\n", err, word[:max(n, 0)], readErr)
 		os.Exit(0)
 	}
 	self, err := os.Executable()
 	assert.NoError(t, err)
-	cmd := exec.Command(self, "-test.run=^TestKeepingStandardInput$")
-	cmd.Env = append(os.Environ(), child+"=1")
-	cmd.Stdin = strings.NewReader("woof")
-	out, err := cmd.CombinedOutput()
-	assert.ErrorIs(t, err, nil, "the child")
-	assert.Is(t, "error <nil>, read \"woof\"\n", string(out), "the child says")
-}
-
-// openDir gives a descriptor high enough that nothing else in the process
-// gets its number while a test has it closed.
-func openDir(t *testing.T) int {
-	t.Helper()
-	const high = 200
-	fd, err := unix.Open(t.TempDir(), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	assert.NoError(t, err)
-	defer unix.Close(fd)
-	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, high)
-	assert.NoError(t, err)
-	t.Cleanup(func() { unix.Close(dup) })
-	return dup
-}
-
-type fileID struct{ dev, ino uint64 }
-
-func inode(t *testing.T, fd int) fileID {
-	t.Helper()
-	var s unix.Stat_t
-	if err := unix.Fstat(fd, &s); err != nil {
-		t.Fatalf("descriptor %d: %v", fd, err)
+	for how, want := range map[string]string{
+		"open": "error <nil>, read \"woof\", <nil>\n", "closed": "error <nil>, read \"\", <nil>\n",
+	} {
+		cmd := exec.Command(self, "-test.run=^TestKeepDescriptor0$")
+		cmd.Env = append(os.Environ(), child+"="+how)
+		cmd.Stdin = strings.NewReader("woof")
+		out, err := cmd.CombinedOutput()
+		assert.ErrorIs(t, err, nil, "the child")
+		assert.Is(t, want, string(out), "the child says")
 	}
-	return fileID{uint64(s.Dev), s.Ino}
-}
-
-func deviceInode(t *testing.T, path string) fileID {
-	t.Helper()
-	var s unix.Stat_t
-	assert.NoError(t, unix.Stat(path, &s))
-	return fileID{uint64(s.Dev), s.Ino}
 }
 
 // Trap 4: with periph's bcm283x driver in the program, a pin is another object
