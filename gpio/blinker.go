@@ -5,72 +5,96 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
-// How a light that fails is tried again. A line that was busy during a
-// firmware update of some HAT should work again soon after, and one that will
-// never work should cost next to nothing: one attempt in half a minute.
-const (
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 30 * time.Second
-	// steadyAfter is how long the light has to work before it counts as
-	// repaired. Its next failure is then reported and retried like the first one. If this
-	// were shorter, a loose contact would flood the log.
-	steadyAfter = time.Minute
-)
+// retryEvery is how often a light that fails is tried again. A line that was busy during a firmware update of some HAT should
+// work again soon after, and one that will never work should cost next to nothing.
+const retryEvery = 5 * time.Second
 
-// Blinker shows patterns on an LED. The election must never wait for it: Show returns
-// at once, whatever the LED does, and an LED that fails is reported and tried again
-// for as long as the Blinker runs.
+// Blinker shows patterns on an LED. The election must never wait for it: its methods but Run return
+// at once, whatever the LED does, and may be called from any goroutine, also before Run and after it. An LED that fails is
+// reported and tried again for as long as the Blinker runs.
 type Blinker struct {
-	open   func() (LED, error)
 	report func(error)
-
-	wanted atomic.Uint32 // a Pattern
 	wake   chan struct{} // of capacity 1; holds a value after wanted has changed
 
-	state atomic.Pointer[State]
+	mu     sync.Mutex
+	wanted wanted
+	state  State
+}
+
+// wanted is what a Blinker is to show, and where.
+type wanted struct {
+	pattern Pattern
+	open    func() (LED, error)
+	opener  int // counts the changes of open
 }
 
 // State is the state of a Blinker's light.
 type State struct {
-	LED  string // its name; "" while it cannot be opened
-	Fail error  // why it does not work; nil while it does
+	LED     string // its name; "" while it cannot be opened
+	Fail    error  // why it does not work; nil while it does
+	Pattern Pattern
 }
 
 // NewBlinker returns a Blinker that shows Off. Run calls open for the LED, and again
 // after every failure. It calls report with every error whose text isn't that of the one
-// before, and again only after the LED has worked for a minute.
-// Run's goroutine calls both; report must not be nil.
+// before, unless the LED has worked in between. Run's goroutine calls both; report must not be nil.
 func NewBlinker(open func() (LED, error), report func(error)) *Blinker {
-	b := &Blinker{open: open, report: report, wake: make(chan struct{}, 1)}
-	b.state.Store(&State{})
-	return b
+	return &Blinker{report: report, wake: make(chan struct{}, 1), wanted: wanted{open: open}}
 }
 
 // Show changes the pattern at once, and begins with its first step. It changes nothing
-// if the pattern is shown already, so a loop may call it at every turn. Show never blocks
-// and may be called from any goroutine, also before Run and after it.
+// if the pattern is shown already, so a loop may call it at every turn.
 func (b *Blinker) Show(p Pattern) {
-	if b.wanted.Swap(uint32(p)) == uint32(p) {
-		return
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.wanted.pattern != p {
+		b.wanted.pattern = p
+		b.nudge()
 	}
+}
+
+// Use has another LED show the pattern, once the present one is closed.
+func (b *Blinker) Use(open func() (LED, error)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wanted.open = open
+	b.wanted.opener++
+	b.nudge()
+}
+
+func (b *Blinker) nudge() {
 	select {
 	case b.wake <- struct{}{}:
 	default: // Run was woken already, and will read the latest value.
 	}
 }
 
-// State returns the state of the light. It may be called from any goroutine.
-func (b *Blinker) State() State { return *b.state.Load() }
+// State returns the state of the light.
+func (b *Blinker) State() State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.state
+	s.Pattern = b.wanted.pattern
+	return s
+}
+
+func (b *Blinker) setState(s State) (before State) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, b.state = b.state, s
+	return before
+}
 
 // Run blinks until the context ends. Then it closes the LED, which switches it
 // off, and returns the error of that, if any. Nothing else ends it. Only one Run
 // may be active at a time.
 func (b *Blinker) Run(ctx context.Context) error {
-	r := run{Blinker: b, pattern: Pattern(b.wanted.Load())}
+	r := run{Blinker: b}
+	r.follow()
 	// The timer fires at once, for the first step, and afterwards when the
 	// next step or the next attempt is due.
 	timer := time.NewTimer(0)
@@ -80,13 +104,8 @@ func (b *Blinker) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return r.close()
 		case <-b.wake:
-			p := Pattern(b.wanted.Load())
-			if p == r.pattern {
-				continue // It was changed and changed back.
-			}
-			r.pattern, r.step = p, 0
-			if r.led == nil {
-				continue // The next attempt shows it, and does not come sooner for that.
+			if !r.follow() {
+				continue
 			}
 		case <-timer.C:
 		}
@@ -101,30 +120,43 @@ func (b *Blinker) Run(ctx context.Context) error {
 // run is the state of one Run, owned by its goroutine.
 type run struct {
 	*Blinker
-	led     LED // nil while it cannot be opened
-	pattern Pattern
-	step    int // the one that advance does next
+	led   LED    // nil while it cannot be opened
+	shown wanted // what was wanted at the last look
+	step  int    // of the pattern, which advance does next
+}
 
-	retry       time.Duration // the last pause between attempts, 0 before any
-	steadySince time.Time     // when the LED last began to work
-	reported    string        // the text that was reported last
+// follow looks at what is wanted, and reports whether a step is due for that.
+func (r *run) follow() bool {
+	before := r.shown
+	r.mu.Lock()
+	r.shown = r.wanted
+	r.mu.Unlock()
+	switch {
+	case r.shown.opener != before.opener:
+		if err := r.close(); err != nil {
+			r.report(err)
+		}
+		r.led = nil
+		r.setState(State{})
+		return true
+	case r.shown.pattern != before.pattern:
+		r.step = 0
+		return r.led != nil // The next attempt shows it, and does not come sooner for that.
+	}
+	return false // It was changed and changed back.
 }
 
 // advance does the step that is due, and returns the time until the next one. It is 0 if
-// nothing is due before the pattern changes.
+// nothing is due before something else is wanted.
 func (r *run) advance() time.Duration {
 	if r.led == nil {
-		led, err := r.open()
+		led, err := r.shown.open()
 		if err != nil {
 			return r.failed(err)
 		}
-		r.led, r.step, r.steadySince = led, 0, time.Now()
-		r.state.Store(&State{LED: led.String()})
+		r.led, r.step = led, 0
 	}
-	if r.led == None {
-		return 0 // Nobody sees it, and to wake up costs a small board more than anything else here.
-	}
-	steps := r.pattern.Steps()
+	steps := r.shown.pattern.Steps()
 	step := steps[r.step]
 	if err := r.led.Set(step.On); err != nil {
 		// Close releases what is left. Its error would say the same again.
@@ -132,25 +164,22 @@ func (r *run) advance() time.Duration {
 		r.led = nil
 		return r.failed(err)
 	}
+	if r.step == 0 {
+		r.setState(State{LED: r.led.String()}) // it works
+	}
+	if r.led == None {
+		return 0 // Nobody sees it, and to wake up costs a small board more than anything else here.
+	}
 	r.step = (r.step + 1) % len(steps)
 	return step.For
 }
 
-// failed reports the error, unless it was reported last, and returns the pause until
-// the next attempt, which doubles each time.
+// failed reports the error, unless it says what the one before did, and returns the pause until the next attempt.
 func (r *run) failed(err error) time.Duration {
-	if !r.steadySince.IsZero() && time.Since(r.steadySince) >= steadyAfter {
-		r.retry = 0
-		r.reported = ""
-	}
-	r.steadySince = time.Time{}
-	r.state.Store(&State{Fail: err})
-	if text := err.Error(); text != r.reported {
-		r.reported = text
+	if before := r.setState(State{Fail: err}).Fail; before == nil || before.Error() != err.Error() {
 		r.report(err)
 	}
-	r.retry = min(max(firstRetry, 2*r.retry), lastRetry)
-	return r.retry
+	return retryEvery
 }
 
 func (r *run) close() error {
@@ -236,38 +265,29 @@ var walkOrder = []Pattern{Leader, Follower, Election, Fault, Off}
 // Walk shows every pattern on the light for the time each, names it on out, and closes
 // the light at the end.
 func Walk(ctx context.Context, out io.Writer, led LED, each time.Duration) error {
+	blinking, end := context.WithCancel(ctx)
+	defer end()
+	failed, ended := make(chan error, 1), make(chan error, 1)
+	b := NewBlinker(func() (LED, error) { return led, nil }, func(err error) { failed <- err; end() })
+	go func() { ended <- b.Run(blinking) }()
 	fmt.Fprintf(out, "%s, each pattern for %v:\n", led, each)
 	for _, p := range walkOrder {
 		fmt.Fprintf(out, "  %-9s %s\n", p, p.Looks())
-		if err := showFor(ctx, led, p, each); err != nil {
-			return errors.Join(err, led.Close())
+		b.Show(p)
+		select {
+		case <-time.After(each):
+		case <-blinking.Done():
+			err := errors.New("interrupted; the light was put out")
+			if ctx.Err() == nil {
+				err = <-failed
+			}
+			return errors.Join(err, <-ended)
 		}
 	}
-	if err := led.Close(); err != nil {
+	end()
+	if err := <-ended; err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(out, "done; the light is what it was before")
 	return err
-}
-
-// showFor shows a pattern for that long.
-func showFor(ctx context.Context, led LED, p Pattern, each time.Duration) error {
-	over := time.After(each)
-	for i := 0; ; i++ {
-		step := p.Steps()[i%len(p.Steps())]
-		if err := led.Set(step.On); err != nil {
-			return err
-		}
-		var next <-chan time.Time // nil for a step that is for good
-		if step.For > 0 {
-			next = time.After(step.For)
-		}
-		select {
-		case <-next:
-		case <-over:
-			return nil
-		case <-ctx.Done():
-			return errors.New("interrupted; the light was put out")
-		}
-	}
 }

@@ -198,7 +198,7 @@ func (d *Daemon) reconfigure(cfg *config.Config) {
 	d.lan.setWitness(cfg.Witness)
 	d.checks.configure(cfg)
 	if slices.Contains(applied, "led") {
-		d.light.replace(d.ledOpener())
+		d.light.Use(d.ledOpener())
 		d.reporter.solved(console.ProblemLED)
 	}
 	if d.core != nil {

@@ -12,6 +12,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/gpio"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/wire"
@@ -48,7 +49,7 @@ type Daemon struct {
 	lan         *lan
 	address     *address
 	lease       *lease
-	light       *light
+	light       *gpio.Blinker
 	trace       *trace
 	transitions *transitions
 	checks      *checks
@@ -109,7 +110,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered)
 	d.checks = newChecks(d.shared, cfg, d.link, d.scoreChanged)
 	d.drain = newDrain(d.shared, o.StateDir)
-	d.light = newLight(d.ledOpener(), d.ledFailed)
+	d.light = gpio.NewBlinker(d.ledOpener(), d.ledFailed)
 	d.console = console.NewServer(cfg.Socket, d)
 	d.console.Report = func(err error) { d.tasks.tryPost(func() { d.reporter.log.Warn(err) }) }
 	return d, nil
@@ -139,7 +140,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	d.timer = timer{wakes, never}
 	d.lease.open(d.cfg.Addresses)
-	d.tasks.run(d.light.run)
+	d.tasks.run(d.light.Run)
 	d.tasks.run(d.link.watch)
 	if d.cfg.Socket != "" {
 		d.tasks.start(d.serveConsole)

@@ -209,11 +209,11 @@ var patterns = map[election.Role]gpio.Pattern{
 func (d *Daemon) showRole() {
 	switch {
 	case d.core == nil, d.portDead, d.core.Role() == election.Leader && !d.address.held:
-		d.light.show(gpio.Fault)
+		d.light.Show(gpio.Fault)
 	case d.missesLeader():
-		d.light.show(gpio.Election)
+		d.light.Show(gpio.Election)
 	default:
-		d.light.show(patterns[d.core.Role()])
+		d.light.Show(patterns[d.core.Role()])
 	}
 }
 

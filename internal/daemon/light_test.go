@@ -55,7 +55,7 @@ func TestLightFailsAndElectionGoesOn(t *testing.T) {
 				assert.Is(t, 1, warned, "how often it is logged")
 
 				works.Store(true)
-				pass(time.Minute) // it is tried every 30 s
+				pass(time.Minute)
 				if s, err := one.Status(t.Context()); err != nil || !strings.HasPrefix(s.LEDText, "lamp, lit") || s.LEDPattern != "leader" || strings.Contains(strings.Join(texts(s.Problems), "\n"), "LED") {
 					t.Errorf("once it works: LED %q, problems %q, %v", s.LEDText, s.Problems, err)
 				}

@@ -11,6 +11,7 @@ import (
 	"topdog/election"
 	"topdog/election/literature"
 	"topdog/election/silence"
+	"topdog/gpio"
 	"topdog/internal/boottime"
 	"topdog/internal/console"
 	"topdog/wire"
@@ -60,7 +61,7 @@ func (d *Daemon) status(now time.Duration) console.Status {
 	d.lan.status(&s)
 	d.checks.status(&s)
 	d.drain.status(&s)
-	if works := d.light.status(&s); works {
+	if works := lightStatus(d.light.State(), &s); works {
 		d.reporter.solved(console.ProblemLED)
 	}
 	over := func(kind console.ProblemKind, board wire.ID) bool { return d.addressQuestionOver(kind, board, now) }
@@ -72,6 +73,20 @@ func (d *Daemon) status(now time.Duration) console.Status {
 	}
 	d.describeElection(&s, now)
 	return s
+}
+
+// lightStatus fills in what the light shows, or why it shows nothing, and reports whether it works.
+func lightStatus(light gpio.State, s *console.Status) (works bool) {
+	switch {
+	case light.Fail != nil:
+		s.LEDText = light.Fail.Error()
+	case light.LED == "" || light.LED == gpio.None.String():
+		s.LEDText = light.LED
+	default:
+		s.LEDPattern = light.Pattern.String()
+		s.LEDText = light.LED + ", " + light.Pattern.Looks()
+	}
+	return light.Fail == nil
 }
 
 // describeElection fills in what the core knows.
