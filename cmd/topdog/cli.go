@@ -113,36 +113,19 @@ func isTerminal(end any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// completeTree decides what a shell offers behind a command and its flags, and behind those below it. Cobra would offer
-// the names of files everywhere.
+// completeTree prepares a command, and those below it, for a shell that asks what to offer. Files are offered for flags whose
+// value is one. Shells show the descriptions of flags as they are, so the quotes around the names of values go.
 func completeTree(c *cobra.Command) {
-	if c.ValidArgsFunction == nil {
-		c.ValidArgsFunction = cobra.NoFileCompletions
-	}
-	eachFlag(c, func(f *pflag.Flag) {
-		value, _ := pflag.UnquoteUsage(f)
-		_, decided := c.GetFlagCompletionFunc(f.Name)
-		if value != "" && value != "file" && value != "path" && !decided { // "" is a switch
-			completeFlag(c, f.Name, func() []string { return nil }) // only the user knows the value
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		value, usage := pflag.UnquoteUsage(f)
+		f.Usage = usage
+		if value == "file" || value == "path" {
+			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // c has it
 		}
 	})
 	for _, below := range c.Commands() {
 		completeTree(below)
 	}
-}
-
-// plainUsage removes the quotes around the names of values from the descriptions of flags: shells show the descriptions
-// as they are.
-func plainUsage(c *cobra.Command) {
-	eachFlag(c, func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
-	for _, below := range c.Commands() {
-		plainUsage(below)
-	}
-}
-
-func eachFlag(c *cobra.Command, do func(*pflag.Flag)) {
-	c.Flags().VisitAll(do)
-	c.PersistentFlags().VisitAll(do)
 }
 
 // completeFlag makes a shell offer these values of a flag, and no files.

@@ -61,7 +61,7 @@ func main() {
 func execute(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	root := rootCommand()
 	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
-		plainUsage(root)
+		completeTree(root)
 	}
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -134,8 +134,8 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(versionCommand())
 	// The package installs what `topdog completion` prints, so that few people need the verb.
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	checkArgs(root)
-	completeTree(root)
 	return root
 }
 
