@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Election asks whether the suspect is alive, and announces that the sender is
 // about to take over if nobody objects.
@@ -118,14 +115,3 @@ const (
 	DecisionOpen  Decision = 0 // none yet: tell me your reach
 	DecisionYield Decision = 1 // the receiver releases the address, and follows the sender
 )
-
-func (d Decision) String() string {
-	switch d {
-	case DecisionOpen:
-		return "open"
-	case DecisionYield:
-		return "yield"
-	default:
-		return fmt.Sprintf("decision %d", uint8(d))
-	}
-}

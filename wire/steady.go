@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -152,15 +151,10 @@ func graceCode(grace time.Duration) (code byte, ok bool) {
 	if grace <= 0 || grace > MaxGrace {
 		return 0, grace == 0
 	}
-	low, high := 1, math.MaxUint8
-	for low < high {
-		if middle := (low + high) / 2; graceOf(byte(middle)) >= grace {
-			high = middle
-		} else {
-			low = middle + 1
-		}
+	for code = 1; graceOf(code) < grace; {
+		code++
 	}
-	return byte(low), true
+	return code, true
 }
 
 // RoundGrace rounds a grace up to one that has a code; MaxGrace is the longest.
