@@ -128,9 +128,9 @@ func (c *Codec) signature() byte {
 // It allocates only names that differ from those in m, and lists (standings, candidates,
 // trusted set, addresses) that are longer than the capacity of the ones in m. The next Decode
 // into m overwrites these lists.
-func (c *Codec) Decode(m *Message, datagram []byte) DropReason {
+func (c *Codec) Decode(m *Message, datagram []byte) Drop {
 	packet, key, drop := c.open(datagram)
-	if drop == OtherVersion {
+	if drop.Reason == OtherVersion {
 		m.Sender = ID(binary.BigEndian.Uint32(datagram[offSender:]))
 		m.Leading = datagram[offFlags]&flagLeading != 0
 		m.Key = key
@@ -149,41 +149,41 @@ func (c *Codec) Decode(m *Message, datagram []byte) DropReason {
 
 // open makes sure that the packet is for this version, group and key, and cuts
 // the tag off. Until the tag is verified, the bytes only decide whether to drop the packet.
-func (c *Codec) open(datagram []byte) ([]byte, Fingerprint, DropReason) {
+func (c *Codec) open(datagram []byte) ([]byte, Fingerprint, Drop) {
 	n := len(datagram)
 	switch {
 	case n < headerSize:
-		return nil, 0, TooShort
+		return nil, 0, Drop{TooShort, n}
 	case n > MaxPacket:
-		return nil, 0, TooLong
+		return nil, 0, Drop{TooLong, MaxPacket}
 	case datagram[offVersion]>>versionShift != version && c.ofGroup(datagram):
 		key := Fingerprint(0)
 		if c.authenticated() {
 			key = c.keyFor(datagram).fingerprint
 		}
-		return nil, key, OtherVersion
+		return nil, key, Drop{OtherVersion, offVersion}
 	case datagram[offVersion]>>versionShift != version:
-		return nil, 0, BadVersion
+		return nil, 0, Drop{BadVersion, offVersion}
 	case GroupTag(binary.BigEndian.Uint16(datagram[offGroup:])) != c.group:
-		return nil, 0, OtherGroup
+		return nil, 0, Drop{OtherGroup, offGroup}
 	}
 	authenticated := datagram[offFlags]&flagAuthenticated != 0
 	switch {
 	case !c.authenticated() && authenticated:
-		return nil, 0, NotExpectingAuth
+		return nil, 0, Drop{NotExpectingAuth, offFlags}
 	case !c.authenticated():
-		return datagram, 0, Accepted
+		return datagram, 0, Drop{}
 	case !authenticated:
-		return nil, 0, Unauthenticated
+		return nil, 0, Drop{Unauthenticated, offFlags}
 	case n < headerSize+tagSize:
-		return nil, 0, TooShort
+		return nil, 0, Drop{TooShort, n}
 	}
 	packet, tag := datagram[:n-tagSize], datagram[n-tagSize:]
 	key := c.keyFor(datagram)
 	if !key.verify(packet, tag) {
-		return nil, 0, BadTag
+		return nil, 0, Drop{BadTag, n - tagSize}
 	}
-	return packet, key.fingerprint, Accepted
+	return packet, key.fingerprint, Drop{}
 }
 
 // ofGroup reports whether a packet of another version comes from a board of this group. All

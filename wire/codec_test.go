@@ -12,7 +12,7 @@ import (
 )
 
 // dropOf returns why a codec drops the packet.
-func dropOf(c *Codec, packet []byte) DropReason {
+func dropOf(c *Codec, packet []byte) Drop {
 	var m Message
 	return c.Decode(&m, packet)
 }
@@ -69,7 +69,7 @@ func TestGolden(t *testing.T) {
 				packet[offFlags] |= flagAuthenticated
 				packet = append(packet, c.keys[0].tag(packet)...)
 			}
-			assert.Is(t, Accepted, c.Decode(&m, packet), "mark %02x", mark)
+			assert.Is(t, Drop{}, c.Decode(&m, packet), "mark %02x", mark)
 			assert.Equal(t, received(c, g.message), m, "mark %02x: message", mark)
 		}
 		assert.Equal(t, received(c, g.message), decoded(t, c, packet), "message")
@@ -90,8 +90,8 @@ func TestEveryTypeHasGolden(t *testing.T) {
 }
 
 // TestTruncated cuts every packet at every byte. Whatever is missing, the packet
-// is dropped for the reason that fits. Only a tail may be missing, and only as a
-// whole: see TestTailMissing.
+// is dropped; and where no tag gives that away, the reason names the place. Only
+// a tail may be missing, and only as a whole: see TestTailMissing.
 func TestTruncated(t *testing.T) {
 	variants(t, func(t *testing.T, c *Codec, g *golden, packet []byte) {
 		for n := range packet {
@@ -100,10 +100,10 @@ func TestTruncated(t *testing.T) {
 			case !c.authenticated() && slices.Contains(g.tails, n):
 			case !drop.Dropped():
 				t.Errorf("accepted with %d of %d bytes", n, len(packet))
-			case n < headerSize && drop != TooShort:
-				t.Errorf("%d of %d bytes: %v", n, len(packet), drop)
-			case c.authenticated() && n >= headerSize+tagSize && drop != BadTag:
-				t.Errorf("%d of %d bytes: %v", n, len(packet), drop)
+			case n < headerSize && drop != Drop{TooShort, n}:
+				t.Errorf("%d of %d bytes: %v at %d", n, len(packet), drop.Reason, drop.offset)
+			case c.authenticated() && n >= headerSize+tagSize && drop != Drop{BadTag, n - tagSize}:
+				t.Errorf("%d of %d bytes: %v at %d", n, len(packet), drop.Reason, drop.offset)
 			}
 		}
 		if !c.authenticated() {
@@ -112,15 +112,15 @@ func TestTruncated(t *testing.T) {
 		// A body that is too short under a good tag.
 		for n := headerSize; n < len(packet)-tagSize; n++ {
 			drop := dropOf(c, sign(c, packet[:n]))
-			want := TooShort
+			want := Drop{TooShort, n}
 			switch g.message.Type {
 			case TypeHello, TypeCoordinator, TypeReport, TypeOK:
-				if drop == Malformed {
+				if drop.Reason == Malformed {
 					continue // cut within a name or a list
 				}
 			}
 			if slices.Contains(g.tails, n) {
-				want = Accepted
+				want = Drop{}
 			}
 			assert.Is(t, want, drop, "%d bytes and a good tag", n)
 		}
@@ -185,13 +185,12 @@ func TestKeysAndGroups(t *testing.T) {
 		key   []byte
 	}{{"a", nil}, {"a", goldenKey}, {"a", otherKey}, {"b", nil}, {"b", goldenKey}}
 	// By row the sender, by column the receiver.
-	const none, other, noAuth, auth, bad = Accepted, OtherGroup, Unauthenticated, NotExpectingAuth, BadTag
-	want := [][]DropReason{
-		{none, noAuth, noAuth, other, other},
-		{auth, none, bad, other, other},
-		{auth, bad, none, other, other},
-		{other, other, other, none, noAuth},
-		{other, other, other, auth, none},
+	want := [][]Drop{
+		{{}, {Unauthenticated, 1}, {Unauthenticated, 1}, {OtherGroup, 2}, {OtherGroup, 2}},
+		{{NotExpectingAuth, 1}, {}, {BadTag, 24}, {OtherGroup, 2}, {OtherGroup, 2}},
+		{{NotExpectingAuth, 1}, {BadTag, 24}, {}, {OtherGroup, 2}, {OtherGroup, 2}},
+		{{OtherGroup, 2}, {OtherGroup, 2}, {OtherGroup, 2}, {}, {Unauthenticated, 1}},
+		{{OtherGroup, 2}, {OtherGroup, 2}, {OtherGroup, 2}, {NotExpectingAuth, 1}, {}},
 	}
 	for i, from := range kinds {
 		packet := encoded(t, newCodec(t, from.group, from.key), &goldens[0].message)
@@ -207,7 +206,7 @@ func TestKeyDependsOnGroup(t *testing.T) {
 	a, b := newCodec(t, "a", goldenKey), newCodec(t, "b", goldenKey)
 	b.group = a.group
 	packet := encoded(t, a, &goldens[0].message)
-	assert.Is(t, BadTag, dropOf(b, packet), "")
+	assert.Is(t, Drop{BadTag, 24}, dropOf(b, packet), "")
 }
 
 // TestOtherVersion: a board of this group is recognised in any version, and with a key only
@@ -240,7 +239,7 @@ func TestOtherVersion(t *testing.T) {
 		{"key, too short for a tag", keyed, sign(keyed, of(nothing))[:headerSize+tagSize-1], BadVersion},
 	} {
 		var m Message
-		if drop := test.codec.Decode(&m, test.packet); drop != test.want {
+		if drop := test.codec.Decode(&m, test.packet); drop.Reason != test.want {
 			t.Errorf("%s: %v, want %v", test.name, drop, test.want)
 		}
 		if want := goldens[0].message; test.want == OtherVersion && (m.Sender != want.Sender || m.Leading != want.Leading) {
@@ -305,8 +304,8 @@ func TestTailless(t *testing.T) {
 			whole, cut = sign(c, whole), sign(c, cut)
 		}
 		var got Message
-		assert.Is(t, Accepted, c.Decode(&got, whole), "with its tail")
-		assert.Is(t, Accepted, c.Decode(&got, cut), "without its tail")
+		assert.Is(t, Drop{}, c.Decode(&got, whole), "with its tail")
+		assert.Is(t, Drop{}, c.Decode(&got, cut), "without its tail")
 		got.Coordinator.Candidates = append([]ID(nil), got.Coordinator.Candidates...) // nil if empty
 		assert.Equal(t, received(c, g.tailless()), got, "without its tail")
 

@@ -12,14 +12,14 @@ import (
 // appends them to a packet or reads them from one. Every message lists its fields once, in its
 // method fields, so that sender and receiver cannot disagree about them.
 //
-// The first wrong field decides: the cursor notes why the packet is dropped while it reads, and an error while it
+// The first wrong field decides: the cursor notes a Drop while it reads, and an error while it
 // appends. It goes through the other fields all the same, and nobody uses the result.
 type cursor struct {
 	message Type
 	reading bool
 	packet  []byte
 	at      int // where the next field begins
-	drop    DropReason
+	drop    Drop
 	err     error
 
 	// absent says that all further fields are missing from the packet. The cursor reads them from
@@ -37,8 +37,9 @@ func (c *cursor) next(size int) []byte {
 	if !c.reading {
 		c.packet = append(c.packet, c.none[:size]...)
 	} else if size > len(c.packet)-from {
-		c.absent = true
-		c.dropAs(TooShort)
+		if c.absent = true; !c.drop.Dropped() {
+			c.drop = Drop{TooShort, len(c.packet)}
+		}
 		return c.none[:size]
 	}
 	c.at += size
@@ -54,20 +55,27 @@ func (c *cursor) tail(wanted bool) {
 	c.absent = c.absent || !wanted
 }
 
-// wrong notes that a field has an impossible value. field is its name in the Go struct, and problem says in words what
-// is wrong.
-func (c *cursor) wrong(field, problem string) {
+// wrong notes that a field has an impossible value. It begins at the offset, field is its name in the
+// Go struct, and problem says in words what is wrong.
+func (c *cursor) wrong(at int, field, problem string) {
 	if c.reading {
-		c.dropAs(Malformed)
-	} else if c.err == nil {
-		c.err = &fieldError{c.message, field, problem}
+		c.malformed(at)
+	} else {
+		c.refuse(field, problem)
 	}
 }
 
-// dropAs drops the packet that is read, unless something before has.
-func (c *cursor) dropAs(reason DropReason) {
+// malformed drops the packet that is read.
+func (c *cursor) malformed(at int) {
 	if !c.drop.Dropped() {
-		c.drop = reason
+		c.drop = Drop{Malformed, at}
+	}
+}
+
+// refuse refuses the message that is appended.
+func (c *cursor) refuse(field, problem string) {
+	if c.err == nil {
+		c.err = &fieldError{c.message, field, problem}
 	}
 }
 
@@ -125,7 +133,7 @@ func (c *cursor) term(field string, t *Term) {
 		return
 	}
 	if *t > MaxTerm {
-		c.wrong(field, fmt.Sprintf("is %d, at most %d fits", *t, MaxTerm))
+		c.refuse(field, fmt.Sprintf("is %d, at most %d fits", *t, MaxTerm))
 	}
 	b[0], b[1], b[2] = byte(*t>>16), byte(*t>>8), byte(*t)
 }
@@ -135,22 +143,25 @@ func (c *cursor) id(id *ID) { c.u32((*uint32)(id)) }
 
 // board is the id of a board.
 func (c *cursor) board(field string, id *ID) {
+	at := c.at
 	if c.id(id); *id == Nobody {
-		c.wrong(field, "names nobody")
+		c.wrong(at, field, "is nobody")
 	}
 }
 
 // number counts something, from 1.
 func (c *cursor) number(field string, n *uint32) {
+	at := c.at
 	if c.u32(n); *n == 0 {
-		c.wrong(field, "is 0, the first one is 1")
+		c.wrong(at, field, "is 0, the first one is 1")
 	}
 }
 
 // interval is the time until the next message. It is not 0.
 func (c *cursor) interval(field string, d *time.Duration) {
+	at := c.at
 	if c.milliseconds(field, d); *d == 0 {
-		c.wrong(field, "is 0, the next message never comes then")
+		c.wrong(at, field, "is 0, the next message never comes then")
 	}
 }
 
@@ -159,7 +170,7 @@ func (c *cursor) interval(field string, d *time.Duration) {
 func (c *cursor) milliseconds(field string, d *time.Duration) {
 	const most = math.MaxUint16 * time.Millisecond
 	if !c.reading && (*d < 0 || *d > most) {
-		c.wrong(field, fmt.Sprintf("is %v, it must be more than 0 and at most %v", *d, most))
+		c.refuse(field, fmt.Sprintf("is %v, it must be more than 0 and at most %v", *d, most))
 	}
 	ms := uint16((*d + time.Millisecond - 1) / time.Millisecond)
 	if c.u16(&ms); c.reading {
@@ -171,7 +182,7 @@ func (c *cursor) milliseconds(field string, d *time.Duration) {
 // everything above it as well: nothing must fail merely because time passes.
 func (c *cursor) elapsed(field string, d *time.Duration, unit time.Duration) {
 	if !c.reading && *d < 0 {
-		c.wrong(field, fmt.Sprintf("is %v, it must not be negative", *d))
+		c.refuse(field, fmt.Sprintf("is %v, it must not be negative", *d))
 	}
 	units := uint32(min(*d/unit, math.MaxUint32))
 	if c.u32(&units); c.reading {
@@ -182,7 +193,7 @@ func (c *cursor) elapsed(field string, d *time.Duration, unit time.Duration) {
 func (c *cursor) grace(d *time.Duration) {
 	code, ok := graceCode(*d)
 	if !c.reading && !ok {
-		c.wrong("Grace", fmt.Sprintf("is %v, it must not be negative and at most %v", *d, MaxGrace))
+		c.refuse("Grace", fmt.Sprintf("is %v, it must not be negative and at most %v", *d, MaxGrace))
 	}
 	if c.u8(&code); c.reading {
 		*d = graceOf(code)
@@ -195,9 +206,10 @@ func (c *cursor) text(field string, text *string) {
 		c.appendText(field, *text)
 		return
 	}
+	at := c.at
 	length := int(c.next(1)[0])
 	if length > MaxName || length > len(c.packet)-c.at {
-		c.dropAs(Malformed)
+		c.malformed(at)
 		return
 	}
 	b := c.next(length)
@@ -207,8 +219,8 @@ func (c *cursor) text(field string, text *string) {
 		return
 	}
 	name := string(b)
-	if badName(name) >= 0 {
-		c.dropAs(Malformed)
+	if bad := badName(name); bad >= 0 {
+		c.malformed(at + 1 + bad)
 		return
 	}
 	*text = name
@@ -216,11 +228,11 @@ func (c *cursor) text(field string, text *string) {
 
 func (c *cursor) appendText(field, text string) {
 	if len(text) > MaxName {
-		c.wrong(field, fmt.Sprintf("is %d bytes long, at most %d fit", len(text), MaxName))
+		c.refuse(field, fmt.Sprintf("is %d bytes long, at most %d fit", len(text), MaxName))
 		return
 	}
 	if at := badName(text); at >= 0 {
-		c.wrong(field, fmt.Sprintf("%+q is not printable UTF-8 at byte %d", text, at))
+		c.refuse(field, fmt.Sprintf("%+q is not printable UTF-8 at byte %d", text, at))
 	}
 	c.next(1)[0] = byte(len(text))
 	copy(c.next(len(text)), text)
@@ -230,15 +242,16 @@ func (c *cursor) appendText(field, text string) {
 // packet is that long.
 func (c *cursor) count(field string, n, size int) int {
 	if !c.reading && n > MaxBoards {
-		c.wrong(field, fmt.Sprintf("has %d entries, at most %d fit", n, MaxBoards))
+		c.refuse(field, fmt.Sprintf("has %d entries, at most %d fit", n, MaxBoards))
 	}
+	at := c.at
 	b := c.next(1)
 	if !c.reading {
 		b[0] = byte(n)
 		return n
 	}
 	if n = int(b[0]); n*size > len(c.packet)-c.at {
-		c.dropAs(Malformed)
+		c.malformed(at)
 		return 0
 	}
 	return n
@@ -261,7 +274,19 @@ func (c *cursor) ids(field string, ids *[]ID) {
 		*ids = resized(*ids, n)
 	}
 	for i := range *ids {
-		c.board(field, &(*ids)[i])
+		c.entry(field, i, &(*ids)[i])
+	}
+}
+
+// entry is the id of a board in a list.
+func (c *cursor) entry(list string, i int, id *ID) {
+	at := c.at
+	switch c.id(id); {
+	case *id != Nobody:
+	case c.reading:
+		c.malformed(at)
+	default:
+		c.refuse(fmt.Sprintf("%s[%d]", list, i), "is nobody")
 	}
 }
 
@@ -280,7 +305,7 @@ func (c *cursor) addresses(field string, addrs *[]netip.Addr) {
 			as4 := addr.As4()
 			copy(b, as4[:])
 		default:
-			c.wrong(field, fmt.Sprintf("has %q, which is not an IPv4 address", *addr))
+			c.refuse(fmt.Sprintf("%s[%d]", field, i), fmt.Sprintf("is %q, which is not an IPv4 address", *addr))
 		}
 	}
 }

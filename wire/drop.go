@@ -53,9 +53,6 @@ var dropReasons = [DropReasons]struct{ identifier, text string }{
 	OtherVersion:     {"other_version", "a board of this group, of another version"},
 }
 
-// Dropped reports whether the packet or message was not accepted.
-func (r DropReason) Dropped() bool { return r != Accepted }
-
 // String returns the reason for people.
 func (r DropReason) String() string {
 	if int(r) < DropReasons {
@@ -70,4 +67,29 @@ func (r DropReason) Identifier() string {
 		return dropReasons[r].identifier
 	}
 	return "unknown"
+}
+
+// Drop says why a packet was dropped and at which byte. It is a value, so that a
+// flood of garbage costs no memory. The zero Drop means that the packet was
+// accepted; test with Dropped, since a Drop in a variable of type error is never nil.
+type Drop struct {
+	Reason DropReason
+	offset int // of the first byte that is wrong; the length of the packet if it ends too soon
+}
+
+// Dropped reports whether the packet was dropped.
+func (d Drop) Dropped() bool { return d.Reason != Accepted }
+
+// Error describes the drop.
+func (d Drop) Error() string {
+	switch {
+	case d.Reason == Accepted:
+		return "packet accepted"
+	case d.Reason == TooShort && d.offset < headerSize:
+		return fmt.Sprintf("packet of %d bytes dropped at byte %d: shorter than a header", d.offset, d.offset)
+	case d.Reason == TooShort:
+		return fmt.Sprintf("packet dropped at byte %d: ends before its message does", d.offset)
+	default:
+		return fmt.Sprintf("packet dropped at byte %d: %v", d.offset, d.Reason)
+	}
 }

@@ -42,7 +42,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func decodesOrNot(t *testing.T, c *Codec, datagram []byte) DropReason {
+func decodesOrNot(t *testing.T, c *Codec, datagram []byte) Drop {
 	t.Helper()
 	var m Message
 	drop := c.Decode(&m, datagram)
@@ -50,6 +50,9 @@ func decodesOrNot(t *testing.T, c *Codec, datagram []byte) DropReason {
 		t.Errorf("%v; when it comes again: %v", drop, again)
 	}
 	if drop.Dropped() {
+		if drop.offset < 0 || drop.offset > len(datagram) {
+			t.Errorf("%v: outside of the %d bytes", drop, len(datagram))
+		}
 		return drop
 	}
 	// The buffer of a datagram is used again, so nothing of the message may lie in it.

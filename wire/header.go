@@ -123,13 +123,13 @@ func (h *Header) appendTo(dst []byte, group GroupTag, signature byte) []byte {
 
 // decode reads the header of a packet that has at least that length. It makes sure that the packet is no
 // shorter than its type demands.
-func (h *Header) decode(packet []byte) DropReason {
+func (h *Header) decode(packet []byte) Drop {
 	kind := Type(packet[offVersion] & typeMask)
 	switch {
 	case !kind.known():
-		return UnknownType
+		return Drop{UnknownType, offVersion}
 	case len(packet) < types[kind].size:
-		return TooShort
+		return Drop{TooShort, len(packet)}
 	}
 	flags := packet[offFlags]
 	life := binary.BigEndian.Uint32(packet[offIncarnation:])
@@ -145,10 +145,15 @@ func (h *Header) decode(packet []byte) DropReason {
 		Incarnation: Incarnation(life) & MaxIncarnation,
 		Sequence:    Sequence(binary.BigEndian.Uint32(packet[offSequence:])),
 	}
-	if h.Algorithm == 0 || h.Sender == Nobody || h.Sequence == 0 {
-		return Malformed
+	switch {
+	case h.Algorithm == 0:
+		return Drop{Malformed, offFlags}
+	case h.Sender == Nobody:
+		return Drop{Malformed, offSender}
+	case h.Sequence == 0:
+		return Drop{Malformed, offSequence}
 	}
-	return Accepted
+	return Drop{}
 }
 
 // ID names a board within its group. By default it is the board's own IPv4

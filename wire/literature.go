@@ -50,7 +50,7 @@ func (r *Report) fields(c *cursor) {
 		r.Standings = resized(r.Standings, n)
 	}
 	for i := range r.Standings {
-		c.board("Standings", &r.Standings[i].ID)
+		c.entry("Standings", i, &r.Standings[i].ID)
 		c.u8(&r.Standings[i].Priority)
 	}
 }

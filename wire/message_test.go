@@ -59,22 +59,22 @@ func TestFieldErrors(t *testing.T) {
 		{TypeGrant, "Candidate", func(m *Message) { m.Grant.Candidate = Nobody }},
 		{TypeChallenge, "Target", func(m *Message) { m.Challenge.Target = Nobody }},
 		{TypeReport, "Standings", func(m *Message) { m.Report.Standings = make([]Standing, MaxBoards+1) }},
-		{TypeReport, "Standings", func(m *Message) { m.Report.Standings = []Standing{{1, 1}, {0, 1}} }},
+		{TypeReport, "Standings[1]", func(m *Message) { m.Report.Standings = []Standing{{1, 1}, {0, 1}} }},
 		{TypeHello, "Settings.Heartbeat", func(m *Message) { m.Hello.Settings.Heartbeat = -1 }},
 		{TypeHello, "Settings.Heartbeat", func(m *Message) { m.Hello.Settings.Heartbeat = 2 * time.Minute }},
 		{TypeHello, "Settings.Addresses", func(m *Message) {
 			m.Hello.Settings = Settings{time.Second, make([]netip.Addr, MaxBoards+1)}
 		}},
-		{TypeHello, "Settings.Addresses", func(m *Message) {
+		{TypeHello, "Settings.Addresses[1]", func(m *Message) {
 			m.Hello.Settings = Settings{time.Second, []netip.Addr{here, netip.IPv6Loopback()}}
 		}},
 		{TypeHello, "Program", func(m *Message) { m.Hello.Program = strings.Repeat("x", MaxName+1) }},
 		{TypeHello, "Program", func(m *Message) { m.Hello.Program = "\n" }},
 		{TypeLeader, "Leader", func(m *Message) { m.Leader.Leader = Nobody }},
 		{TypeCoordinator, "Candidates", func(m *Message) { m.Coordinator.Candidates = make([]ID, MaxBoards+1) }},
-		{TypeCoordinator, "Candidates", func(m *Message) { m.Coordinator.Candidates = []ID{1, 2, 0} }},
+		{TypeCoordinator, "Candidates[2]", func(m *Message) { m.Coordinator.Candidates = []ID{1, 2, 0} }},
 		{TypeOK, "Trust", func(m *Message) { m.OK.Trust = make([]ID, MaxBoards+1) }},
-		{TypeOK, "Trust", func(m *Message) { m.OK.Trust = []ID{0, 1} }},
+		{TypeOK, "Trust[0]", func(m *Message) { m.OK.Trust = []ID{0, 1} }},
 	} {
 		m := Message{Header: goldens[0].message.Header}
 		if g := goldenOf(test.kind); g != nil {

@@ -76,7 +76,7 @@ func (i *inbox) deliver(d netio.Datagram) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	r := i.next
-	r.drop = i.codec.Decode(&r.message, d.Data)
+	r.drop = i.codec.Decode(&r.message, d.Data).Reason
 	if !i.passes(r.drop, &d) {
 		return
 	}

@@ -74,7 +74,7 @@ func (all byAddress) hear(codec *wire.Codec, d netio.Datagram) {
 	}
 	var m wire.Message
 	if drop := codec.Decode(&m, d.Data); drop.Dropped() {
-		p.drops[drop]++
+		p.drops[drop.Reason]++
 		return
 	}
 	p.accepted++
