@@ -37,7 +37,7 @@ func TestInitCommandLine(t *testing.T) {
 		{[]string{"nonsense"}, 2, "not an IPv4 address"},
 		{[]string{"0.0.0.0"}, 2, "names no host"},
 		{[]string{"fe80::1"}, 2, "is an IPv6 address"},
-		{[]string{"10.0.0.0/24"}, 2, "the first or the last address of its network"},
+		{[]string{"10.0.0.0/24"}, 2, "the address of the network itself"},
 		{[]string{"10.0.0.9", "--interface", "eth0", "--led", "gpio17"}, 2, `a line is written "GPIO17"`},
 		{[]string{"--led", "gpio17"}, 2, `a line is written "GPIO17"`},
 		{[]string{"10.0.0.9", "--interface", "a b"}, 2, "interface"},

@@ -46,33 +46,84 @@ func ParseAddress(text string) (Address, error) {
 	if !hasLength {
 		return Address{ip, FromSubnet}, nil
 	}
-	prefix, err := netip.ParsePrefix(text)
-	if err != nil || prefix.Bits() == FromSubnet {
-		return Address{}, refuse("write a prefix length from 1 to 32, or leave it out: then it is that of the subnet",
-			"%s is not a prefix length", quoted("/"+length))
+	size, err := strconv.Atoi(length)
+	if err != nil || size < 1 || size > 32 || length != strconv.Itoa(size) {
+		hint := "write a prefix length from 1 to 32, or leave it out: then it is that of the subnet"
+		if ones := prefixLength(length); ones > 0 {
+			hint = "write the netmask as a prefix length: " + Quote(host+"/"+strconv.Itoa(ones))
+		}
+		return Address{}, refuse(hint, "%s is not a prefix length", quoted("/"+length))
 	}
-	if netio.IsEdge(ip, prefix.Masked()) {
-		return Address{}, fmt.Errorf("%s is the first or the last address of its network, which names no host", text)
+	// RFC 3021 gives /31 no network and broadcast address; /32 has one address.
+	if size < 31 {
+		hostPart := uint32(1)<<(32-size) - 1
+		switch uint32(wire.IDFromAddr(ip)) & hostPart {
+		case 0:
+			return Address{}, fmt.Errorf("%s is the address of the network itself", text)
+		case hostPart:
+			return Address{}, fmt.Errorf("%s is the broadcast address of its network", text)
+		}
 	}
-	return Address{ip, prefix.Bits()}, nil
+	return Address{ip, size}, nil
 }
 
-// parseIPv4 reads a unicast IPv4 address, or says what is wrong with the text.
+// prefixLength returns 24 for the netmask "255.255.255.0", and 0 for a text that is
+// no netmask.
+func prefixLength(mask string) int {
+	ip, err := netip.ParseAddr(mask)
+	if err != nil || !ip.Is4() {
+		return 0
+	}
+	ones, _ := net.IPMask(ip.AsSlice()).Size()
+	return ones
+}
+
+// parseIPv4 reads a unicast IPv4 address, or says precisely what is wrong with the text.
 func parseIPv4(text string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(text)
 	switch {
 	case err != nil:
+		if _, portErr := netip.ParseAddrPort(text); portErr == nil {
+			return ip, fmt.Errorf("%s has a port, only the address belongs here", quoted(text))
+		}
+		if strings.TrimSpace(text) != text {
+			return ip, fmt.Errorf("there is a space in %s", quoted(text))
+		}
+		if plain := withoutLeadingZeros(text); plain != text {
+			return ip, refuse("write "+Quote(plain), "%s has leading zeros, which some programs read as octal", quoted(text))
+		}
 		return ip, fmt.Errorf("%s is not an IPv4 address", quoted(text))
 	case !ip.Is4():
 		return ip, fmt.Errorf("%s is an IPv6 address; topdog holds IPv4 addresses", quoted(text))
-	case ip.As4()[0] == 0, ip.IsMulticast(), ip == limitedBroadcast:
-		return ip, fmt.Errorf("%s names no host", text)
+	case ip.As4()[0] == 0:
+		return ip, fmt.Errorf("%s names no host (RFC 1122: 0.0.0.0/8 is \"this network\")", text)
+	case ip.IsMulticast():
+		return ip, fmt.Errorf("%s is a multicast address", text)
+	case ip == limitedBroadcast:
+		return ip, fmt.Errorf("%s is the broadcast address", text)
 	}
 	return ip, nil
 }
 
 // limitedBroadcast is the broadcast address of any network that one is in (RFC 919).
 var limitedBroadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
+// withoutLeadingZeros returns the IPv4 address that was probably meant by
+// something like 192.168.001.250, or text itself.
+func withoutLeadingZeros(text string) string {
+	parts := strings.Split(text, ".")
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 8)
+		if err != nil {
+			return text
+		}
+		parts[i] = strconv.FormatUint(n, 10)
+	}
+	if len(parts) != 4 {
+		return text
+	}
+	return strings.Join(parts, ".")
+}
 
 // autoID as id stands for the board's own IPv4 address on the group's interface. No two
 // boards of a LAN have the same one.
@@ -102,6 +153,12 @@ func parseID(text string) (wire.ID, error) {
 
 // parsePeer reads the own address of another board.
 func parsePeer(text string) (netip.Addr, error) {
+	if host, _, found := strings.Cut(text, "/"); found {
+		if _, err := netip.ParseAddr(host); err == nil {
+			return netip.Addr{}, refuse("write "+Quote(host),
+				"%s has a prefix length, only the address belongs here", quoted(text))
+		}
+	}
 	ip, err := parseIPv4(text)
 	if err == nil && ip.IsLoopback() {
 		return ip, fmt.Errorf("%s is a loopback address, which is no other board's", ip)
@@ -191,18 +248,28 @@ func (l Listen) String() string {
 func ParseListen(text string) (Listen, error) {
 	host, portText, err := net.SplitHostPort(text)
 	if err != nil {
-		return Listen{}, fmt.Errorf("%s has no port behind a colon", quoted(text))
+		if port, err := parsePort(text); err == nil {
+			return Listen{}, refuse("write "+Quote(Listen{Port: port}.String()), "%s has no colon in front of the port", quoted(text))
+		}
+		return Listen{}, fmt.Errorf("%s has no port", quoted(text))
 	}
 	port, err := parsePort(portText)
 	if err != nil || host == "" {
 		return Listen{Port: port}, err
 	}
 	addr, err := netip.ParseAddr(host)
-	addr = addr.Unmap()
-	if err != nil || addr.IsMulticast() || addr == limitedBroadcast || addr.IsLinkLocalUnicast() || addr.Zone() != "" {
-		return Listen{}, fmt.Errorf("%s is not an address at which a board is asked", quoted(host))
+	if err != nil {
+		return Listen{}, fmt.Errorf("%s is not an address", quoted(host))
 	}
-	return Listen{addr, port}, nil
+	l := Listen{addr.Unmap(), port}
+	switch addr := l.Addr; {
+	case addr.IsMulticast(), addr == limitedBroadcast:
+		return Listen{}, fmt.Errorf("%s is no address of a board", addr)
+	case addr.IsLinkLocalUnicast(), addr.Zone() != "":
+		return Listen{}, refuse("write "+Quote(Listen{Port: port}.String())+", which is all addresses",
+			"%s is an address of one interface", quoted(host))
+	}
+	return l, nil
 }
 
 // parsePort reads a port that can be written into a browser.
@@ -217,6 +284,9 @@ func parsePort(text string) (uint16, error) {
 func parseMulticast(text string) (netip.AddrPort, error) {
 	ap, err := netip.ParseAddrPort(text)
 	if err != nil {
+		if ip, ipErr := netip.ParseAddr(text); ipErr == nil && ip.Is4() && ip.IsMulticast() {
+			return ap, refuse("write multicast = "+Quote(text+":9254"), "%s has no port", quoted(text))
+		}
 		return ap, fmt.Errorf("%s is not an address and port", quoted(text))
 	}
 	if err := netio.CheckGroup(ap); err != nil {
@@ -231,11 +301,23 @@ const MaxPageHosts = 16
 // parsePageHost reads one name by which browsers ask for the page, and returns it in lower case
 // (RFC 4343: names are the same in any case).
 func parsePageHost(text string) (string, error) {
-	if _, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+	host, port, hasPort := strings.Cut(text, ":")
+	_, portErr := parsePort(port)
+	_, addrErr := netip.ParseAddr(strings.Trim(text, "[]"))
+	switch {
+	case addrErr == nil:
 		return "", refuse("delete it: the page answers at every address of this board",
 			"%s is an address, and not a name", quoted(text))
-	}
-	if !isLabels(text) {
+	case strings.Contains(text, "/"):
+		return "", fmt.Errorf("%s is not the name of a host", quoted(text))
+	case hasPort && portErr == nil && isLabels(host):
+		return "", refuse("write "+Quote(host)+": the page is asked at its own port",
+			"%s has a port, and only the name belongs here", quoted(text))
+	case strings.HasSuffix(text, ".") && isLabels(strings.TrimSuffix(text, ".")):
+		return "", refuse("write "+Quote(strings.TrimSuffix(text, ".")), "%s ends with a dot", quoted(text))
+	case strings.HasPrefix(text, "*"):
+		return "", refuse(fmt.Sprintf("write each of them, at most %d", MaxPageHosts), "%s stands for many names", quoted(text))
+	case !isLabels(text):
 		return "", fmt.Errorf("%s is not the name of a host", quoted(text))
 	}
 	return strings.ToLower(text), nil

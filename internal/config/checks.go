@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/net/dns/dnsmessage"
+
 	"topdog/internal/check"
 )
 
@@ -25,15 +27,15 @@ func checkSettings(c *check.Check) []setting {
 			c.Arguments = append(c.Arguments, word)
 		}
 	}
-	every := duration(between(check.MinEvery, check.MaxEvery))
-	timeout := duration(between(check.MinTimeout, check.MaxEvery))
-	grace := duration(between(0, check.MaxGrace))
+	every := duration("every", between(check.MinEvery, check.MaxEvery))
+	timeout := duration("timeout", between(check.MinTimeout, check.MaxEvery))
+	grace := duration("grace", between(0, check.MaxGrace))
 	on := false
 	return []setting{
 		scalar(&c.Target, checked(checkUnit), setting{
 			name: check.Unit.String(), means: "the name that `systemctl list-units` shows", example: `"nginx.service"`}),
 		{name: check.Exec.String(), example: `"/usr/sbin/nginx"`, takes: aText | aTable, parts: []setting{
-			scalar(&c.Target, checked(checkProgram), setting{
+			scalar(&c.Target, checked(checkExec), setting{
 				name: "path", means: "the program with its whole path", example: `"/usr/sbin/nginx"`}),
 			scalar(&c.User, checked(atMost(32)), setting{name: "user", means: "the name of a user", example: `"pihole"`}),
 		}},
@@ -45,7 +47,7 @@ func checkSettings(c *check.Check) []setting {
 				scalar(&c.Host, checked(checkHTTPHost), setting{
 					name: "host", means: "the name under which others know the server", example: `"www.example.org"`}),
 				scalar(&c.Status, addStatus(&c.Status), setting{
-					name: "status", example: "[200, 302]", takes: aNumber | aList, max: 500}),
+					name: "status", example: "[200, 302]", takes: aNumber | aList, max: maxStatuses}),
 				scalar(&c.Contains, checked(atMost(256)), setting{
 					name: "contains", means: "a part of the answer", example: `"Welcome"`}),
 			}},
@@ -109,7 +111,7 @@ func (s *section) completeCheck(c *check.Check, kind entry, at span) {
 	} else if c.Timeout > c.Every {
 		s.refuse("timeout", placeOf("timeout"),
 			fmt.Sprintf("%v is more than every (%v), and one run ends before the next begins", c.Timeout, c.Every),
-			"write at most "+Quote(c.Every.String())+", or a longer every")
+			"write at most "+Quote(short(c.Every))+", or a longer every")
 	}
 	if _, set := s.keys["grace"]; set && c.When != check.Leading {
 		s.refuse("grace", placeOf("grace"),
@@ -121,11 +123,18 @@ func (s *section) completeCheck(c *check.Check, kind entry, at span) {
 	for _, other := range s.cfg.Checks {
 		untitled := other
 		untitled.Title = c.Title
-		if other.String() == c.String() || untitled.ID() == c.ID() {
-			s.refuse(kind.key, kind.at, "a check above has the same name, or looks at the same",
-				"delete one of the two, or write another title into one of them")
-			break
+		switch sameName := other.String() == c.String(); {
+		case sameName && c.Title != "":
+			s.refuse("title", placeOf("title"), "a check above, of the same kind, is called so", "write another one")
+		case sameName && other.Title != "":
+			s.refuse(kind.key, kind.at, "a check above, of the same kind, has this as its title",
+				"write another title there, or one here")
+		case untitled.ID() == c.ID():
+			s.refuse(kind.key, kind.at, "the same check stands above", "delete one of the two")
+		default:
+			continue
 		}
+		break
 	}
 	s.refuseFloatingTarget(c, kind)
 }
@@ -174,6 +183,8 @@ func checkUnit(text string) error {
 	return nil
 }
 
+func checkExec(text string) error { return checkProgram(check.Exec.String(), text) }
+
 // checkTCP accepts a host and a port.
 func checkTCP(text string) error {
 	host, port, err := net.SplitHostPort(text)
@@ -207,7 +218,10 @@ func parseDNS(text string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%s is not a name and a server", quoted(text))
 	}
-	if !isLabels(strings.TrimSuffix(name, ".")) {
+	labels := strings.Split(strings.TrimSuffix(name, "."), ".")
+	// RFC 1035, section 2.3.4
+	odd := slices.ContainsFunc(labels, func(label string) bool { return label == "" || len(label) > 63 })
+	if _, err := dnsmessage.NewName(strings.TrimSuffix(name, ".") + "."); err != nil || odd || len(name) > 253 {
 		return "", fmt.Errorf("%s cannot be a name", quoted(name))
 	}
 	host, port := serverOf(server)
@@ -251,12 +265,18 @@ func checkHTTPHost(text string) error {
 	return nil
 }
 
+// maxStatuses is how many statuses there are.
+const maxStatuses = 500
+
 // addStatus returns a function that adds an HTTP status to those in a list.
 func addStatus(all *[]int) func(string) ([]int, error) {
 	return func(text string) ([]int, error) {
-		n, err := wholeNumber(text, 100, 599)
-		if err != nil || slices.Contains(*all, n) {
-			return *all, err
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 100 || n > 599 {
+			return nil, fmt.Errorf("%s is no status from 100 to 599", text)
+		}
+		if slices.Contains(*all, n) {
+			return *all, nil
 		}
 		return append(*all, n), nil
 	}
@@ -271,4 +291,10 @@ func onlyTrue(text string) (bool, error) {
 }
 
 // parseCount reads a number of successive results.
-func parseCount(text string) (int, error) { return wholeNumber(text, 1, check.MaxCount) }
+func parseCount(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > check.MaxCount {
+		return 0, fmt.Errorf("%s is not from 1 to %d", text, check.MaxCount)
+	}
+	return n, nil
+}

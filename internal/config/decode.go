@@ -49,8 +49,11 @@ const maxProblems = 25
 // Parse checks data, the content of a file called name. The error is an
 // [Errors] that lists everything that is wrong; every problem has a line.
 // Relative paths in the file are relative to the directory of name.
-func Parse(name string, data []byte) (*Config, error) {
-	r := &reading{file: name, cfg: Defaults()}
+func Parse(name string, data []byte) (*Config, error) { return parseOn(hostname(), name, data) }
+
+// parseOn is Parse on a board with that host name.
+func parseOn(host, name string, data []byte) (*Config, error) {
+	r := &reading{file: name, cfg: defaults(host)}
 	r.cfg.file = name
 	r.top = r.newSection("", settings(r.cfg))
 	// Windows editors begin a file with a byte order mark. It means nothing.
@@ -134,10 +137,10 @@ func (s *section) assign(k *setting, v value) {
 		s.assignParts(k, v)
 	case k.parts != nil && v.form == aText:
 		s.set(k, k.parts[0].set, v)
-	case k.takes&v.form == 0:
-		s.refuse(k.name, v.at, v.form.inWords()+" does not belong here", s.example(k))
 	case v.form == aList:
 		s.assignList(k, v)
+	case k.takes&v.form == 0:
+		s.refuse(k.name, v.at, "this is "+v.form.inWords()+", but it must be "+required[k.takes], s.rewrite(k, v.text))
 	default:
 		s.set(k, k.set, v)
 	}
@@ -146,6 +149,9 @@ func (s *section) assign(k *setting, v value) {
 // assignList stores each element of a list.
 func (s *section) assignList(k *setting, v value) {
 	switch {
+	case k.takes&aList == 0:
+		s.refuse(k.name, v.at, "a list does not belong here", s.example(k))
+		return
 	case len(v.list) == 0 && k.filled:
 		s.refuse(k.name, v.at, "the list is empty", s.example(k))
 		return
@@ -156,10 +162,11 @@ func (s *section) assignList(k *setting, v value) {
 	}
 	for _, element := range v.list {
 		if element.form == aList || k.takes&element.form == 0 {
-			s.refuse(k.name, element.at, element.form.inWords()+" does not belong into the list", s.example(k))
-		} else {
-			s.set(k, k.set, element)
+			s.refuse(k.name, element.at,
+				"the list contains "+element.form.inWords()+", but each element must be "+required[k.takes&^aList], s.example(k))
+			continue
 		}
+		s.set(k, k.set, element)
 	}
 }
 
@@ -211,7 +218,7 @@ func (s *section) listChecks(k *setting, v value) {
 	}
 	for _, element := range tables {
 		if element.form != aTable || v.form != aList {
-			s.refuse(k.name, element.at, element.form.inWords()+" does not belong here",
+			s.refuse(k.name, element.at, "this is "+element.form.inWords()+", but it must be "+required[k.takes],
 				"write "+k.name+" = "+k.example+", or [["+k.name+"]] and the keys of the check below it")
 			return
 		}
@@ -233,8 +240,7 @@ func (r *reading) readChecks() {
 
 // report adds a problem at a place of the file.
 func (r *reading) report(at span, message, hint string) {
-	if len(r.problems) == maxProblems {
-		r.more++
+	if r.noRoom() {
 		return
 	}
 	line, column := r.position(at.offset)
@@ -247,6 +253,15 @@ func (r *reading) report(at span, message, hint string) {
 		Hint:    withoutSecrets(printable(hint)),
 		source:  r.sourceLine(at.offset),
 	})
+}
+
+// noRoom reports whether there are so many problems that one more is only counted, and counts it.
+func (r *reading) noRoom() bool {
+	if len(r.problems) < maxProblems {
+		return false
+	}
+	r.more++
+	return true
 }
 
 // result returns the problems in the order of the lines, or nil.

@@ -31,6 +31,19 @@ func (f form) inWords() string {
 	return cmp.Or(names[f], "a date or time")
 }
 
+// required says what a value must be.
+var required = map[form]string{
+	aText:                   "text in quotes",
+	aBool:                   "true or false",
+	aNumber:                 "a whole number",
+	aNumber | aList:         "a whole number, or a list of such numbers",
+	aText | aNumber:         "a whole number, or text in quotes",
+	aText | aNumber | aList: "a list of texts in quotes, or of whole numbers",
+	aText | aList:           "text in quotes, or a list of such texts",
+	aText | aTable:          "text in quotes, or a table",
+	aList | aTable:          "a list of tables",
+}
+
 // span is a range of bytes of the file.
 type span struct{ offset, length int }
 

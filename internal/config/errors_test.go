@@ -11,8 +11,8 @@ import (
 	"topdog/internal/lab/golden"
 )
 
-// This makes the default of name independent of the machine that the tests run on.
-func init() { hostname = func() (string, error) { return "pi3.example.org", nil } }
+// testHost makes the default of name independent of the machine that the tests run on.
+const testHost = "pi3.example.org"
 
 const good = "address = \"192.168.1.250\"\n"
 
@@ -55,7 +55,7 @@ var strangeFiles = []badFile{
 func TestErrorMessages(t *testing.T) {
 	var got strings.Builder
 	refused := func(f badFile, shown string) {
-		_, err := Parse("topdog.toml", []byte(f.text))
+		_, err := parseOn(testHost, "topdog.toml", []byte(f.text))
 		if err == nil {
 			t.Errorf("%s: accepted:\n%s", f.name, f.text)
 			return
@@ -116,7 +116,7 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		good + "secret: hunter2 # 00112233\n",
 		good + "Pass-Phrase = \"hunter2, 00112233\"\n", // not a known name, and not hidden: see below
 	} {
-		_, err := Parse("topdog.toml", []byte(text))
+		_, err := parseOn(testHost, "topdog.toml", []byte(text))
 		if err == nil {
 			t.Fatalf("accepted:\n%s", text)
 		}
@@ -125,6 +125,20 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		}
 		if strings.Contains(err.Error(), "00112233") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("the message gives the secret away:\n%s", err)
+		}
+	}
+}
+
+func TestExcerptStaysUnderTheMark(t *testing.T) {
+	line := strings.Repeat("a", 200) + "HERE" + strings.Repeat("b", 200)
+	for column := 1; column <= len(line); column++ {
+		shown, indent := excerpt(line, column)
+		at := len([]rune(indent))
+		if got, want := []rune(shown)[at], []rune(line)[column-1]; got != want {
+			t.Fatalf("column %d: the mark is under %q, not %q", column, got, want)
+		}
+		if n := len([]rune(shown)); n > maxExcerpt+2 {
+			t.Fatalf("column %d: the excerpt has %d characters", column, n)
 		}
 	}
 }

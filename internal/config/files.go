@@ -66,7 +66,7 @@ func ReadSmall(path string, limit int64) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, info, fmt.Errorf("it is not a regular file (its mode is %v)", info.Mode())
+		return nil, info, fmt.Errorf("it is not a regular file but %s", kindOfFile(info.Mode()))
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
@@ -76,6 +76,19 @@ func ReadSmall(path string, limit int64) ([]byte, fs.FileInfo, error) {
 		return nil, info, fmt.Errorf("it is larger than %d bytes, so it cannot be the right file", limit)
 	}
 	return data, info, nil
+}
+
+func kindOfFile(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	default:
+		return "a device"
+	}
 }
 
 // distrusted turns an error of trusted into a problem of the file. consequence says what topdog therefore does.

@@ -31,6 +31,14 @@ func NewKey(rand io.Reader) (Key, error) {
 	return k, nil
 }
 
+// bytes returns a copy of the secret, or nil if k is no key.
+func (k Key) bytes() []byte {
+	if k.IsZero() {
+		return nil
+	}
+	return k.secret[:]
+}
+
 // IsZero reports whether k is no key.
 func (k Key) IsZero() bool { return k == Key{} }
 
@@ -70,7 +78,7 @@ type Keyring struct {
 func (r Keyring) Secrets() (all [][]byte) {
 	for _, k := range []Key{r.Signs, r.Also} {
 		if !k.IsZero() {
-			all = append(all, k.secret[:])
+			all = append(all, k.bytes())
 		}
 	}
 	return all
@@ -173,7 +181,10 @@ func decodeHexKey(text string) (k Key, wrong string, at int) {
 	if len(text) != digits {
 		return Key{}, fmt.Sprintf("the key has %d hexadecimal digits instead of %d", len(text), digits), min(len(text), digits)
 	}
-	if _, err := hex.Decode(k.secret[:], []byte(text)); err != nil || k.IsZero() {
+	if _, err := hex.Decode(k.secret[:], []byte(text)); err != nil {
+		return Key{}, "the key is not hexadecimal", 0
+	}
+	if k.IsZero() {
 		return Key{}, "the key is all zeros, which is not a secret", 0
 	}
 	return k, "", 0

@@ -71,29 +71,50 @@ func (p Problem) Place() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// maxExcerpt bounds the lines that are shown, in characters: no terminal would show the mark of a longer one below its place.
-const maxExcerpt = 120
+// maxExcerpt bounds how much of a long line is shown, in characters: a terminal's
+// width less the margin.
+const maxExcerpt = 100
 
 // String returns the problem as Errors prints it.
 func (p Problem) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", p.Place(), p.Message)
-	if source := []rune(p.source); len(source) > 0 && len(source) <= maxExcerpt {
-		before := source[:min(p.Column-1, len(source))]
-		// Tabs stay tabs, so that the mark lines up whatever the terminal makes of them.
-		indent := strings.Map(func(c rune) rune {
-			if c == '\t' {
-				return c
-			}
-			return ' '
-		}, string(before))
-		mark := strings.Repeat("^", max(1, min(p.width, len(source)-len(before))))
-		fmt.Fprintf(&b, "\n%5d | %s\n      | %s%s", p.Line, p.source, indent, mark)
+	if p.source != "" {
+		source, indent := excerpt(p.source, p.Column)
+		room := utf8.RuneCountInString(source) - utf8.RuneCountInString(indent)
+		fmt.Fprintf(&b, "\n%5d | %s\n      | %s%s", p.Line, source, indent, strings.Repeat("^", max(1, min(p.width, room))))
 	}
 	if p.Hint != "" {
 		fmt.Fprintf(&b, "\n      = help: %s", p.Hint)
 	}
 	return b.String()
+}
+
+// excerpt cuts a long line to the part around column, and returns it with the
+// white space that brings a mark under the column. Tabs stay tabs in both, so
+// that they line up whatever the terminal makes of them.
+func excerpt(line string, column int) (shown, indent string) {
+	runes := []rune(line)
+	at := max(0, min(column-1, len(runes)))
+	if len(runes) > maxExcerpt {
+		from := max(0, min(at-maxExcerpt/2, len(runes)-maxExcerpt))
+		to := from + maxExcerpt
+		if to < len(runes) {
+			runes = append(runes[:to:to], '…')
+		}
+		if from > 0 {
+			runes = append([]rune{'…'}, runes[from:]...)
+			at = at - from + 1
+		}
+	}
+	space := make([]rune, at)
+	for i := range space {
+		space[i] = ' '
+		if runes[i] == '\t' {
+			space[i] = '\t'
+		}
+	}
+	return string(runes), string(space)
 }
 
 // printable replaces what could confuse or attack a terminal (control

@@ -62,16 +62,16 @@ func electionSettings(c *Config) []setting {
 				election.MaxPriority)}),
 		scalar(&c.Preempt, strconv.ParseBool, setting{
 			name: "preempt", example: "false", takes: aBool, live: true, aliases: "nopreempt"}),
-		scalar(&c.PreemptDelay, orAuto(duration(election.CheckPreemptDelay)), setting{
+		scalar(&c.PreemptDelay, orAuto(duration("preempt_delay", election.CheckPreemptDelay)), setting{
 			name: "preempt_delay", means: fromTo(election.MinPreemptDelay, election.MaxPreemptDelay) + `, or "auto"`,
 			example: `"auto"`, live: true}),
 		scalar(&c.TakeInUse, strconv.ParseBool, setting{name: "take_in_use", example: "false", takes: aBool}),
-		scalar(&c.Interval, duration(election.CheckInterval), setting{
+		scalar(&c.Interval, duration("heartbeat", election.CheckInterval), setting{
 			name: "heartbeat", means: fromTo(election.MinInterval, election.MaxInterval), example: `"100ms"`,
 			shared: true, aliases: "interval advert_int"}),
-		scalar(&c.Patience, orAuto(duration(atLeastSomething)), setting{
+		scalar(&c.Patience, orAuto(duration("patience", atLeastSomething)), setting{
 			name: "patience", example: `"auto"`, shared: true,
-			means: fmt.Sprintf(`a duration from a tenth of the heartbeat to "%v", or "auto"`, election.MaxPatience)}),
+			means: fmt.Sprintf(`a duration from a tenth of the heartbeat to %q, or "auto"`, short(election.MaxPatience))}),
 		choice(&c.Algorithm, algorithms, literature.AlgorithmNamed, setting{name: "algorithm", shared: true}),
 		voters(c, setting{
 			name: "voters", example: `["192.168.1.11", "192.168.1.12", "192.168.1.13"]`, shared: true,
@@ -84,14 +84,14 @@ func electionSettings(c *Config) []setting {
 		program(func(word string) { c.ScoreCommand = append(c.ScoreCommand, word) }, setting{
 			name: "score_command", means: "the program with its whole path",
 			example: `["/usr/local/bin/my-score", "--verbose"]`, place: &c.ScoreCommand, live: true,
-			aliases: "script score_script measure_command track_script"}),
+			aliases: "script command score_script measure_command track_script"}),
 	}
 }
 
 // boardSettings lists the other keys.
 func boardSettings(c *Config) []setting {
 	return []setting{
-		scalar(&c.StartGrace, duration(between(0, health.MaxStartGrace)), setting{
+		scalar(&c.StartGrace, duration("start_grace", between(0, health.MaxStartGrace)), setting{
 			name: "start_grace", means: fromTo(0, health.MaxStartGrace), example: `"10s"`, live: true}),
 		scalar(&c.Multicast, parseMulticast, setting{
 			name: "multicast", means: "an IPv4 multicast address and a UDP port", example: `"224.0.0.254:9254"`,
@@ -182,7 +182,7 @@ func program(keep func(word string), k setting) setting {
 		switch {
 		case first:
 			first = false
-			return checkProgram(text)
+			return checkProgram(k.name, text)
 		case strings.ContainsRune(text, 0):
 			return fmt.Errorf("%s contains a NUL character, which no argument of a program can", quoted(text))
 		}

@@ -12,10 +12,13 @@ import (
 // validate refuses values that are right by themselves but wrong together. It
 // says nothing about keys that already have a problem.
 func (r *reading) validate() {
-	if _, set := r.top.keys["address"]; !set && !r.top.bad["address"] {
+	if _, set := r.top.keys["address"]; !set && !r.top.bad["address"] && !r.noRoom() {
 		// The place of something missing is the top of the file.
-		r.report(span{}, "address is missing: there is nothing to hold",
-			`add the floating address, an unused one of your network, for example address = "192.168.1.250"`)
+		r.problems = append(r.problems, Problem{
+			File: r.file, Line: 1, Column: 1,
+			Message: "address is missing: there is nothing to hold",
+			Hint:    `add the floating address, an unused one of your network, for example address = "192.168.1.250"`,
+		})
 	}
 	r.validateScore()
 	r.validatePatience()

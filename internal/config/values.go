@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,17 +34,11 @@ func parseLED(text string) (gpio.Spec, error) {
 }
 
 func parsePriority(text string) (uint8, error) {
-	n, err := wholeNumber(text, 0, election.MaxPriority)
-	return uint8(n), err
-}
-
-// wholeNumber reads a number from least to most.
-func wholeNumber(text string, least, most int) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > most {
-		return 0, fmt.Errorf("%s is not from %d to %d", text, least, most)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > election.MaxPriority {
+		return 0, fmt.Errorf("%s is not from 0 to %d", text, election.MaxPriority)
 	}
-	return n, nil
+	return uint8(n), nil
 }
 
 // auto stands for the duration that follows from the heartbeat.
@@ -64,23 +57,33 @@ func between(least, most time.Duration) func(time.Duration) error {
 	return func(d time.Duration) error {
 		switch {
 		case d < least:
-			return fmt.Errorf("is less than %v", least)
+			return errors.New("is less than " + short(least))
 		case d > most:
-			return fmt.Errorf("is more than %v", most)
+			return errors.New("is more than " + short(most))
 		}
 		return nil
 	}
 }
 
-// duration returns a function that reads a duration.
-func duration(check func(time.Duration) error) func(string) (time.Duration, error) {
+// duration returns a function that reads the duration of key. If such a small mistake as a space can be mended, it suggests
+// that.
+func duration(key string, check func(time.Duration) error) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
+		hint := ""
+		squeezed, _ := time.ParseDuration(strings.ReplaceAll(strings.ToLower(text), " ", ""))
+		if near := squeezed.Round(time.Millisecond); check(near) == nil && near != 0 {
+			hint = "write " + key + " = " + Quote(short(near))
+		}
 		d, err := time.ParseDuration(text)
-		if err != nil {
-			return 0, fmt.Errorf("%s is not a duration", quoted(text))
+		_, noNumber := strconv.ParseFloat(text, 64)
+		switch {
+		case noNumber == nil:
+			return 0, refuse(hint, "%s has no unit", quoted(text))
+		case err != nil:
+			return 0, refuse(hint, "%s is not a duration", quoted(text))
 		}
 		if err := check(d); err != nil {
-			return 0, fmt.Errorf("%s %w", text, err)
+			return 0, refuse(hint, "%s %v", text, err)
 		}
 		return d, nil
 	}
@@ -98,7 +101,19 @@ func orAuto(parse func(string) (time.Duration, error)) func(string) (time.Durati
 
 // fromTo says which durations a key takes.
 func fromTo(least, most time.Duration) string {
-	return fmt.Sprintf(`a duration from "%v" to "%v"`, least, most)
+	return fmt.Sprintf("a duration from %q to %q", short(least), short(most))
+}
+
+// short writes a duration without trailing units that are zero: "10m", not "10m0s".
+func short(d time.Duration) string {
+	text := strings.TrimSuffix(d.String(), "m0s")
+	if text != d.String() {
+		text += "m"
+	}
+	if hours, whole := strings.CutSuffix(text, "h0m"); whole {
+		return hours + "h"
+	}
+	return text
 }
 
 // checkGroup accepts only ASCII: the name of the group is hashed into every packet, and two
@@ -166,6 +181,8 @@ func checkPath(text string) error {
 		return fmt.Errorf(`%s: "~" means nothing outside a shell`, quoted(text))
 	case strings.ContainsFunc(text, unicode.IsControl):
 		return fmt.Errorf("%s contains a control character", quoted(text))
+	case len(text) > 4095: // PATH_MAX less the final NUL
+		return fmt.Errorf("the path is %d bytes long, more than the 4095 that the kernel allows", len(text))
 	}
 	return nil
 }
@@ -178,13 +195,17 @@ func checkAbsolute(text string) error {
 	return fmt.Errorf("%s is not an absolute path", quoted(text))
 }
 
-// checkProgram checks the path of a program. topdog starts the program itself, without a shell that could find another
+// checkProgram checks the value of key. topdog starts the program itself, without a shell that could find another
 // meaning in its name. So a text that only a shell could take apart is refused.
-func checkProgram(text string) error {
-	if strings.ContainsFunc(text, unicode.IsSpace) {
-		return fmt.Errorf("%s contains a space, and there is no shell that would split it", quoted(text))
+func checkProgram(key, text string) error {
+	if err := checkAbsolute(text); err != nil {
+		return err
 	}
-	return checkAbsolute(text)
+	if words := strings.Fields(text); len(words) > 1 {
+		return refuse("write "+key+" = "+QuoteAll(words),
+			"%s contains a space, and there is no shell that would split it", quoted(text))
+	}
+	return atMost(len(text))(text) // which finds a space at its end
 }
 
 // maxSocketPath is the size of sun_path (unix(7)), 108 bytes, less the final NUL and the ".public" that the name
@@ -208,11 +229,7 @@ func (c *Config) parseKeyFile(text string) (string, error) {
 		return "", refuse("put the key into a file that only root can read, and its path here; "+
 			"then make a new key: this one has been in a file that others may read", "this is a key, not the path of one")
 	}
-	path := filepath.Clean(text)
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.Dir(c.file), path)
-	}
-	return path, checkPath(text)
+	return besides(c.file, text), checkPath(text)
 }
 
 // oneOf refuses a text that is not one of these words.

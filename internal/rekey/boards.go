@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"sort"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"topdog/election/roster"
 	"topdog/internal/config"
@@ -19,22 +21,29 @@ import (
 // Show prints the fingerprints of this board's keys, and what the others have told of theirs.
 func (b Board) Show(ctx context.Context) error {
 	file, err := config.LoadKeys(b.KeyFile)
-	if err != nil {
+	readable := err == nil
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	seen, asked := b.Daemon.Keys(ctx)
+	if !readable && asked != nil {
 		return err
 	}
 	signs, accepted := texts(file)
+	if !readable {
+		signs, accepted = seen.SignsWith, seen.AlsoAccepts
+	}
 	fmt.Fprintf(b.Out, "%s signs\n", signs)
 	if accepted != "" {
 		fmt.Fprintf(b.Out, "%s accepted\n", accepted)
 	}
-	seen, err := b.Daemon.Keys(ctx)
-	if err != nil {
-		fmt.Fprintf(b.Out, "what the other boards have is not known: %v\n", err)
-		return nil
-	}
-	if !same(&seen, file) {
+	if readable && asked == nil && !same(&seen, file) {
 		fmt.Fprintf(b.Out, "the daemon has others: it signs with %s%s; systemctl reload topdog has it read the file\n",
 			seen.SignsWith, also(seen.AlsoAccepts))
+	}
+	if asked != nil {
+		fmt.Fprintf(b.Out, "what the other boards have is not known: %v\n", asked)
+		return nil
 	}
 	b.showBoards(&seen)
 	return nil
@@ -54,14 +63,23 @@ func (b Board) showBoards(k *console.Keys) {
 		fmt.Fprintln(b.Out, "no other board was heard in the last day")
 		return
 	}
+	const head = "BOARD"
+	width := len(head)
+	for i := range k.Boards {
+		width = max(width, utf8.RuneCountInString(called(&k.Boards[i])))
+	}
+	row := func(board, signs, also, heard string) {
+		fmt.Fprintf(b.Out, "%-*s  %-10s  %-11s  %s\n", width, board, signs, also, heard)
+	}
 	fmt.Fprintln(b.Out)
+	row(head, "SIGNS WITH", "ACCEPTS TOO", "HEARD")
 	for i := range k.Boards {
 		o := &k.Boards[i]
-		off := ""
+		heard := "live"
 		if !o.Live {
-			off = " (off, last heard " + span(time.Duration(o.HeardNs)) + " ago)"
+			heard = "off, last heard " + span(time.Duration(o.HeardNs)) + " ago"
 		}
-		fmt.Fprintf(b.Out, "%s signs with %s%s%s\n", called(o), cmp.Or(o.SignsWith, "an unknown key"), also(o.AlsoAccepts), off)
+		row(called(o), cmp.Or(o.SignsWith, "unknown"), cmp.Or(o.AlsoAccepts, "-"), heard)
 	}
 }
 

@@ -407,9 +407,10 @@ func TestShow(t *testing.T) {
 	assert.NoError(t, board.Show(t.Context()))
 	want := a + " signs\n" + b + ` accepted
 
-pi2 (10.0.0.2) signs with ` + b + " and accepts " + a + `
-pi3 (10.0.0.3) signs with ` + a + ` (off, last heard 3 h ago)
-pi4 (id 7, 10.0.0.4) signs with an unknown key
+BOARD                 SIGNS WITH  ACCEPTS TOO  HEARD
+pi2 (10.0.0.2)        ` + b + "    " + a + `     live
+pi3 (10.0.0.3)        ` + a + `    -            off, last heard 3 h ago
+pi4 (id 7, 10.0.0.4)  unknown     -            live
 `
 	assert.Equal(t, want, out.String(), "")
 
