@@ -47,7 +47,7 @@ func checkSettings(c *check.Check) []setting {
 				scalar(&c.Host, checked(checkHTTPHost), setting{
 					name: "host", means: "the name under which others know the server", example: `"www.example.org"`}),
 				scalar(&c.Status, addStatus(&c.Status), setting{
-					name: "status", example: "[200, 302]", takes: aNumber | aList, max: maxStatuses}),
+					name: "status", example: "[200, 302]", takes: aNumber | aList, max: 500}),
 				scalar(&c.Contains, checked(atMost(256)), setting{
 					name: "contains", means: "a part of the answer", example: `"Welcome"`}),
 			}},
@@ -265,18 +265,12 @@ func checkHTTPHost(text string) error {
 	return nil
 }
 
-// maxStatuses is how many statuses there are.
-const maxStatuses = 500
-
 // addStatus returns a function that adds an HTTP status to those in a list.
 func addStatus(all *[]int) func(string) ([]int, error) {
 	return func(text string) ([]int, error) {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 100 || n > 599 {
-			return nil, fmt.Errorf("%s is no status from 100 to 599", text)
-		}
-		if slices.Contains(*all, n) {
-			return *all, nil
+		n, err := wholeNumber(text, 100, 599)
+		if err != nil || slices.Contains(*all, n) {
+			return *all, err
 		}
 		return append(*all, n), nil
 	}
@@ -291,10 +285,4 @@ func onlyTrue(text string) (bool, error) {
 }
 
 // parseCount reads a number of successive results.
-func parseCount(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > check.MaxCount {
-		return 0, fmt.Errorf("%s is not from 1 to %d", text, check.MaxCount)
-	}
-	return n, nil
-}
+func parseCount(text string) (int, error) { return wholeNumber(text, 1, check.MaxCount) }

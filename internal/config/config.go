@@ -138,19 +138,12 @@ func (c *Config) ReadKeys() (err error) {
 // a directory that the next boot empties.
 func (c *Config) NotesDir() string { return filepath.Dir(c.Socket) }
 
+// hostname returns what the kernel calls this board. Tests replace it.
+var hostname = os.Hostname
+
 // Defaults returns the configuration of an empty file, which lacks only an address.
-func Defaults() *Config { return defaults(hostname()) }
-
-// hostname returns what the kernel calls this board. If it has no name, others see its id.
-func hostname() string {
-	host, err := os.Hostname()
-	if err != nil {
-		return ""
-	}
-	return host
-}
-
-func defaults(host string) *Config {
+func Defaults() *Config {
+	host, _ := hostname() // of a board without a name others see the id
 	return &Config{
 		Config: election.Config{
 			Name:      shortHostname(host),
@@ -191,11 +184,3 @@ var reference []byte
 // its default. It is itself a valid file, as it is and with every "#key = value"
 // line taken out of its comment.
 func Reference() []byte { return slices.Clone(reference) }
-
-// besides resolves a path relative to the directory of the file that mentions it.
-func besides(file, path string) string {
-	if filepath.IsAbs(path) {
-		return filepath.Clean(path)
-	}
-	return filepath.Join(filepath.Dir(file), path)
-}

@@ -35,7 +35,7 @@ var compareConfigs = cmp.Options{
 
 func parse(t *testing.T, text string) *Config {
 	t.Helper()
-	c, err := parseOn(testHost, "/etc/topdog/topdog.toml", []byte(text))
+	c, err := Parse("/etc/topdog/topdog.toml", []byte(text))
 	if err != nil {
 		t.Fatalf("refused:\n%s", err)
 	}
@@ -152,7 +152,7 @@ func TestDefaultName(t *testing.T) {
 		{"pi\x1b 3ü", "pi3"},
 		{"", ""},
 	} {
-		assert.Is(t, tc.want, defaults(tc.host).Name, "host %q: name", tc.host)
+		assert.Is(t, tc.want, shortHostname(tc.host), "host %q: name", tc.host)
 	}
 }
 
@@ -291,7 +291,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const name = "/etc/topdog/topdog.toml"
-		if _, err := parseOn(testHost, name, data); err != nil {
+		if _, err := Parse(name, data); err != nil {
 			checkProblems(t, err, string(data))
 			return
 		}

@@ -49,11 +49,8 @@ const maxProblems = 25
 // Parse checks data, the content of a file called name. The error is an
 // [Errors] that lists everything that is wrong; every problem has a line.
 // Relative paths in the file are relative to the directory of name.
-func Parse(name string, data []byte) (*Config, error) { return parseOn(hostname(), name, data) }
-
-// parseOn is Parse on a board with that host name.
-func parseOn(host, name string, data []byte) (*Config, error) {
-	r := &reading{file: name, cfg: defaults(host)}
+func Parse(name string, data []byte) (*Config, error) {
+	r := &reading{file: name, cfg: Defaults()}
 	r.cfg.file = name
 	r.top = r.newSection("", settings(r.cfg))
 	// Windows editors begin a file with a byte order mark. It means nothing.

@@ -31,14 +31,6 @@ func NewKey(rand io.Reader) (Key, error) {
 	return k, nil
 }
 
-// bytes returns a copy of the secret, or nil if k is no key.
-func (k Key) bytes() []byte {
-	if k.IsZero() {
-		return nil
-	}
-	return k.secret[:]
-}
-
 // IsZero reports whether k is no key.
 func (k Key) IsZero() bool { return k == Key{} }
 
@@ -78,7 +70,7 @@ type Keyring struct {
 func (r Keyring) Secrets() (all [][]byte) {
 	for _, k := range []Key{r.Signs, r.Also} {
 		if !k.IsZero() {
-			all = append(all, k.bytes())
+			all = append(all, k.secret[:])
 		}
 	}
 	return all

@@ -65,7 +65,7 @@ func TestKeyFileRoundTrip(t *testing.T) {
 	one := Keyring{Signs: k}
 	got, err := ParseKeys("key", one.Encode())
 	assert.NoError(t, err)
-	if got != one || !bytes.Equal(got.Signs.bytes(), bytes.Repeat([]byte{0xab}, wire.KeySize)) {
+	if got != one || !bytes.Equal(got.Signs.secret[:], bytes.Repeat([]byte{0xab}, wire.KeySize)) {
 		t.Error("the key differs after encoding")
 	}
 	for _, text := range []string{

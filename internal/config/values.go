@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,11 +35,17 @@ func parseLED(text string) (gpio.Spec, error) {
 }
 
 func parsePriority(text string) (uint8, error) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || n > election.MaxPriority {
-		return 0, fmt.Errorf("%s is not from 0 to %d", text, election.MaxPriority)
+	n, err := wholeNumber(text, 0, election.MaxPriority)
+	return uint8(n), err
+}
+
+// wholeNumber reads a number from least to most.
+func wholeNumber(text string, least, most int) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("%s is not from %d to %d", text, least, most)
 	}
-	return uint8(n), nil
+	return n, nil
 }
 
 // auto stands for the duration that follows from the heartbeat.
@@ -229,7 +236,11 @@ func (c *Config) parseKeyFile(text string) (string, error) {
 		return "", refuse("put the key into a file that only root can read, and its path here; "+
 			"then make a new key: this one has been in a file that others may read", "this is a key, not the path of one")
 	}
-	return besides(c.file, text), checkPath(text)
+	path := filepath.Clean(text)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(c.file), path)
+	}
+	return path, checkPath(text)
 }
 
 // oneOf refuses a text that is not one of these words.
