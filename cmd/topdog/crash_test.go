@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -275,6 +276,31 @@ func TestTerminated(t *testing.T) {
 		c.untilHolders("the last one lets go", func(h []int) bool { return len(h) == 0 })
 		if addresses, err := last.Addresses(); err != nil || len(addresses) != 1 {
 			t.Errorf("%s is left with the addresses %v, %v", last, addresses, err)
+		}
+	})
+}
+
+// TestAbortedDaemonSaysLittle: the watchdog of systemd sends SIGABRT. What the daemon was doing is in the journal, without registers, and another
+// board leads.
+func TestAbortedDaemonSaysLittle(t *testing.T) {
+	judge.Run(t, func(t *judge.T) {
+		c := newCluster(t, 2, nil)
+		c.start(c.boards...)
+		leader := c.agree()
+		leader.mayEnd = true
+		leader.withoutHolder = true // it does not end in good order
+		leader.signal(syscall.SIGABRT)
+		leader.gone()
+		c.untilTakenFrom(leader)
+		leader.untilLogged("this daemon stood still, and the watchdog ends it", "It was doing this")
+		leader.untilLogged("daemon.(*Daemon).Run")
+		for _, register := range []string{"rip ", "r11 ", "lr  ", "pc  "} {
+			if leader.Log.Logged(register + " 0x") {
+				t.Errorf("it says the register %s", register)
+			}
+		}
+		if lines := strings.Count(leader.Log.String(), "\n"); lines > 250 {
+			t.Errorf("it says %d lines", lines)
 		}
 	})
 }

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	stdlog "log"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -111,6 +114,7 @@ func run(ctx context.Context, path string, o runOptions) error {
 	log.Infof("topdog %s starts with %s", versionText(), path)
 	debug.SetGCPercent(daemonGCPercent)
 	time.AfterFunc(startedWithin, giveBack)
+	go tellOnAbort(os.Stderr)
 	defer reloadOnHangup(ctx, d, path)()
 	return d.Run(ctx)
 }
@@ -190,4 +194,23 @@ func reloadOnHangup(ctx context.Context, d *daemon.Daemon, path string) (end fun
 		reloading.Wait()
 		signal.Stop(hup)
 	}
+}
+
+const (
+	// maxStacks bounds what is said of a daemon that stands still, in bytes: about a hundred lines.
+	maxStacks = 8 << 10
+	// exitAborted is what a shell makes of SIGABRT.
+	exitAborted = 128 + int(syscall.SIGABRT)
+)
+
+// tellOnAbort waits until the watchdog of systemd ends this daemon (SIGABRT), and says what the daemon was doing. Go's
+// runtime would say the same in several hundred lines, with the registers of the processor.
+func tellOnAbort(to io.Writer) {
+	aborted := make(chan os.Signal, 1)
+	signal.Notify(aborted, syscall.SIGABRT)
+	<-aborted
+	stacks := make([]byte, maxStacks)
+	fmt.Fprintf(to, "<2>this daemon stood still, and the watchdog ends it. It was doing this:\n%s\n",
+		stacks[:runtime.Stack(stacks, true)])
+	os.Exit(exitAborted)
 }
