@@ -2,6 +2,7 @@ package netio
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -49,6 +50,8 @@ type Announcer struct {
 	answered   func(ARPAnswer)
 	announcers map[netip.Addr]hardwareAddr // who has announced each floating address last
 
+	announcing announcing
+
 	counting sync.Mutex    // guards what follows
 	counter  *frameCounter // nil while no frames are counted
 	closing  sync.WaitGroup
@@ -75,6 +78,7 @@ func OpenAnnouncer(index int, local netip.Addr, floating ...netip.Addr) (*Announ
 	for _, addr := range floating {
 		a.announcers[addr.Unmap()] = hardwareAddr{}
 	}
+	a.announcing.say = a.say
 	if err := a.open(); err != nil {
 		return nil, fmt.Errorf("netio: announce on interface %d: %w", index, err)
 	}
@@ -120,9 +124,33 @@ func (a *Announcer) open() error {
 	return nil
 }
 
-// Announce tells every neighbour that addr is at our Ethernet address, once as
-// an ARP request and once as a reply. AnnouncementDelay says when to do it again.
-// The error matches ErrLinkDown when the link is away.
+// Hold has the floating addresses that are ours announced, at once and then again and again, for as long as lasts reports that
+// this board may answer for them; nil for always. It ends what Hold was called for before; without addresses, it only does
+// that. Another host that speaks as one of them is a rival.
+func (a *Announcer) Hold(ours []netip.Addr, lasts func() bool) {
+	a.mu.Lock()
+	a.ours = slices.Clone(ours)
+	a.mu.Unlock()
+	a.announcing.hold(ours, lasts)
+}
+
+// AnnounceAnew announces what is held as if it had been acquired now.
+func (a *Announcer) AnnounceAnew() { a.announcing.anew() }
+
+// say announces addresses once, and perhaps asks who else has them.
+func (a *Announcer) say(addrs []netip.Addr, ask bool) error {
+	var failed []error
+	for _, addr := range addrs {
+		failed = append(failed, a.Announce(addr))
+		if ask {
+			failed = append(failed, a.Resolve(addr))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// Announce tells every neighbour once that addr is at our Ethernet address, by
+// an ARP request and by a reply. The error matches ErrLinkDown when the link is away.
 func (a *Announcer) Announce(addr netip.Addr) error {
 	announcements := announcements(addr.Unmap())
 	if err := a.send(broadcast, announcements[:]...); err != nil {
@@ -131,7 +159,7 @@ func (a *Announcer) Announce(addr netip.Addr) error {
 	return nil
 }
 
-// Rivals sets which floating addresses are ours now, and the function to call when another host
+// Rivals sets which floating addresses are ours until the next Hold, and the function to call when another host
 // speaks as one of them, or as this host. It replaces what was set before. heard is called by the goroutine that listens,
 // which waits for it, so heard must not call Close.
 func (a *Announcer) Rivals(ours []netip.Addr, heard func(addr netip.Addr, mac net.HardwareAddr)) {
@@ -265,6 +293,7 @@ func (a *Announcer) Close() error {
 	var err error
 	a.close.Do(func() {
 		close(a.closed)
+		a.announcing.hold(nil, nil)
 		err = a.file.Close()
 		a.listener.Wait()
 		_ = a.Calm()

@@ -1,6 +1,7 @@
 package netio
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -169,15 +171,62 @@ func TestOpenAnnouncerErrors(t *testing.T) {
 	assert.ErrorIs(t, err, ErrLinkDown, "no such interface")
 }
 
-func TestAnnouncementDelay(t *testing.T) {
-	var at time.Duration
-	var times []string
-	for sent := range 8 {
-		at += AnnouncementDelay(sent)
-		times = append(times, at.String())
+// TestAnnouncing is when the addresses are announced that a board holds, and when everybody is asked who else has them.
+func TestAnnouncing(t *testing.T) {
+	const never = 1 << 62
+	lapse := func(from, to time.Duration) func(now time.Duration) bool {
+		return func(now time.Duration) bool { return now < from || now >= to }
 	}
-	want := []string{"0s", "1.1s", "2.2s", "4.4s", "10s", "1m10s", "2m10s", "3m10s"}
-	assert.Equal(t, want, times, "announcements are sent at")
+	for name, test := range map[string]struct {
+		lasts func(now time.Duration) bool // the lease
+		works func(now time.Duration) bool // the link
+		anew  time.Duration                // when they are announced anew
+		want  []string
+	}{
+		"a long lease": {want: []string{"0s", "1.1s", "2.2s", "4.4s", "10s, asks", "1m10s, asks", "2m10s, asks"}},
+		"a claim":      {anew: 3 * time.Second, want: []string{"0s", "1.1s", "2.2s", "3s", "4.1s", "5.2s", "7.4s", "13s, asks", "1m13s, asks", "2m13s, asks"}},
+		"a lease that was over as the addresses were acquired": {
+			lasts: lapse(0, 130*time.Millisecond),
+			want:  []string{"140ms", "1.24s", "2.34s", "4.54s", "10.14s, asks", "1m10.14s, asks", "2m10.14s, asks"},
+		},
+		"a lease that goes on": {
+			lasts: lapse(70*time.Second, 100*time.Second),
+			want:  []string{"0s", "1.1s", "2.2s", "4.4s", "10s, asks", "1m40s", "1m41.1s", "1m42.2s", "1m44.4s", "1m50s, asks"},
+		},
+		"a lease that nothing was due in": {
+			lasts: lapse(20*time.Second, 60*time.Second),
+			want:  []string{"0s", "1.1s", "2.2s", "4.4s", "10s, asks", "1m10s, asks", "2m10s, asks"},
+		},
+		"a link that fails": {
+			works: lapse(time.Second, 1500*time.Millisecond),
+			want:  []string{"0s", "1.5s", "2.6s", "3.7s", "5.9s", "11.5s, asks", "1m11.5s, asks", "2m11.5s, asks"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				var said []string
+				a := announcing{say: func(addrs []netip.Addr, ask bool) error {
+					if test.works != nil && !test.works(time.Since(start)) {
+						return ErrLinkDown
+					}
+					text := map[bool]string{true: ", asks"}[ask]
+					said = append(said, time.Since(start).String()+text)
+					assert.Equal(t, []netip.Addr{testVIP}, addrs, "announced")
+					return nil
+				}}
+				a.hold([]netip.Addr{testVIP}, func() bool { return test.lasts == nil || test.lasts(time.Since(start)) })
+				anew := time.AfterFunc(cmp.Or(test.anew, never), a.anew)
+				time.Sleep(150 * time.Second)
+				anew.Stop()
+				a.hold(nil, nil)
+				assert.Equal(t, test.want, said, "announced at")
+				a.anew()
+				time.Sleep(time.Hour)
+				assert.Is(t, len(test.want), len(said), "announcements, those after the release included")
+			})
+		})
+	}
 }
 
 // ask makes the board resolve addr, by sending something to it.

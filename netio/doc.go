@@ -17,7 +17,7 @@
 //     that drop packets to the addresses when the lease is over. It is also the dead
 //     man's switch: it removes the addresses at once when the daemon is killed or frozen.
 //   - [Announcer] speaks ARP as RFC 5227 wants it: probe, announce, and listen
-//     for rivals. [AnnouncementDelay] says when to announce again. It also asks
+//     for rivals. It repeats the announcements by itself while the lease lasts. It also asks
 //     single hosts whether they are there, or still have a floating address, and
 //     counts the frames of other hosts while a board doubts that it hears any.
 //   - [Neighbours] are what the kernel knows of the hosts on the link.

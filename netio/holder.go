@@ -49,9 +49,6 @@ type Holder struct {
 	fence    int        // the fd store that keeps the fence; -1 for none
 	rival    func(netip.Addr, net.HardwareAddr)
 	answered func(ARPAnswer)
-	// announced are the addresses that the holder announced as it acquired them. The daemon's next request to announce
-	// one is left out.
-	announced []netip.Addr
 
 	lose   sync.Once
 	lost   chan struct{}

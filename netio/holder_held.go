@@ -45,14 +45,6 @@ func (h *Holder) OpenFence() (*HeldFence, error) {
 	return f, nil
 }
 
-// Extend moves the end of the lease; see sharedLease.Extend. The lease may have been over until now, and the
-// neighbours may have heard of another board meanwhile, so the announcement that came with acquiring the addresses no
-// longer counts.
-func (f *HeldFence) Extend(end, wake time.Duration) bool {
-	f.holder.setAnnounced(nil)
-	return f.sharedLease.Extend(end, wake)
-}
-
 // Cover puts the fence on interfaces; see kernelFence.Cover.
 func (f *HeldFence) Cover(interfaces []int) error {
 	f.mu.Lock()
@@ -111,7 +103,6 @@ func (f *HeldFence) Close() error {
 // HeldAddresses are the floating addresses of a holder; see FloatingIP.
 type HeldAddresses struct {
 	holder *Holder
-	addrs  []netip.Addr
 
 	mu    sync.Mutex
 	state HoldState
@@ -125,9 +116,6 @@ func (h *Holder) OpenFloating(iface string, addresses []netip.Prefix) (*HeldAddr
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range addresses {
-		f.addrs = append(f.addrs, p.Addr())
-	}
 	return f, nil
 }
 
@@ -140,18 +128,12 @@ func (f *HeldAddresses) heard(news *HoldState) {
 	}
 }
 
-// Acquire adds the addresses; see FloatingIP.Acquire. The holder also announces them, if it can, so the first
-// HeldAnnouncer.Announce of each does nothing. From then on any host that speaks as one of them is a rival.
+// Acquire adds the addresses; see FloatingIP.Acquire. From then on the holder also announces them, see Announcer.Hold.
 func (f *HeldAddresses) Acquire() error {
 	f.holder.setHas(true)
 	var answer addressAnswer
 	if err := f.holder.do(askAcquire, nil, &answer); err != nil {
 		return err
-	}
-	if answer.Unannounced {
-		f.holder.setAnnounced(nil)
-	} else {
-		f.holder.setAnnounced(f.addrs)
 	}
 	f.heard(answer.State)
 	return nil
@@ -170,7 +152,6 @@ func (f *HeldAddresses) Renew() (restored bool, err error) {
 // Release removes the addresses; see FloatingIP.Release. If the holder has ended, its TUN device goes, and the
 // addresses with it. Until they are gone, Release returns an error.
 func (f *HeldAddresses) Release() error {
-	f.holder.setAnnounced(nil)
 	err := f.holder.do(askRelease, nil, nil)
 	if err == nil {
 		f.holder.setHas(false)
@@ -209,40 +190,19 @@ func (f *HeldAddresses) Close() error { return nil }
 // HeldAnnouncer is the Announcer of a holder.
 type HeldAnnouncer struct{ holder *Holder }
 
-// setAnnounced notes which addresses were announced as they were acquired.
-func (h *Holder) setAnnounced(addrs []netip.Addr) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.announced = append(h.announced[:0], addrs...)
-}
-
-// hasAnnounced reports whether an address was announced as it was acquired. It says so only once.
-func (h *Holder) hasAnnounced(addr netip.Addr) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	i := slices.Index(h.announced, addr)
-	if i >= 0 {
-		h.announced = slices.Delete(h.announced, i, i+1)
-	}
-	return i >= 0
-}
-
 // OpenAnnouncer opens ARP on an interface; see the function OpenAnnouncer. The sockets must have been opened before.
 func (h *Holder) OpenAnnouncer(index int) (*HeldAnnouncer, error) {
-	h.setAnnounced(nil) // that was on another interface
 	if err := h.do(askARP, openARPRequest{index}, nil); err != nil {
 		return nil, err
 	}
 	return &HeldAnnouncer{h}, nil
 }
 
-// Announce tells every neighbour that addr is here.
-func (a *HeldAnnouncer) Announce(addr netip.Addr) error {
-	if a.holder.hasAnnounced(addr) {
-		return nil
-	}
-	return a.holder.do(askAnnounce, addr, nil)
-}
+// Hold does nothing: the holder announces what it has acquired until it releases it, and knows when the lease is over.
+func (a *HeldAnnouncer) Hold([]netip.Addr, func() bool) {}
+
+// AnnounceAnew announces what is held as if it had been acquired now. If that fails, the holder is lost.
+func (a *HeldAnnouncer) AnnounceAnew() { _ = a.holder.do(askAnnounce, nil, nil) }
 
 // Probe asks who has a floating address; see Announcer.Probe. If ctx ends, Probe still waits for the holder's answer.
 func (a *HeldAnnouncer) Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error) {

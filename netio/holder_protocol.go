@@ -40,7 +40,7 @@ const (
 	askRenew                               // start their lifetimes over; the answer is an addressAnswer
 	askResign                              // PreparedResign: what to send when the daemon no longer can
 	askARP                                 // openARPRequest: open ARP on an interface, or close it
-	askAnnounce                            // netip.Addr: tell the neighbours where that floating address is
+	askAnnounce                            // announce what is held as if it had been acquired now
 	askProbe                               // probeRequest: who has an address? The answer is a net.HardwareAddr, empty for nobody
 	askLAN                                 // lanRequest: ask hosts by ARP, and begin or end to count frames
 	askHeard                               // which frames were counted; the answer is a framesAnswer
@@ -91,9 +91,8 @@ type (
 		Addresses []netip.Prefix
 	}
 	addressAnswer struct {
-		Unannounced bool       // some neighbours were not told
-		Restored    bool       // something else had deleted an address
-		State       *HoldState // nil if it is as before
+		Restored bool       // something else had deleted an address
+		State    *HoldState // nil if it is as before
 	}
 	openARPRequest struct{ Index int } // of the interface; 0 to close ARP
 	probeRequest   struct {

@@ -46,7 +46,7 @@ func (s *session) handle(message []byte, files *[]int) (answer any, given []int,
 	case askARP:
 		answer, err = decoded(body, s.openARP)
 	case askAnnounce:
-		answer, err = byAnnouncer(s, body, s.announce)
+		answer, err = byAnnouncer(s, nil, func(a *Announcer, _ struct{}) (any, error) { a.AnnounceAnew(); return nil, nil })
 	case askProbe:
 		answer, err = byAnnouncer(s, body, s.probe)
 	case askLAN:
@@ -237,8 +237,8 @@ func (s *session) leased() (*FloatingIP, error) {
 	return nil, errNoLease
 }
 
-// acquire acquires the addresses, and announces them: nobody looks for them here before that, and to be asked for it
-// takes longer than it does.
+// acquire acquires the addresses, and has them announced: nobody looks for them here before that, and to be asked for it
+// takes longer than it does. To acquire them may take until after the end of the lease.
 func (s *session) acquire() (any, error) {
 	floating, err := s.leased()
 	if err != nil {
@@ -246,23 +246,18 @@ func (s *session) acquire() (any, error) {
 	}
 	before := floating.State()
 	if err := floating.Acquire(); err != nil {
+		s.announce(nil)
 		return nil, err
 	}
-	announcer := s.currentAnnouncer()
-	answer := addressAnswer{Unannounced: announcer == nil}
+	var held []netip.Addr
 	for _, p := range floating.options.Addresses {
-		// To acquire them may have taken until after the end of the lease.
-		if !answer.Unannounced {
-			_, err := s.announce(announcer, p.Addr())
-			answer.Unannounced = err != nil
-		}
+		held = append(held, p.Addr())
 	}
-	s.held = true
-	s.listenForRivals()
+	s.announce(held)
 	if state := floating.State(); state != before {
-		answer.State = &state
+		return addressAnswer{State: &state}, nil
 	}
-	return answer, nil
+	return nil, nil
 }
 
 func (s *session) renew() (any, error) {
@@ -280,8 +275,7 @@ func (s *session) renew() (any, error) {
 
 // releaseAsAsked releases the addresses because the daemon wants it, which tells the others itself.
 func (s *session) releaseAsAsked() error {
-	s.past, s.held = true, false
-	s.listenForRivals()
+	s.past = true
 	return s.removeAddresses()
 }
 
@@ -310,32 +304,19 @@ func (s *session) openARP(r openARPRequest) (any, error) {
 		return nil, err
 	}
 	announcer.Answers(func(answer ARPAnswer) { s.tell(eventAnswer, answer) })
+	announcer.Rivals(nil, func(addr netip.Addr, mac net.HardwareAddr) { s.tell(eventRival, Neighbour{addr, mac}) })
 	s.mu.Lock()
 	s.announcer = announcer
 	s.mu.Unlock()
-	s.listenForRivals()
 	return nil, nil
 }
 
-// listenForRivals has the daemon told of hosts that speak as an address that is held, or as this board.
-func (s *session) listenForRivals() {
+// announce has addresses announced while the lease lasts; nil for none. If ARP is opened later, the daemon acquires the
+// addresses again.
+func (s *session) announce(addrs []netip.Addr) {
 	if announcer := s.currentAnnouncer(); announcer != nil {
-		var ours []netip.Addr
-		if s.held {
-			ours = s.options.Floating
-		}
-		announcer.Rivals(ours, func(addr netip.Addr, mac net.HardwareAddr) { s.tell(eventRival, Neighbour{addr, mac}) })
+		announcer.Hold(addrs, s.lasts)
 	}
-}
-
-func (s *session) announce(announcer *Announcer, addr netip.Addr) (any, error) {
-	switch {
-	case !s.isFloating(addr):
-		return nil, fmt.Errorf("netio: the holder does not announce %s", addr)
-	case !s.lasts():
-		return nil, errNoLease
-	}
-	return nil, announcer.Announce(addr)
 }
 
 // maxProbes bounds how often somebody is asked in one request.

@@ -31,7 +31,7 @@ func FuzzRequests(f *testing.F) {
 		{askFloating, floatingRequest{"none0", []netip.Prefix{netip.MustParsePrefix("8.8.8.8/24")}}},
 		{askResign, PreparedResign{[]byte{0, 0, 0}, []netip.AddrPort{wire.DefaultGroup}}},
 		{askARP, openARPRequest{1}},
-		{askAnnounce, testVIP},
+		{askAnnounce, nil},
 		{askProbe, probeRequest{testVIP, ProbeCount, time.Millisecond}},
 		{askLAN, lanRequest{Doubt: Doubt{[]ARPQuestion{{testVIP, net.HardwareAddr{2, 0, 0, 0, 0, 1}, true}}, 1, []netip.Addr{testVIP}}}},
 		{askLAN, lanRequest{Resolve: testVIP}},

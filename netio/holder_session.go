@@ -35,7 +35,6 @@ type session struct {
 	sender  *os.File   // sends the RESIGN; nil before the sockets are open
 	local   netip.Addr // this board's own address, in whose name it speaks ARP; invalid before the sockets are open
 	resign  PreparedResign
-	held    bool // the daemon holds the addresses
 	past    bool // the RESIGN is out of date: the daemon has released the addresses since
 
 	mu        sync.Mutex // guards what follows, and is held only for a moment
@@ -255,8 +254,10 @@ func (s *session) release() {
 	}
 }
 
-// removeAddresses removes the addresses if they are held. A renewal that is under way does not add them again.
+// removeAddresses removes the addresses if they are held, and no longer announces them. A renewal that is under way does
+// not add them again.
 func (s *session) removeAddresses() error {
+	s.announce(nil)
 	if s.floating == nil {
 		return nil
 	}

@@ -362,16 +362,12 @@ func testMachineFrozen(t *judge.T) {
 	t.Logf("came in time %d times", extended)
 }
 
-// TestAcquiringAnnounces: the neighbours hear of an address that was acquired without a request for it, and the next
-// request says nothing twice.
-func TestAcquiringAnnounces(t *testing.T) {
-	t.Parallel()
-	judge.RunTogether(t, testAcquiringAnnounces)
-}
-
-func testAcquiringAnnounces(t *judge.T) {
+// announcingBoard returns a board that holds the address and announces it, and a function that counts how often the
+// neighbour hears that while something is done, and in a tenth of a second afterwards.
+func announcingBoard(t *judge.T) (b *guardedBoard, a *HeldAnnouncer, heard func(do ...func() error) int) {
+	t.Helper()
 	l := newLAN(t, 2)
-	b := &guardedBoard{board: l.boards[0]}
+	b = &guardedBoard{board: l.boards[0]}
 	other := openTestAnnouncer(t, l.boards[1])
 	claims := make(chan string, 64)
 	other.Rivals([]netip.Addr{testVIP}, func(_ netip.Addr, mac net.HardwareAddr) { claims <- mac.String() })
@@ -383,15 +379,17 @@ func testAcquiringAnnounces(t *judge.T) {
 	b.arm()
 	must(t, b.floating.Acquire())
 	eventually(t, "the bridge forwards", func() bool {
-		must(t, a.Announce(testVIP))
+		a.AnnounceAnew()
 		return len(claims) > 0
 	})
-	heard := func(announcing func()) (n int) {
+	heard = func(do ...func() error) (n int) {
 		t.Helper()
 		for len(claims) > 0 {
 			<-claims
 		}
-		announcing()
+		for _, do := range do {
+			must(t, do())
+		}
 		for wait := time.After(100 * time.Millisecond); ; {
 			select {
 			case <-claims:
@@ -401,34 +399,41 @@ func testAcquiringAnnounces(t *judge.T) {
 			}
 		}
 	}
-	heard(func() {}) // what is still on its way
-	once := len(announcements(testVIP))
-	announce := func() error { return a.Announce(testVIP) }
+	heard() // what is still on its way
+	return b, a, heard
+}
+
+// heardOnce is how many packets an announcement has.
+var heardOnce = len(announcements(testVIP))
+
+// TestAcquiringAnnounces: the neighbours hear of an address that was acquired without a request for it, and of none that was
+// released.
+func TestAcquiringAnnounces(t *testing.T) {
+	t.Parallel()
+	judge.RunTogether(t, testAcquiringAnnounces)
+}
+
+func testAcquiringAnnounces(t *judge.T) {
+	b, a, heard := announcingBoard(t)
+	announce := func() error { a.AnnounceAnew(); return nil }
 	acquire, release := b.floating.Acquire, b.floating.Release
-	extend := func() error { b.extend(Now() + longLease); return nil }
 	type does []func() error
 	for what, c := range map[string]struct {
 		do   does
 		want int
 	}{
-		"announced":                     {does{announce}, once},
-		"acquired":                      {does{acquire}, once},
-		"acquired, announced":           {does{acquire, announce}, once},
-		"acquired, announced twice":     {does{acquire, announce, announce}, 2 * once},
-		"acquired, extended, announced": {does{acquire, extend, announce}, 2 * once},
-		"acquired, released, acquired":  {does{acquire, release, acquire, announce}, 2 * once},
+		"announced":                    {does{announce}, heardOnce},
+		"acquired":                     {does{acquire}, heardOnce},
+		"acquired, announced":          {does{acquire, announce}, 2 * heardOnce},
+		"acquired, released, acquired": {does{acquire, release, acquire}, 2 * heardOnce},
+		"released, announced":          {does{release, announce}, 0},
 	} {
-		got := heard(func() {
-			for _, do := range c.do {
-				must(t, do())
-			}
-		})
-		assert.Is(t, c.want, got, "%s: how often the neighbour hears it", what)
-		heard(func() { must(t, announce()) }) // so that nothing of this one is left for the next
+		assert.Is(t, c.want, heard(c.do...), "%s: how often the neighbour hears it", what)
+		heard(acquire) // so that each begins with an address that is held
 	}
-	again, err := b.OpenAnnouncer(b.link(t, "eth0").Index)
+	_, err := b.OpenAnnouncer(b.link(t, "eth0").Index)
 	must(t, err)
-	assert.Is(t, once, heard(func() { must(t, again.Announce(testVIP)) }), "how often the neighbour hears it on a link that came back")
+	assert.Is(t, heardOnce, heard(acquire), "how often the neighbour hears it on a link that came back")
 }
 
 // TestNothingWithoutALease: a daemon that may not answer for the address gets it neither added nor renewed nor announced,
@@ -439,37 +444,39 @@ func TestNothingWithoutALease(t *testing.T) {
 		"ended":    func(b *guardedBoard) { b.fence.Shut() },
 	} {
 		t.Run(name, judged(func(t *judge.T) {
-			b := newGuardedBoard(t, HoldLifetime)
-			eth0 := b.link(t, "eth0").Index
-			a, err := b.OpenAnnouncer(eth0)
-			must(t, err)
-			must(t, a.Announce(testVIP))
-			_, err = b.floating.Renew()
+			b, a, heard := announcingBoard(t)
+			announce := func() error { a.AnnounceAnew(); return nil }
+			assert.Is(t, heardOnce, heard(announce), "how often the neighbour hears it")
+			_, err := b.floating.Renew()
 			must(t, err)
 			end(b)
+			assert.Is(t, 0, heard(announce), "how often the neighbour hears it without a lease")
 			must(t, b.floating.Release())
 			assert.ErrorIs(t, b.floating.Acquire(), ErrNotHeld, "acquired")
 			_, err = b.floating.Renew()
 			assert.ErrorIs(t, err, ErrNotHeld, "renewed")
-			assert.ErrorIs(t, a.Announce(testVIP), ErrNotHeld, "announced")
+			assert.Is(t, 0, heard(announce), "how often the neighbour hears it without the address")
 			assert.Is(t, false, b.holds(t), "the address is there")
 		}))
 	}
 }
 
-// TestNoAnnouncementAfterTheLease: a lease that is over may go on, and until then the neighbours are told nothing.
+// TestNoAnnouncementAfterTheLease: a lease that is over may go on. Until then the neighbours are told nothing, and then at
+// once, without a request.
 func TestNoAnnouncementAfterTheLease(t *testing.T) {
 	judge.RunTogether(t, testNoAnnouncementAfterTheLease)
 }
 
 func testNoAnnouncementAfterTheLease(t *judge.T) {
-	b := newGuardedBoard(t, HoldLifetime)
-	a, err := b.OpenAnnouncer(b.link(t, "eth0").Index)
-	must(t, err)
+	b, a, heard := announcingBoard(t)
+	announce := func() error { a.AnnounceAnew(); return nil }
 	b.fence.Extend(Now(), Now()+longLease)
-	assert.ErrorIs(t, a.Announce(testVIP), ErrNotHeld, "after the end of the lease")
-	assert.Is(t, true, b.extend(Now()+longLease), "a lease that nobody has ended can be extended")
-	must(t, a.Announce(testVIP))
+	assert.Is(t, 0, heard(announce, b.floating.Acquire), "how often the neighbour hears it after the end of the lease")
+	goesOn := func() error {
+		assert.Is(t, true, b.extend(Now()+longLease), "a lease that nobody has ended can be extended")
+		return nil
+	}
+	assert.Is(t, heardOnce, heard(goesOn), "how often the neighbour hears it when the lease goes on")
 }
 
 // ownSession is what a holder has, in this process, with these prefixes in its configuration.
@@ -532,11 +539,10 @@ func testHolderRefuses(t *judge.T) {
 		"2001:db8::2 is no IPv4 address":                         ignore("2001:db8::2"),
 		"invalid IP is no IPv4 address":                          a.Ask([]ARPQuestion{{}}),
 		"65 questions are too many (at most 64)":                 a.Ask(make([]ARPQuestion, maxQuestions+1)),
-		"the holder does not announce 10.77.0.99":                a.Announce(other),
 		"the holder does not probe for 10.77.0.99":               probe(other),
 		"the fence was made already":                             fence(),
 		"the holder knows no request 200":                        do(200, ""),
-		"read a request to the holder: ParseAddr":                do(askAnnounce, `"10.77"`),
+		"read a request to the holder: ParseAddr":                do(askLAN, `{"Resolve":"10.77"}`),
 		"the link is down (no such interface)":                   announcer(4711),
 		"0 files came with a side socket":                        do(askSideSocket, ""),
 		"read a request to the holder: invalid character":        do(askResign, "x"),

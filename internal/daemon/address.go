@@ -55,11 +55,9 @@ type address struct {
 	backOffUntil time.Duration // when this board stands for the lead again; never if it does now
 
 	// Announcing and defending it.
-	announcer  Announcer     // nil while the link is closed, and on a witness
-	announceAt time.Duration // when to announce it next; never while the lease is over
-	announced  int           // how often it was announced since it was acquired
-	defence    netio.Defence
-	probes     int // counts the probes, so that the answer to an old one is recognized
+	announcer Announcer // nil while the link is closed, and on a witness
+	defence   netio.Defence
+	probes    int // counts the probes, so that the answer to an old one is recognized
 }
 
 const (
@@ -81,16 +79,16 @@ func (a *address) due() time.Duration {
 		return a.releaseAt
 	case !a.wanted:
 		return never
-	case !a.held:
-		return a.renewAt
 	}
-	return min(a.renewAt, a.announceAt)
+	return a.renewAt
 }
 
 // open prepares to hold the address when the link has been opened, so that a takeover finds everything open.
 func (a *address) open(iface string, n Announcer) {
 	a.iface, a.announcer = iface, n
-	a.listenForRivals()
+	if n != nil {
+		n.Rivals(nil, func(addr netip.Addr, mac net.HardwareAddr) { a.tasks.tryPost(func() { a.rivalHeard(addr, mac) }) })
+	}
 	a.openAddresses()
 	if a.wanted {
 		a.acquire() // the interface was made anew, or our own address changed, while this board leads
@@ -119,7 +117,7 @@ func (a *address) openAddresses() {
 // isOpen reports whether everything is open to hold the address on the group's interface.
 func (a *address) isOpen() bool { return a.addresses != nil && a.openedOn == a.iface }
 
-// acquire acquires the address and announces it, or announces it again.
+// acquire acquires the address and has it announced, or does both again.
 func (a *address) acquire() {
 	a.wanted = true
 	if a.lease.fired() {
@@ -144,7 +142,7 @@ func (a *address) acquire() {
 	a.unreleased, a.backOff = false, 0
 	a.acquired++
 	a.renewAt = now + renewEvery
-	a.announceAnew()
+	a.announce(ipsOf(a.floating))
 	a.unfinished = true
 }
 
@@ -167,7 +165,6 @@ func (a *address) finishAcquire() {
 	}
 	a.unfinished = false
 	if a.held {
-		a.listenForRivals()
 		a.reporter.log.Infof("holds %s", joined(a.prefixes()))
 	}
 }
@@ -178,11 +175,11 @@ func (a *address) release() (inTime bool) {
 	a.wanted = false
 	a.setHeld(false)
 	inTime = a.lease.shut()
+	a.announce(nil)
 	a.tryRelease()
 	if !inTime {
 		a.lease.firedFirst()
 	}
-	a.listenForRivals()
 	return inTime
 }
 
@@ -236,9 +233,6 @@ func (a *address) maintain(now time.Duration) {
 	}
 	if now >= a.renewAt-(renewEvery-renewAfter) {
 		a.renew(now)
-	}
-	if now >= a.announceAt {
-		a.announce()
 	}
 }
 
@@ -350,13 +344,9 @@ func (a *address) extendLease(resign wire.Message, end, overdue time.Duration) {
 		return
 	}
 	a.lease.extend(end, overdue)
-	if !a.held {
-		return
+	if a.held {
+		a.lease.prepare(resign)
 	}
-	if a.announceAt == never {
-		a.announceAnew()
-	}
-	a.lease.prepare(resign)
 }
 
 // configured are the floating addresses with their configured prefix lengths. One without a configured length is alone

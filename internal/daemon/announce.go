@@ -11,67 +11,25 @@ import (
 	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
-	"topdog/netio"
 )
 
-// announce tells the neighbours where the address is now, and sets when to do so again. While the lease is over it says
-// nothing: somebody else may have the address by now, and a fence that drops only incoming packets (netio.FenceXDP) would
-// let an announcement out. Once the lease goes on, extendLease announces the address.
-func (a *address) announce() {
-	if a.announcer == nil {
-		return // the link was just lost, and the core is about to be told
-	}
-	if a.lease.over(a.now()) {
-		a.announceAt = never
-		return
-	}
-	for _, f := range a.floating {
-		err := a.announcer.Announce(f.IP)
-		if errors.Is(err, netio.ErrNotHeld) { // the lease ended before the holder was asked
-			a.announceAt = never
-			return
-		}
-		a.group.noteSend(err)
-	}
-	a.announced++
-	delay := netio.AnnouncementDelay(a.announced)
-	a.announceAt = a.now() + delay
-	if delay >= askOthersEvery {
-		for _, f := range a.floating {
-			a.group.noteSend(a.announcer.Resolve(f.IP))
-		}
+// announce has addresses announced for as long as the lease lasts; nil for none. While the link is closed it does nothing: the
+// core is about to be told.
+func (a *address) announce(addrs []netip.Addr) {
+	if a.announcer != nil {
+		a.announcer.Hold(addrs, func() bool { return a.lease.lasts() })
 	}
 }
-
-// askOthersEvery is how often a leader asks everybody for the addresses: with each late announcement. A machine that answers
-// is a rival: a proxy, or one to which somebody gave the address.
-const askOthersEvery = time.Minute
 
 // announceAnew announces the address as if it had been acquired now, if this board holds it.
 func (a *address) announceAnew() {
-	if a.held {
-		a.announced = 0
-		a.announce()
+	if a.held && a.announcer != nil {
+		a.announcer.AnnounceAnew()
 	}
 }
 
-// listenForRivals begins or stops to defend the address. When a rival claims it, this board announces it again (RFC 5227,
-// section 2.4): at once, and then not too often (netio.Defence). It always listens for another machine with this board's own
-// address.
-func (a *address) listenForRivals() {
-	if a.announcer == nil {
-		return
-	}
-	var ours []netip.Addr
-	if a.held {
-		ours = ipsOf(a.floating)
-	}
-	a.announcer.Rivals(ours, func(addr netip.Addr, mac net.HardwareAddr) {
-		a.tasks.tryPost(func() { a.rivalHeard(addr, mac) })
-	})
-}
-
-// defend announces the address against a machine that claims it. rival is its name for people.
+// defend announces the address against a machine that claims it (RFC 5227, section 2.4): at once, and then not too often
+// (netio.Defence). rival is the machine's name for people.
 func (a *address) defend(addr netip.Addr, rival string) {
 	now := a.now()
 	if !a.held || !a.defence.Answer(now) {

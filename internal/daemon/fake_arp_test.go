@@ -74,22 +74,33 @@ func (l *fakeLAN) deliver(path netio.Path) {
 	}
 }
 
-func (a *fakeAnnouncer) Announce(netip.Addr) error {
+// Hold announces the address once: how often the real one does is tested in netio.
+func (a *fakeAnnouncer) Hold(ours []netip.Addr, lasts func() bool) {
+	a.board.get(func() { a.ours, a.board.mayAnnounce = ours, lasts })
+	a.AnnounceAnew()
+}
+
+func (a *fakeAnnouncer) AnnounceAnew() {
 	var mute bool
-	var told func()
-	a.board.get(func() { a.board.announced++; mute, told = a.board.mute, a.board.onAnnounce })
-	if told != nil {
-		told()
+	var lasts func() bool
+	a.board.get(func() {
+		mute, lasts = a.board.mute, a.board.mayAnnounce
+		if len(a.ours) == 0 {
+			lasts = nil
+		}
+	})
+	if lasts == nil || !lasts() {
+		return
 	}
+	a.board.get(func() { a.board.announced++ })
 	if mute {
-		return nil
+		return
 	}
 	a.board.lan.later(a.board, pathARP, func(other *fakeBoard) {
 		if other.announcer != nil {
 			other.announcer.holder = a.board.state.Link.HardwareAddr
 		}
 	})
-	return nil
 }
 
 // Ask is answered by a board that holds the address, for its own one by the kernel of a board, and by the hosts.

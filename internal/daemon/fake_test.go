@@ -83,7 +83,7 @@ type fakeBoard struct {
 	releaseFails error
 	onAcquire    func()
 	onOpen       func(what string) // what takes the holder long; nil for nothing
-	onAnnounce   func()            // without the lock of the board
+	mayAnnounce  func() bool       // reports whether it may announce the address; nil before it was acquired
 	heldOn       []string          // the interfaces for which the address was prepared
 	sendTakes    time.Duration     // from the call until the datagram leaves
 	sent         int

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"topdog/internal/config"
@@ -24,6 +25,7 @@ type lease struct {
 	begun   bool
 	end     time.Duration // while it has begun; netio.NoEnd for none
 	wake    time.Duration // when the dead man's switch wakes: at the end, or later
+	until   atomic.Int64  // the end, for whoever asks outside of the loop; 0 while there is no lease
 
 	uncovered int // how often in a row the present interfaces could not be covered
 
@@ -71,6 +73,7 @@ func (l *lease) begin(end time.Duration) {
 		return
 	}
 	l.begun, l.end, l.wake = true, end, end
+	l.until.Store(int64(end))
 	if l.fence != nil {
 		l.fence.Begin(end)
 	}
@@ -92,6 +95,7 @@ func (l *lease) extend(end, overdue time.Duration) {
 		return
 	}
 	l.end, l.wake = end, wake
+	l.until.Store(int64(end))
 	if l.fence != nil {
 		l.fence.Extend(end, wake)
 	}
@@ -102,11 +106,8 @@ func (l *lease) lapsed(now time.Duration) (end time.Duration, lapsed bool) {
 	return l.end, l.begun && now >= l.end
 }
 
-// over reports whether this board must neither answer for the address at the moment, nor announce it.
-func (l *lease) over(now time.Duration) bool {
-	_, lapsed := l.lapsed(now)
-	return lapsed || l.fired()
-}
+// lasts reports whether this board may announce the address. It may be called outside of the loop.
+func (l *lease) lasts() bool { return int64(l.now()) < l.until.Load() }
 
 // endsAt reports whether the lease needs no change to end then.
 func (l *lease) endsAt(end time.Duration) bool { return !l.begun || l.end == end }
@@ -122,6 +123,7 @@ func (l *lease) shut() (inTime bool) {
 		return true
 	}
 	l.begun = false
+	l.until.Store(0)
 	return l.fence == nil || l.fence.Shut()
 }
 
@@ -177,8 +179,9 @@ func (l *lease) coverEnded(err error) {
 
 // left is how long this board may answer for the address if the lease is not extended.
 func (l *lease) left(now time.Duration) time.Duration {
+	_, lapsed := l.lapsed(now)
 	switch {
-	case !l.begun || l.over(now):
+	case !l.begun || lapsed || l.fired():
 		return 0
 	case l.end == netio.NoEnd:
 		return time.Duration(console.NoLeaseEnd)

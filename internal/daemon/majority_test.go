@@ -153,7 +153,7 @@ func TestPreparedAgain(t *testing.T) {
 }
 
 // TestAnnouncesNothingAfterTheLease: a fence that drops only what comes in lets announcements out, and they
-// would lead the users away from the next leader. When the lease goes on, the address is announced at once.
+// would lead the users away from the next leader. What announces the address hears that the lease is over, and that it goes on.
 func TestAnnouncesNothingAfterTheLease(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, _, three, latest := l.armedThree(func(c *config.Config) {
@@ -161,44 +161,26 @@ func TestAnnouncesNothingAfterTheLease(t *testing.T) {
 		})
 		fence := latest().fakeFence
 		fence.get(func() { fence.closes = true })
-		over, within := 0, 0
-		three.get(func() {
-			three.deaf = true
-			three.onAnnounce = func() {
-				fence.get(func() {
-					if three.now() >= fence.end {
-						over++
-					} else {
-						within++
-					}
-				})
-			}
-		})
+		three.get(func() { three.deaf = true })
 		pass(200 * time.Millisecond)
 		fence.get(func() {
 			if three.now() < fence.end {
 				t.Fatal("the majority is not heard, and the lease goes on")
 			}
 		})
+		three.get(func() { three.announced = 0 })
 		three.claimed(net.HardwareAddr{2, 0, 0, 0, 9, 9})
-		pass(10 * time.Millisecond)
-		three.onLoop(t, func() {
-			if three.address.announceAt != never {
-				t.Errorf("it would be announced at %v, and it is %v", three.address.announceAt, three.now())
-			}
-			three.address.announceAt = three.now() // as if it had been due
-		})
-		pass(100 * time.Millisecond)
-		if over > 0 || within > 0 {
-			t.Errorf("announced %d times while the lease is over, and %d times more", over, within)
-		}
+		pass(110 * time.Millisecond)
+		three.get(func() { assert.Is(t, 0, three.announced, "announced while the lease is over") })
+		assert.Is(t, false, three.mayAnnounce(), "the address may be announced while the lease is over")
 
 		three.get(func() { three.deaf = false })
 		pass(100 * time.Millisecond)
 		l.wantHolders(3)
-		if over > 0 || within == 0 {
-			t.Errorf("the lease goes on: announced %d times before, %d times afterwards", over, within)
-		}
+		assert.Is(t, true, three.mayAnnounce(), "the address may be announced when the lease goes on")
+		three.claimed(net.HardwareAddr{2, 0, 0, 0, 9, 9})
+		pass(time.Millisecond)
+		three.get(func() { assert.Is(t, 1, three.announced, "claims that were answered when the lease goes on") })
 	})
 }
 

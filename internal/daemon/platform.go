@@ -47,7 +47,10 @@ type Addresses interface {
 
 // Announcer speaks ARP: it tells the neighbours where an address is, and asks the hosts of the link; netio.Announcer is the real one.
 type Announcer interface {
-	Announce(addr netip.Addr) error
+	// Hold has the addresses that are ours announced, at once and then again and again, while lasts reports that this board
+	// may answer for them. Without addresses it ends that. AnnounceAnew begins it anew.
+	Hold(ours []netip.Addr, lasts func() bool)
+	AnnounceAnew()
 	Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error)
 	Rivals(ours []netip.Addr, heard func(netip.Addr, net.HardwareAddr))
 	Answers(heard func(netio.ARPAnswer))

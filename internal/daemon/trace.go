@@ -265,16 +265,22 @@ func (h tracedAddresses) Release() error {
 	return err
 }
 
-// tracedAnnouncer tells when an address has been announced.
+// tracedAnnouncer tells when the addresses have been announced for the first time, or anew.
 type tracedAnnouncer struct {
 	Announcer
 	trace *trace
 }
 
-func (a tracedAnnouncer) Announce(addr netip.Addr) error {
-	err := a.Announcer.Announce(addr)
-	a.trace.mark(console.StepAnnounced, err != nil)
-	return err
+func (a tracedAnnouncer) Hold(ours []netip.Addr, lasts func() bool) {
+	a.Announcer.Hold(ours, lasts)
+	if len(ours) > 0 {
+		a.trace.mark(console.StepAnnounced, false)
+	}
+}
+
+func (a tracedAnnouncer) AnnounceAnew() {
+	a.Announcer.AnnounceAnew()
+	a.trace.mark(console.StepAnnounced, false)
 }
 
 const (

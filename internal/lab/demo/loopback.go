@@ -335,7 +335,8 @@ func (c cabled) Unicast(b []byte, to netip.AddrPort) error {
 // tell anything, and nobody else who could have the address.
 type noNeighbours struct{ hears func() bool }
 
-func (*noNeighbours) Announce(netip.Addr) error { return nil }
+func (*noNeighbours) Hold([]netip.Addr, func() bool) {}
+func (*noNeighbours) AnnounceAnew()                  {}
 
 func (*noNeighbours) Probe(ctx context.Context, _ netip.Addr, n int, spacing time.Duration) (net.HardwareAddr, bool, error) {
 	select { // listen as long as a real probe would, so that the show is not faster than life
