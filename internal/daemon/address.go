@@ -38,8 +38,6 @@ type address struct {
 	unfinished bool          // it was just acquired, and finishAcquire was not called yet
 	acquired   int           // how often it was acquired
 	renewAt    time.Duration // when to start its lifetime over, or to try again to acquire it
-	renewing   bool          // a task renews it
-	renewAgain bool          // and it is to be renewed once more when that task has ended
 	restored   uint64        // how often something else had deleted it
 
 	stray condition // some floating address is where topdog has not put it
@@ -238,17 +236,12 @@ func (a *address) maintain(now time.Duration) {
 
 // renew starts the lifetime of the address over, in a task. The kernel takes a lock for that, and another program, which
 // makes a container or sets up a wireless interface, may hold it for tens of milliseconds. A leader's heartbeats must not
-// wait for that.
+// wait for that. Several tasks may wait, since one that began earlier may have looked at the address before it was deleted.
 func (a *address) renew(now time.Duration) {
 	if a.lease.fired() {
 		return // the core hears of it before anything else is done
 	}
 	a.renewAt = now + renewEvery
-	if a.renewing {
-		a.renewAgain = true // the task that runs may have looked at the address before it was deleted
-		return
-	}
-	a.renewing = true
 	addresses, acquired := a.addresses, a.acquired
 	a.tasks.start(func(context.Context) {
 		restored, err := addresses.Renew()
@@ -258,8 +251,6 @@ func (a *address) renew(now time.Duration) {
 
 // renewed handles the result of a renewal, which began when the address had been acquired that often.
 func (a *address) renewed(acquired int, restored bool, err error) {
-	again := a.renewAgain
-	a.renewing, a.renewAgain = false, false
 	switch {
 	case !a.held:
 		return // it was released meanwhile
@@ -279,9 +270,6 @@ func (a *address) renewed(acquired int, restored bool, err error) {
 			a.reporter.log.Warnf("something else deleted the address %s; it was put back", joined(a.prefixes()))
 		}
 		a.announceAnew()
-	}
-	if again {
-		a.renew(a.now())
 	}
 }
 

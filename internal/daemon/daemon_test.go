@@ -260,17 +260,17 @@ func TestDeletedWhileFormerRenewalRuns(t *testing.T) {
 	})
 }
 
-// TestFailedWhileDeleted has a renewal fail while another one is wanted: what is not held is not renewed.
+// TestFailedWhileDeleted has a renewal fail while another one runs: what is not held is not renewed, and acquired again later.
 func TestFailedWhileDeleted(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		_, _, three := l.three()
 		three.onLoop(t, func() {
 			a := three.address
 			retryAt := a.renewAt
-			a.renewing, a.renewAgain = true, true
 			a.renewed(a.acquired, false, errNoPermission)
-			if a.held || a.renewAt != retryAt || a.renewing {
-				t.Errorf("held: %t; it tries to acquire the address %v later; renewing: %t", a.held, a.renewAt-retryAt, a.renewing)
+			a.renewed(a.acquired, true, nil)
+			if a.held || a.renewAt != retryAt || a.restored > 0 {
+				t.Errorf("held: %t; it tries to acquire the address %v later; restored %d times", a.held, a.renewAt-retryAt, a.restored)
 			}
 		})
 	})
