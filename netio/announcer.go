@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"topdog/wire"
 )
 
 // Announcer speaks ARP on one interface: it tells the neighbours where the
@@ -39,8 +41,8 @@ type Announcer struct {
 	// reading is held by whoever reads the socket, so that what is read before and after
 	// a question can be told apart.
 	reading   sync.Mutex
-	rate      arpRate // of the packets that are read
-	throttled bool    // the kernel drops whatever this board does not wait for
+	limit     wire.Limit // of the packets that are read
+	throttled bool       // the kernel drops whatever this board does not wait for
 
 	mu         sync.Mutex
 	waiting    map[*awaited]struct{}
@@ -318,31 +320,16 @@ func (a *Announcer) drain() {
 // their rate is limited. Above it, the kernel drops all but the replies that this board waits
 // for, and lets the others in again a moment later. A rival is then still heard several times a second,
 // which is more often than this board answers one.
-const (
-	// arpBurst is how many packets may come at once: when a leader announces its floating addresses, there are two
-	// for each, and there are the answers of some neighbours.
-	arpBurst = 128
-	// arpInterval is the time for each packet in the long run: 50 packets a second, each of which
-	// wakes the program.
-	arpInterval = 20 * time.Millisecond
-	// arpPause is for how long the other packets are dropped.
-	arpPause = 100 * time.Millisecond
-)
+// arpRate allows 50 packets a second in the long run, each of which wakes the program. More may come at once: when a leader
+// announces its floating addresses, there are two for each, and there are the answers of some neighbours.
+var arpRate = wire.Rate{Every: 20 * time.Millisecond, Burst: 128}
 
-// arpRate limits the rate of packets by the generic cell rate algorithm (ITU-T I.371).
-type arpRate struct {
-	due time.Duration // when the next packet is due at the allowed rate
-}
-
-// exceeded counts a packet, and reports whether there were too many.
-func (r *arpRate) exceeded(now time.Duration) bool {
-	r.due = max(r.due, now) + arpInterval
-	return r.due-now > arpBurst*arpInterval
-}
+// arpPause is for how long the other packets are dropped.
+const arpPause = 100 * time.Millisecond
 
 // throttle counts a packet that was read. It is called with reading locked.
 func (a *Announcer) throttle(fd uintptr) {
-	if len(a.announcers) == 0 || a.throttled || !a.rate.exceeded(Now()) {
+	if len(a.announcers) == 0 || a.throttled || a.limit.Allow(Now(), arpRate) {
 		return // the packets that were already in the queue do not count
 	}
 	a.throttled = true

@@ -433,7 +433,7 @@ func TestFloodOfARP(t *testing.T) {
 			// some 280 packets of ARP by the kernel's default, net.core.rmem_default.
 			const room = 280
 			took := time.Since(began)
-			most := int64(arpBurst + took/arpInterval + (1+took/arpPause)*room)
+			most := int64(time.Duration(arpRate.Burst) + took/arpRate.Every + (1+took/arpPause)*room)
 			if got := heard.Load(); got > most || got == 0 {
 				t.Errorf("%d of 20000 packets were heard in %v, want at most %d", got, took, most)
 			}

@@ -93,27 +93,3 @@ func announcementDelay(sent int) time.Duration {
 		return time.Minute
 	}
 }
-
-const (
-	// defendEvery and defendBurst say how often a claim of a rival is answered: five at once, and
-	// then two a second. RFC 5227, section 2.4 (c), allows one answer in ten seconds
-	// (DEFEND_INTERVAL), so that two hosts do not flood the link, and is deliberately not
-	// followed: one forged announcement a second would leave the clients without the
-	// address for most of the time. Four packets a second flood nobody.
-	defendEvery = 500 * time.Millisecond
-	defendBurst = 5
-)
-
-// Defence decides which claims of a rival to our address are answered, see Announcer.AnnounceAnew. The zero Defence answers
-// the first claims.
-type Defence struct{ restedAt time.Duration } // when defendBurst claims may be answered at once again
-
-// Answer reports whether a claim that is heard now is answered. now must not go backwards.
-func (d *Defence) Answer(now time.Duration) bool {
-	rested := max(d.restedAt, now)
-	if rested-now > (defendBurst-1)*defendEvery {
-		return false
-	}
-	d.restedAt = rested + defendEvery
-	return true
-}

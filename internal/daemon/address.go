@@ -53,9 +53,9 @@ type address struct {
 	backOffUntil time.Duration // when this board stands for the lead again; never if it does now
 
 	// Announcing and defending it.
-	announcer Announcer // nil while the link is closed, and on a witness
-	defence   netio.Defence
-	probes    int // counts the probes, so that the answer to an old one is recognized
+	announcer Announcer  // nil while the link is closed, and on a witness
+	defence   wire.Limit // of the claims of rivals that are answered
+	probes    int        // counts the probes, so that the answer to an old one is recognized
 }
 
 const (

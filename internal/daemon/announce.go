@@ -11,6 +11,7 @@ import (
 	"topdog/election"
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/wire"
 )
 
 // announce has addresses announced for as long as the lease lasts; nil for none. While the link is closed it does nothing: the
@@ -28,11 +29,17 @@ func (a *address) announceAnew() {
 	}
 }
 
-// defend announces the address against a machine that claims it (RFC 5227, section 2.4): at once, and then not too often
-// (netio.Defence). rival is the machine's name for people.
+// defences says how often a claim of a rival is answered: five at once, and then two a second. RFC 5227, section 2.4 (c),
+// allows one answer in ten seconds (DEFEND_INTERVAL), so that two hosts do not flood the link, and is deliberately not
+// followed: one forged announcement a second would leave the clients without the address for most of the time. Four packets
+// a second flood nobody.
+var defences = wire.Rate{Every: 500 * time.Millisecond, Burst: 5}
+
+// defend announces the address against a machine that claims it (RFC 5227, section 2.4). rival is the machine's name for
+// people.
 func (a *address) defend(addr netip.Addr, rival string) {
 	now := a.now()
-	if !a.held || !a.defence.Answer(now) {
+	if !a.held || !a.defence.Allow(now, defences) {
 		return
 	}
 	if a.reporter.claimIsForeign(now) {

@@ -15,6 +15,7 @@ import (
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
 	"topdog/netio"
+	"topdog/wire"
 )
 
 // inBubble runs a test on a fake LAN in virtual time.
@@ -534,6 +535,29 @@ func TestDefendsTheAddress(t *testing.T) {
 			l.wantHolders(3)
 		}
 	})
+}
+
+// TestDefence counts which claims are answered within a minute.
+func TestDefence(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		every time.Duration
+		want  int
+	}{
+		{"one a second", time.Second, 60},
+		{"two a second", 500 * time.Millisecond, 120},
+		{"ten a second", 100 * time.Millisecond, 124}, // five, and then two a second
+		{"a flood", time.Millisecond, 124},
+	} {
+		var limit wire.Limit
+		got := 0
+		for at := time.Duration(0); at < time.Minute; at += test.every {
+			if limit.Allow(time.Hour+at, defences) {
+				got++
+			}
+		}
+		assert.Is(t, test.want, got, "%s: claims that were answered", test.name)
+	}
 }
 
 // TestOtherKey: a board with another key, or without one, takes part in nothing, also not while the address is free for a moment.
