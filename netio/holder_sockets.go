@@ -102,7 +102,7 @@ func (h *heldSockets) openSockets() (*Conn, error) {
 func (h *heldSockets) renew() error {
 	former := h.sockets
 	for _, socket := range former {
-		if err := reusePort(1).set(socket); err != nil {
+		if err := setReusePort(socket, true); err != nil {
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ func (h *heldSockets) renew() error {
 	}
 	closeAll(former)
 	for _, socket := range h.sockets {
-		if err := reusePort(0).set(socket); err != nil {
+		if err := setReusePort(socket, false); err != nil {
 			return err
 		}
 	}

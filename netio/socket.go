@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"golang.org/x/net/bpf"
+	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
 	"topdog/wire"
@@ -59,7 +60,7 @@ func withLinkDown(err error) error {
 // openSocket opens one UDP socket bound to bind. The net package could not do
 // it: given a group address, it binds to the wildcard address instead, and the
 // socket then hears every group and every unicast packet on the port.
-func openSocket(o Options, index int, bind netip.AddrPort, path Path) (*net.UDPConn, error) {
+func openSocket(o Options, index int, bind netip.AddrPort, path Path) (conn *net.UDPConn, err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_UDP)
 	if err != nil {
 		return nil, fmt.Errorf("open a UDP socket: %w", err)
@@ -68,7 +69,7 @@ func openSocket(o Options, index int, bind netip.AddrPort, path Path) (*net.UDPC
 	file := os.NewFile(uintptr(fd), "udp "+bind.String())
 	defer file.Close()
 
-	if err := configure(fd, o, path, index); err != nil {
+	if err := beforeBind(fd, o, path, index); err != nil {
 		return nil, err
 	}
 	err = unix.Bind(fd, &unix.SockaddrInet4{Port: int(bind.Port()), Addr: bind.Addr().As4()})
@@ -84,81 +85,54 @@ func openSocket(o Options, index int, bind netip.AddrPort, path Path) (*net.UDPC
 	if err != nil {
 		return nil, fmt.Errorf("hand the socket for %s to the runtime: %w", bind, err)
 	}
-	return packets.(*net.UDPConn), nil
+	conn = packets.(*net.UDPConn)
+	if err := tune(conn, o, index); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
 }
 
-// configure sets the options of a socket before it can receive anything.
-func configure(fd int, o Options, path Path, index int) error {
+// beforeBind sets the options that must be set before the socket receives anything.
+func beforeBind(fd int, o Options, path Path, index int) error {
 	if err := bindToInterface(fd, o, path, index); err != nil {
 		return err
-	}
-	if err := unix.SetsockoptIPMreqn(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_IF, &unix.IPMreqn{Ifindex: int32(index)}); err != nil {
-		return fmt.Errorf("choose the interface for multicast: %w", withLinkDown(err))
 	}
 	// Without CAP_NET_ADMIN the buffer is as large as the system allows.
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer)
 	}
-	for _, option := range socketOptions(o, path) {
-		if err := option.set(fd); err != nil {
+	if o.replaces {
+		if err := setReusePort(fd, true); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// socketOption is an option whose value is a number.
-type socketOption struct {
-	name                 string
-	level, option, value int
-}
-
-func (s socketOption) set(fd int) error {
-	if err := unix.SetsockoptInt(fd, s.level, s.option, s.value); err != nil {
-		return fmt.Errorf("set %s to %d: %w", s.name, s.value, err)
-	}
-	return nil
-}
-
-// socketOptions are the options of the socket of a path, in the order in which they are set.
-func socketOptions(o Options, path Path) []socketOption {
-	const ip, socket = unix.IPPROTO_IP, unix.SOL_SOCKET
-	all := []socketOption{
-		// Otherwise a socket also gets the groups that other processes joined.
-		{"IP_MULTICAST_ALL", ip, unix.IP_MULTICAST_ALL, 0},
-		{"IP_TTL", ip, unix.IP_TTL, wire.TTL},
-		{"IP_MULTICAST_TTL", ip, unix.IP_MULTICAST_TTL, wire.TTL},
-		{"IP_MULTICAST_LOOP", ip, unix.IP_MULTICAST_LOOP, 0},
-		{"IP_RECVTTL", ip, unix.IP_RECVTTL, 1},
-		// IP_TOS resets SO_PRIORITY, so it comes first.
-		{"IP_TOS", ip, unix.IP_TOS, tosNetworkControl},
-		{"SO_PRIORITY", socket, unix.SO_PRIORITY, priorityControl},
-	}
-	if o.Shared {
-		all = append(all, socketOption{"IP_MULTICAST_LOOP", ip, unix.IP_MULTICAST_LOOP, 1})
-	}
-	if o.replaces {
-		all = append(all, reusePort(1))
+	// Without this, a socket also gets the groups that other processes joined.
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0); err != nil {
+		return fmt.Errorf("switch IP_MULTICAST_ALL off: %w", err)
 	}
 	switch {
 	case path == PathFloating:
-		// This board will hold the address only when it leads, and must not have to open a socket then.
-		all = append(all, socketOption{"IP_FREEBIND", ip, unix.IP_FREEBIND, 1})
+		// This board will hold the address only when it leads, and must not have to
+		// open a socket then.
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_FREEBIND, 1); err != nil {
+			return fmt.Errorf("switch IP_FREEBIND on: %w", err)
+		}
+	case path != PathUnicast && o.Shared:
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+			return fmt.Errorf("switch SO_REUSEADDR on: %w", err)
+		}
 	case path == PathUnicast: // this socket sends everything
-		all = append(all, socketOption{"SO_BROADCAST", socket, unix.SO_BROADCAST, 1},
-			// All boards are on the link, whatever their addresses are. Beyond a gateway none would accept the
-			// packet: its TTL would be too low.
-			socketOption{"SO_DONTROUTE", socket, unix.SO_DONTROUTE, 1})
-	case o.Shared:
-		all = append(all, socketOption{"SO_REUSEADDR", socket, unix.SO_REUSEADDR, 1})
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BROADCAST, 1); err != nil {
+			return fmt.Errorf("switch SO_BROADCAST on: %w", err)
+		}
+		// All boards are on the link, whatever their addresses are. Beyond a gateway none
+		// would accept the packet: its TTL would be too low.
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DONTROUTE, 1); err != nil {
+			return fmt.Errorf("switch SO_DONTROUTE on: %w", err)
+		}
 	}
-	return all
-}
-
-// reusePort says whether other sockets may be bound to the same address, 1 or 0. The kernel wants both sockets to allow
-// it, and to belong to the same user.
-func reusePort(allowed int) socketOption {
-	return socketOption{"SO_REUSEPORT", unix.SOL_SOCKET, unix.SO_REUSEPORT, allowed}
+	return nil
 }
 
 // bindToInterface has a socket send and receive by the interface only. The sockets for datagrams to this board alone
@@ -196,29 +170,67 @@ func htonl(v uint32) uint32 {
 	return binary.NativeEndian.Uint32(b[:])
 }
 
-// join adds the socket to the group on the interface, and leave undoes it.
-// Both go by the interface's index, which is the only name that never
-// silently comes to mean another interface.
-func join(conn *net.UDPConn, group netip.Addr, index int) error {
-	return setMembership(conn, unix.IP_ADD_MEMBERSHIP, group, index)
+// setReusePort sets whether other sockets may be bound to the same address. The kernel wants both sockets to allow it,
+// and to belong to the same user.
+func setReusePort(fd int, allowed bool) error {
+	value := 0
+	if allowed {
+		value = 1
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, value); err != nil {
+		return fmt.Errorf("set SO_REUSEPORT to %d: %w", value, err)
+	}
+	return nil
 }
 
-func leave(conn *net.UDPConn, group netip.Addr, index int) error {
-	return setMembership(conn, unix.IP_DROP_MEMBERSHIP, group, index)
+// tune sets how the socket sends, and that it tells the TTL of what it
+// receives. Until then datagrams come without a TTL, and are dropped.
+func tune(conn *net.UDPConn, o Options, index int) error {
+	p := ipv4.NewPacketConn(conn)
+	if err := p.SetMulticastInterface(&net.Interface{Index: index}); err != nil {
+		return fmt.Errorf("choose the interface for multicast: %w", withLinkDown(err))
+	}
+	if err := errors.Join(
+		p.SetTTL(wire.TTL),
+		p.SetMulticastTTL(wire.TTL),
+		p.SetMulticastLoopback(o.Shared),
+		p.SetControlMessage(ipv4.FlagTTL, true),
+		// IP_TOS resets SO_PRIORITY, so it comes first.
+		p.SetTOS(tosNetworkControl),
+		setPriority(conn, priorityControl),
+	); err != nil {
+		return fmt.Errorf("set the options of a socket: %w", err)
+	}
+	return nil
 }
 
-func setMembership(conn *net.UDPConn, option int, group netip.Addr, index int) error {
+func setPriority(conn *net.UDPConn, priority int) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return err
 	}
-	member := unix.IPMreqn{Multiaddr: group.As4(), Ifindex: int32(index)}
-	closed := raw.Control(func(fd uintptr) { err = unix.SetsockoptIPMreqn(int(fd), unix.IPPROTO_IP, option, &member) })
-	return errors.Join(closed, err)
+	var result error
+	if err := raw.Control(func(fd uintptr) {
+		result = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PRIORITY, priority)
+	}); err != nil {
+		return err
+	}
+	return result
+}
+
+// join adds the socket to the group on the interface, and leave undoes it.
+// Both go by the interface's index, which is the only name that never
+// silently comes to mean another interface.
+func join(conn *net.UDPConn, group netip.Addr, index int) error {
+	return ipv4.NewPacketConn(conn).JoinGroup(&net.Interface{Index: index}, &net.UDPAddr{IP: group.AsSlice()})
+}
+
+func leave(conn *net.UDPConn, group netip.Addr, index int) error {
+	return ipv4.NewPacketConn(conn).LeaveGroup(&net.Interface{Index: index}, &net.UDPAddr{IP: group.AsSlice()})
 }
 
 // ttl finds the TTL that a datagram arrived with in its control messages, or
-// -1 if there is none. It does not allocate.
+// -1 if there is none. It does not allocate, which ipv4.ControlMessage does.
 func ttl(control []byte) int {
 	for len(control) >= unix.SizeofCmsghdr {
 		header, data, rest, err := unix.ParseOneSocketControlMessage(control)
