@@ -182,8 +182,8 @@ func (c *Core) crossing(m *wire.Message) bool {
 }
 
 // When a partition has healed, the address goes to the fitter leader, and of two that are as fit
-// to the one that more boards have followed since the younger one of the two began to lead. Rosters remember followers for seconds, and
-// followers change sides as soon as they hear a higher term, so nothing else tells who
+// to the one that more boards have followed since the younger one of the two began to lead. Rosters remember
+// followers for seconds, and followers change sides as soon as they hear a higher term, so nothing else tells who
 // served. One of two leaders decides, and the other one obeys.
 
 // settleRivalry receives a message of another leader. The one of the lower term decides, or the

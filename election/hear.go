@@ -93,7 +93,8 @@ func (c *Core) late(m *wire.Message) bool {
 func (c *Core) overtaken(m *wire.Message) {
 	switch m.Type {
 	case wire.TypeHeartbeat:
-		if m.Sender == c.leader && m.Term == c.lastLeader.term && m.Sequence > c.lastLeader.lastHeard && c.roster.Peer(m.Sender).Leading {
+		newer := m.Term == c.lastLeader.term && m.Sequence > c.lastLeader.lastHeard
+		if m.Sender == c.leader && newer && c.roster.Peer(m.Sender).Leading {
 			c.receiveHeartbeat(m, m.Heartbeat)
 		}
 	case wire.TypeAnswer, wire.TypeStart, wire.TypeAck, wire.TypeReport, wire.TypeSupport, wire.TypeGrant:
@@ -191,7 +192,8 @@ func (c *Core) dispatch(m *wire.Message) {
 	case m.Type == wire.TypeHeartbeat:
 		c.receiveHeartbeat(m, m.Heartbeat)
 	case m.Type == wire.TypeCoordinator && m.Coordinator.Coordinator == m.Sender:
-		c.receiveHeartbeat(m, wire.Heartbeat{Interval: m.Coordinator.Interval, Grace: m.Coordinator.Grace, Number: m.Coordinator.Number})
+		first := &m.Coordinator
+		c.receiveHeartbeat(m, wire.Heartbeat{Interval: first.Interval, Grace: first.Grace, Number: first.Number})
 		c.algorithm.Step(Event{Kind: EventMessage, Message: m})
 	case m.Type == wire.TypeRival:
 		// It is for a leader, see hearRival.

@@ -27,7 +27,7 @@ const sentMax = 1024
 type Sent struct {
 	Number   uint32
 	Request  bool
-	Sequence wire.Sequence // of a heartbeat; 0 until the owner has told it
+	sequence wire.Sequence // of a heartbeat; 0 until the owner has told it
 	Term     wire.Term
 	At       clock.Instant // when the call began that sent it
 	Ends     clock.Instant // until when who supports it supports it
@@ -123,13 +123,13 @@ func (s *Support) Request(number uint32) *Sent {
 
 // Heartbeat returns the heartbeat of that sequence, or nil.
 func (s *Support) Heartbeat(sequence wire.Sequence) *Sent {
-	return s.find(false, func(item *Sent) bool { return item.Sequence == sequence && sequence != 0 })
+	return s.find(false, func(item *Sent) bool { return item.sequence == sequence && sequence != 0 })
 }
 
 // Sequenced notes which sequence the heartbeat of that number has got.
 func (s *Support) Sequenced(number uint32, sequence wire.Sequence) {
 	if item := s.find(false, func(item *Sent) bool { return item.Number == number }); item != nil {
-		item.Sequence = sequence
+		item.sequence = sequence
 	}
 }
 

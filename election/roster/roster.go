@@ -3,6 +3,7 @@
 package roster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -116,15 +117,7 @@ func (r *Roster) Before(a, b Rank) bool {
 }
 
 func (r *Roster) index(id wire.ID) (int, bool) {
-	return slices.BinarySearchFunc(r.peers, id, func(p Peer, id wire.ID) int {
-		switch {
-		case p.ID < id:
-			return -1
-		case p.ID > id:
-			return 1
-		}
-		return 0
-	})
+	return slices.BinarySearchFunc(r.peers, id, func(p Peer, id wire.ID) int { return cmp.Compare(p.ID, id) })
 }
 
 // Peer returns the peer with that id, or nil. The pointer is good until the

@@ -161,7 +161,7 @@ func (o *observed) excuse(now clock.Instant, missing int) (n int) {
 
 func (o *observed) Earliest() clock.Instant { return o.last + o.interval + o.Grace() }
 
-func (o *observed) Grace() time.Duration { return max(o.group.Allowed(), DefaultGrace(o.interval)) }
+func (o *observed) Grace() time.Duration { return max(o.group.allowed(), DefaultGrace(o.interval)) }
 
 func (o *observed) Evidence(at clock.Instant) { o.last = max(o.last, at) }
 

@@ -203,8 +203,8 @@ func (g *Grace) Lead(now clock.Instant) {
 	g.Announced, g.Lease, g.raisedAt, g.loweredAt = want, want, now, now
 }
 
-// Allowed is how late the leader of this board may be: itself, another one, or nobody.
-func (g *Grace) Allowed() time.Duration {
+// allowed is how late the leader of this board may be: itself, another one, or nobody.
+func (g *Grace) allowed() time.Duration {
 	switch {
 	case g.leads:
 		return g.Lease
