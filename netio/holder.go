@@ -148,29 +148,18 @@ func DialHolder(path string) (*Holder, error) {
 func (h *Holder) open(socket int) error {
 	h.fence, h.lost = -1, make(chan struct{})
 	h.main = &connection{fd: socket, lost: h.lost}
-	side, err := h.openSideSocket(sideRequest{}, prepareWithin)
+	ours, theirs, err := newConnection()
+	if err == nil {
+		_, err = h.ask(askSideSocket, nil, nil, prepareWithin, theirs)
+		unix.Close(theirs)
+		h.side = os.NewFile(uintptr(ours), "side socket")
+	}
 	if err != nil {
 		h.Close()
 		return fmt.Errorf("netio: begin with the holder: %w", err)
 	}
-	h.side = side
 	h.reader.Go(h.listen)
 	return nil
-}
-
-// openSideSocket opens a side socket, and returns this process's end.
-func (h *Holder) openSideSocket(r sideRequest, within time.Duration) (*os.File, error) {
-	ours, theirs, err := newConnection()
-	if err != nil {
-		return nil, err
-	}
-	_, err = h.ask(askSideSocket, r, nil, within, theirs)
-	unix.Close(theirs)
-	if err != nil {
-		unix.Close(ours)
-		return nil, err
-	}
-	return os.NewFile(uintptr(ours), "side socket"), nil
 }
 
 // PID is the holder's process.

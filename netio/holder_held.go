@@ -275,7 +275,12 @@ func (h *Holder) OpenSockets(o Options) (*Conn, error) {
 	return takeOver(o, files, answer.Unlimited)
 }
 
-// OpenGatewaySocket opens a side socket by which a process without rights asks the default gateway, see InheritGatewayAsker.
-func (h *Holder) OpenGatewaySocket() (*os.File, error) {
-	return h.openSideSocket(sideRequest{Gateway: true}, answerWithin)
+// AskGateway asks the default gateway of the group's interface whether it is there, and returns when it has answered, or
+// when ctx ends. The loop must not call it.
+func (h *Holder) AskGateway(ctx context.Context, iface string) error {
+	within := maxGatewayWait
+	if deadline, bounded := ctx.Deadline(); bounded {
+		within = min(within, time.Until(deadline))
+	}
+	return h.doBeside(askGateway, gatewayRequest{iface, max(within, 0)}, nil, within+prepareWithin)
 }

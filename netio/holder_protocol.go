@@ -19,7 +19,7 @@ import (
 // the zero value: the requests that are in a hurry, to acquire and release the addresses, have no body and, most
 // often, neither have their answers. Files travel with a message (SCM_RIGHTS in unix(7)).
 //
-// The daemon's loop makes its requests on the main connection, one at a time. A side socket is a second connection, for the
+// The daemon's loop makes its requests on the main connection, one at a time. The side socket is a second connection, for the
 // requests that may take long: each brings a socket of its own for its answer, so that none waits for another one. In
 // the other direction the side socket carries events.
 //
@@ -30,7 +30,7 @@ import (
 type holderRequest byte
 
 const (
-	askSideSocket holderRequest = 1 + iota // sideRequest: serve the side socket that comes with it
+	askSideSocket holderRequest = 1 + iota // serve the side socket that comes with it
 	askFence                               // make the fence; the answer is a fenceState, with the memory and the timer of the lease
 	askCover                               // coverRequest: put the fence on interfaces; the answer is a fenceState
 	askSockets                             // socketsRequest: open the group's sockets; they come with the answer, a socketsAnswer
@@ -48,11 +48,8 @@ const (
 	askPing                                // nothing
 )
 
-// The requests that may take long, and so are made on a side socket. A side socket for the gateway is one of a process that may do no more.
-var (
-	sideRequests    = []holderRequest{askCover, askRenew, askProbe, askPing}
-	gatewayRequests = []holderRequest{askGateway}
-)
+// sideRequests are those that may take long, and so are made on the side socket.
+var sideRequests = []holderRequest{askCover, askRenew, askProbe, askGateway, askPing}
 
 // What an answer begins with: that all went well, that it did not, or that and which of knownErrors it was. The body
 // of a failure is its text.
@@ -72,7 +69,6 @@ const (
 )
 
 type (
-	sideRequest  struct{ Gateway bool } // it is for the gateway, and for nothing else
 	coverRequest struct{ Interfaces []int }
 	fenceState   struct {
 		Kind    FenceKind

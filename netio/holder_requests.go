@@ -30,7 +30,7 @@ func (s *session) handle(message []byte, files *[]int) (answer any, given []int,
 			given = s.sockets.files()
 		}
 	case askSideSocket:
-		answer, err = decoded(body, func(r sideRequest) (any, error) { return nil, s.addSideSocket(r, files) })
+		err = s.addSideSocket(files)
 	case askCover:
 		answer, err = decoded(body, s.cover)
 	case askFloating:
@@ -372,11 +372,8 @@ func (s *session) askLAN(announcer *Announcer, r lanRequest) (any, error) {
 	return nil, announcer.Doubt(r.Doubt)
 }
 
-// maxSideSockets bounds how many side sockets a daemon opens: one for itself, and one for each checker.
-const maxSideSockets = 16
-
-// addSideSocket takes in a side socket that came with a request. The first one is the daemon's own.
-func (s *session) addSideSocket(r sideRequest, files *[]int) error {
+// addSideSocket takes in the side socket that came with a request.
+func (s *session) addSideSocket(files *[]int) error {
 	if len(*files) != 1 {
 		return fmt.Errorf("netio: %d files came with a side socket to the holder", len(*files))
 	}
@@ -385,32 +382,20 @@ func (s *session) addSideSocket(r sideRequest, files *[]int) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.open) >= maxSideSockets {
-		return fmt.Errorf("netio: the holder has %d side sockets, and takes no more", len(s.open))
+	if s.side != nil {
+		return errors.New("netio: the holder has a side socket, and takes no other")
 	}
 	fd := (*files)[0]
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return os.NewSyscallError("fcntl", err)
 	}
 	side := os.NewFile(uintptr(fd), "side socket")
-	s.open, *files = append(s.open, side), nil
-	allowed := gatewayRequests
-	if !r.Gateway {
-		allowed, s.events = sideRequests, side
-	}
+	s.side, s.open, *files = side, append(s.open, side), nil
 	s.workers.Go(func() {
-		s.serveSideSocket(side, allowed)
-		s.closeSideSocket(side)
+		s.serveSideSocket(side)
+		side.Close()
 	})
 	return nil
-}
-
-// closeSideSocket forgets a side socket that nobody uses any more.
-func (s *session) closeSideSocket(side *os.File) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open = slices.DeleteFunc(s.open, func(open *os.File) bool { return open == side })
-	side.Close()
 }
 
 // maxGatewayWait bounds how long the gateway is waited for.
@@ -423,5 +408,5 @@ func (s *session) askGateway(r gatewayRequest) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(s.served, min(r.Within, maxGatewayWait))
 	defer cancel()
-	return nil, reachGateway(ctx, r.Interface)
+	return nil, AskGateway(ctx, r.Interface)
 }

@@ -24,7 +24,7 @@ func FuzzRequests(f *testing.F) {
 		asked holderRequest
 		body  any
 	}{
-		{askSideSocket, sideRequest{Gateway: true}},
+		{askSideSocket, nil},
 		{askCover, coverRequest{[]int{1, 2}}},
 		{askSockets, socketsRequest{"none0", netip.MustParseAddr("10.77.0.1")}},
 		{askFloating, floatingRequest{"none0", []netip.Prefix{netip.PrefixFrom(testVIP, 24)}}},
@@ -84,7 +84,7 @@ func TestSpeaksByNoOtherSocket(t *testing.T) {
 	defer closeAll(pair[:1])
 	h := ownSession()
 	defer h.idle.Stop()
-	err = h.addSideSocket(sideRequest{}, &[]int{pair[1]})
+	err = h.addSideSocket(&[]int{pair[1]})
 	assert.ErrorContains(t, err, "is no Unix socket that keeps", "a datagram socket as a side socket")
 
 	ours, theirs, err := newConnection()
@@ -94,7 +94,7 @@ func TestSpeaksByNoOtherSocket(t *testing.T) {
 	must(t, sendMessage(ours, []byte{byte(askPing)}, pair[1]))
 	unix.Close(pair[1])
 	unix.Close(ours)
-	h.serveSideSocket(side, sideRequests)
+	h.serveSideSocket(side)
 	h.workers.Wait()
 	if message, _, err := receiveMessage(pair[0], make([]byte, maxAnswerBytes)); err == nil {
 		t.Errorf("the holder says %q by a datagram socket", message)

@@ -173,7 +173,7 @@ func testHolderServesTheDaemonOnly(t *judge.T) {
 	assert.ErrorContains(t, err, "does topdog-holder.service run?", "no holder")
 }
 
-// TestGatewayByTheHolder: a process without rights asks the gateway by a connection, and for nothing else.
+// TestGatewayByTheHolder: a daemon without rights has its holder ask the gateway.
 func TestGatewayByTheHolder(t *testing.T) { judge.RunTogether(t, testGatewayByTheHolder) }
 
 func testGatewayByTheHolder(t *judge.T) {
@@ -181,18 +181,10 @@ func testGatewayByTheHolder(t *judge.T) {
 	b, gateway := l.boards[0], l.boards[1]
 	s := startService(t, b, os.Getuid())
 	g := s.dial(t)
-	file, err := g.OpenGatewaySocket()
-	must(t, err)
-	copied, err := unix.Dup(int(file.Fd()))
-	must(t, err)
-	must(t, file.Close())
-	asker, err := InheritGatewayAsker(copied)
-	must(t, err)
-	defer asker.Close()
 	ask := func(iface string, within time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
-		return asker.Ask(ctx, iface)
+		return g.AskGateway(ctx, iface)
 	}
 	assert.ErrorContains(t, ask("eth0", time.Second), "there is no default gateway on this interface", "without a gateway")
 	must(t, b.handle.RouteAdd(&netlink.Route{LinkIndex: b.link(t, "eth0").Index, Gw: gateway.addr.AsSlice()}))
@@ -200,33 +192,15 @@ func testGatewayByTheHolder(t *judge.T) {
 	assert.ErrorContains(t, ask("lo", time.Second), "the holder works on eth0 and not on lo", "another interface")
 	must(t, gateway.handle.LinkSetDown(&netlink.Veth{LinkAttrs: *gateway.link(t, "eth0")}))
 	assert.ErrorContains(t, ask("eth0", 20*time.Millisecond), "does not answer", "a gateway that is gone")
-	_, _, _, err = callBeside(asker.side, askRelease, nil, testTimeout, nil, nil)
-	assert.ErrorIs(t, err, errHolderLost, "a release by the connection")
 	assert.Is(t, false, g.isLost(), "the daemon has lost its holder by that")
-	if _, err := InheritGatewayAsker(0); err == nil {
-		t.Error("standard input is no connection")
-	}
 }
 
-// TestSideSocketsAreReturned: each checker has a side socket, and a daemon starts any number of them, one after the other.
-func TestSideSocketsAreReturned(t *testing.T) { judge.RunTogether(t, testSideSocketsAreReturned) }
-
-func testSideSocketsAreReturned(t *judge.T) {
-	b := newGuardedBoard(t, HoldLifetime)
-	for range 3 * maxSideSockets {
-		eventually(t, "there is a side socket for a checker", func() bool {
-			side, err := b.OpenGatewaySocket()
-			if err != nil {
-				return false
-			}
-			must(t, side.Close())
-			return true
-		})
+// asksGateway asks a gateway that does not answer, so many times at once, until the holder is closed.
+func asksGateway(t *judge.T, g *guard, times int) {
+	t.Helper()
+	for range times {
+		go func() { _ = g.AskGateway(context.Background(), "eth0") }()
 	}
-	eth0 := b.link(t, "eth0").Index
-	must(t, b.fence.Cover([]int{eth0}))
-	_, err := b.floating.Renew()
-	must(t, err)
 }
 
 // TestGatewayKeepsNobodyWaiting: the next daemon is served at once although a gateway that does not answer is asked for the former one.
@@ -237,22 +211,13 @@ func testGatewayKeepsNobodyWaiting(t *judge.T) {
 	must(t, b.handle.RouteAdd(&netlink.Route{LinkIndex: b.link(t, "eth0").Index, Gw: net.IP{10, 77, 0, 99}}))
 	s := startService(t, b, os.Getuid())
 	g := s.dial(t)
-	connection, err := g.OpenGatewaySocket()
-	must(t, err)
-	question, err := encode(gatewayRequest{"eth0", maxGatewayWait})
-	must(t, err)
-	ours, theirs, err := newConnection()
-	must(t, err)
-	defer unix.Close(ours)
-	must(t, sendMessage(int(connection.Fd()), append([]byte{byte(askGateway)}, question...), theirs))
-	unix.Close(theirs)
+	asksGateway(t, g, 1)
 	eventually(t, "the gateway is asked", func() bool {
 		sockets, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/packet", s.cmd.Process.Pid))
 		must(t, err)
 		return strings.Count(string(sockets), "\n") > 1
 	})
 	must(t, g.Close())
-	must(t, connection.Close())
 	eventually(t, "the next daemon is served", func() bool {
 		next, err := on(b, func() (*Holder, error) { return DialHolder(s.path) })
 		if err != nil {
@@ -263,30 +228,16 @@ func testGatewayKeepsNobodyWaiting(t *judge.T) {
 	})
 }
 
-// TestCheckerKeepsNobodyWaiting: a checker that somebody has taken over asks for as much as it can. The daemon renews the
-// addresses all the same, and hears that the holder is alive.
+// TestCheckerKeepsNobodyWaiting: a checker that somebody has taken over has the daemon ask as often as that asks for it. The
+// daemon renews the addresses all the same, and hears that the holder is alive.
 func TestCheckerKeepsNobodyWaiting(t *testing.T) { judge.RunTogether(t, testCheckerKeepsNobodyWaiting) }
 
 func testCheckerKeepsNobodyWaiting(t *judge.T) {
 	b := newGuardedBoard(t, HoldLifetime)
 	must(t, b.handle.RouteAdd(&netlink.Route{LinkIndex: b.link(t, "eth0").Index, Gw: net.IP{10, 77, 0, 99}}))
-	side, err := b.OpenGatewaySocket()
-	must(t, err)
-	defer side.Close()
-	question, err := encode(gatewayRequest{"eth0", maxGatewayWait})
-	must(t, err)
-	var last *connection
-	for range maxRunning + 1 {
-		ours, theirs, err := newConnection()
-		must(t, err)
-		last = &connection{fd: ours}
-		defer last.close()
-		must(t, sendMessage(int(side.Fd()), append([]byte{byte(askGateway)}, question...), theirs))
-		unix.Close(theirs)
-	}
-	_, _, _, err = last.receive(testTimeout, nil)
-	assert.ErrorContains(t, err, "takes no more", "one question too many")
-	_, err = b.floating.Renew()
+	asksGateway(t, b.guard, maxRunning/2)
+	time.Sleep(100 * time.Millisecond) // until they are asked
+	_, err := b.floating.Renew()
 	must(t, err)
 	_, alive := b.alive(answerWithin)
 	assert.Is(t, true, alive, "the holder is alive")

@@ -38,8 +38,8 @@ type session struct {
 	past    bool // the RESIGN is out of date: the daemon has released the addresses since
 
 	mu        sync.Mutex // guards what follows, and is held only for a moment
-	open      []*os.File // side sockets and the lease's timer, to be closed at the end
-	events    *os.File   // the side socket on which the daemon hears of events; nil before it is open
+	open      []*os.File // the side socket and the lease's timer, to be closed at the end
+	side      *os.File   // nil before it is open
 	fence     *kernelFence
 	floating  *FloatingIP
 	announcer *Announcer
@@ -90,14 +90,14 @@ func (s *session) settle() {
 
 // takesLong reports whether a request would make the loop wait, and with it the dead man's switch.
 func takesLong(asked holderRequest) bool {
-	return slices.Contains(gatewayRequests, asked) || slices.Contains(sideRequests, asked)
+	return slices.Contains(sideRequests, asked)
 }
 
-// serveSideSocket answers the requests on a side socket until it is closed, or until a request is not allowed there.
-func (s *session) serveSideSocket(side *os.File, allowed []holderRequest) {
+// serveSideSocket answers the requests on the side socket until it is closed, or until a request does not belong there.
+func (s *session) serveSideSocket(side *os.File) {
 	running := make(chan struct{}, maxRunning) // has a value for each request that is being answered
 	_ = readMessages(side, maxRequestBytes, func(message []byte, files []int) bool {
-		if len(message) == 0 || len(files) != 1 || !isConnection(files[0]) || !slices.Contains(allowed, holderRequest(message[0])) {
+		if len(message) == 0 || len(files) != 1 || !isConnection(files[0]) || !takesLong(holderRequest(message[0])) {
 			closeAll(files)
 			return false
 		}
@@ -119,9 +119,8 @@ func (s *session) serveSideSocket(side *os.File, allowed []holderRequest) {
 	})
 }
 
-// maxRunning bounds how many requests of a side socket are answered at once. A daemon probes for all floating addresses at
-// once, and asks for little else. Each side socket has a bound of its own: a checker, which may do less than the daemon,
-// must not keep it from renewing the addresses.
+// maxRunning bounds how many requests of the side socket are answered at once. A daemon probes for all floating addresses at
+// once, asks the gateway for its checker 16 times at most (internal/check), and asks for little else.
 const maxRunning = 32
 
 // serve answers one request. It closes the files that came with it unless the session keeps them. A daemon that has ended
@@ -157,7 +156,7 @@ func senderOf(socket *os.File) sender {
 func (s *session) tell(what event, value any, files ...int) {
 	body, err := encode(value)
 	s.mu.Lock()
-	events := s.events
+	events := s.side
 	s.mu.Unlock()
 	if err == nil && events != nil {
 		senderOf(events)(append([]byte{byte(what)}, body...), files...)

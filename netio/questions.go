@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"time"
 
@@ -265,59 +264,9 @@ func (a *Announcer) forget(w *awaited) {
 	delete(a.waiting, w)
 }
 
-// GatewayAsker asks the default gateway of an interface by ARP whether it is there: by a packet socket, which needs
-// CAP_NET_RAW, or by a side socket to a holder, which has it. Such a side socket may be inherited.
-type GatewayAsker struct {
-	side *os.File // nil for a socket
-}
-
-// OpenGatewayAsker is for a process that may open packet sockets.
-func OpenGatewayAsker() (*GatewayAsker, error) {
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("netio: open a packet socket, to ask the gateway by ARP (needs CAP_NET_RAW): %w", err)
-	}
-	return &GatewayAsker{}, unix.Close(fd)
-}
-
-// InheritGatewayAsker takes over the side socket that another process has opened, see Holder.OpenGatewaySocket.
-func InheritGatewayAsker(fd int) (*GatewayAsker, error) {
-	family, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
-	if err != nil || family != unix.AF_UNIX {
-		return nil, errors.New("there is no holder that asks the gateway by ARP")
-	}
-	unix.CloseOnExec(fd)
-	return &GatewayAsker{os.NewFile(uintptr(fd), "gateway")}, nil
-}
-
-// Ask asks the default gateway of an interface, and returns when it has answered, or when ctx ends.
-func (a *GatewayAsker) Ask(ctx context.Context, iface string) error {
-	if a.side == nil {
-		return reachGateway(ctx, iface)
-	}
-	within := maxGatewayWait
-	if deadline, bounded := ctx.Deadline(); bounded {
-		within = min(within, time.Until(deadline))
-	}
-	body, err := encode(gatewayRequest{iface, max(within, 0)})
-	if err != nil {
-		return err
-	}
-	_, received, _, err := callBeside(a.side, askGateway, body, within+answerWithin, nil, nil)
-	closeAll(received)
-	return err
-}
-
-// Close closes the side socket.
-func (a *GatewayAsker) Close() error {
-	if a.side == nil {
-		return nil
-	}
-	return a.side.Close()
-}
-
-// reachGateway asks by an Announcer of its own.
-func reachGateway(ctx context.Context, iface string) error {
+// AskGateway asks the default gateway of an interface by ARP whether it is there, and returns when it has answered, or when
+// ctx ends. It needs CAP_NET_RAW; see Holder.AskGateway.
+func AskGateway(ctx context.Context, iface string) error {
 	link, err := net.InterfaceByName(iface)
 	if err != nil {
 		return fmt.Errorf("there is no interface %s", iface)

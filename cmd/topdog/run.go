@@ -147,7 +147,7 @@ func platformOf(ctx context.Context, cfg *config.Config, o runOptions, log *logr
 	if err != nil {
 		return platform, err
 	}
-	if machine.Checker, machine.Trier, err = check.Open(machine.Holder.OpenGatewaySocket, starterWord); err != nil {
+	if machine.Checker, err = check.Open(machine.Holder.AskGateway, starterWord); err != nil {
 		return platform, err
 	}
 	return daemon.Real(cfg, machine), nil

@@ -5,15 +5,14 @@
 // hangs delays a heartbeat.
 //
 // Once it hears packets, the daemon executes nothing. So before that it starts the starter ([Open]), which has no
-// capabilities and waits. When there is something to run, the daemon sends the starter one end of a pair of sockets, and the
-// starter starts a checker that inherits it. Through the other end the daemon sends an [Order], which is all that a checker
-// must know. The checker sends a [Report] whenever a check changes, for each run of the score command, and every second, so
-// that the daemon notices a checker that is stuck. If the daemon sends nothing more, the checker ends. If the daemon closes
-// its end, the starter kills the checker. A second checker runs while checks are tried. If the daemon ends, so do the
-// starter and the checkers.
+// capabilities and waits. The daemon, the starter and the checker share one pair of sockets. The daemon sends requests: an
+// [Order] says what to run, and a trial runs checks once. When there is a request and no checker, the starter starts one. A
+// checker with nothing to run ends. It sends a [Report] whenever a check changes, for each run of the score command, and
+// every second, so that the daemon notices a checker that is stuck, and has the starter kill it. If the daemon ends, so do
+// the starter and the checker.
 //
-// The checker has no capabilities either, and keeps the rest of the unit's sandbox. It asks the gateway by ARP through a
-// connection to the holder, which it inherits too.
+// The checker has no capabilities either, and keeps the rest of the unit's sandbox. So it can't ask the gateway by ARP. It
+// has the daemon ask, whose holder can.
 //
 // Most kinds of checks are polled (worker.go). The runs of a check are evenly spaced from start to start, with a little
 // jitter. A run ends before its timeout, and runs don't overlap. Two kinds are told of changes: a unit by D-Bus signals

@@ -22,15 +22,13 @@ const (
 	endWithin = time.Second
 )
 
-// Attend is the whole life of a checker, which the starter starts. It returns when the daemon has closed the connection.
+// Attend is the whole life of a checker, which the starter starts. It returns when there is nothing to run, or when the
+// daemon has closed the connection.
 func Attend() error {
-	socket, err := inherit(inheritedSocket)
+	socket, err := inherit()
 	if err != nil {
 		return err
 	}
-	t := &tools{}
-	t.asker, t.noAsker = netio.InheritGatewayAsker(inheritedGateway)
-	defer t.close()
 	if err := beginLife("topdog-checker"); err != nil {
 		return err
 	}
@@ -38,65 +36,60 @@ func Attend() error {
 	if err != nil {
 		return fmt.Errorf("checker: %w", err)
 	}
-	return newChecker(t, conn).attend(conn)
+	return newChecker(conn).attend(conn)
 }
 
-// checker carries out orders.
+// checker carries out requests.
 type checker struct {
-	tools   *tools
-	score   scoreRunner
-	tasks   map[string]*task // by what they run
-	reports chan Report
-	out     io.Writer
+	score    scoreRunner
+	order    Order
+	trial    *trial                        // nil for none
+	tasks    map[string]context.CancelFunc // what runs again and again, or once; by what it is
+	running  sync.WaitGroup                // tasks, also those that are about to end
+	messages chan message
+	out      io.Writer
+
+	asking  chan int    // has the number of the last question while nobody waits for an answer
+	answers chan answer // the last one that nobody has taken
 }
 
-// task is what runs again and again, or once.
-type task struct {
-	end   context.CancelFunc
-	ended sync.WaitGroup
+func newChecker(out io.Writer) *checker {
+	asking := make(chan int, 1)
+	asking <- 0
+	return &checker{
+		score: runScoreCommand, tasks: map[string]context.CancelFunc{}, messages: make(chan message), out: out,
+		asking: asking, answers: make(chan answer, 1),
+	}
 }
 
-func newChecker(t *tools, out io.Writer) *checker {
-	return &checker{tools: t, out: out, score: runScoreCommand, tasks: map[string]*task{}, reports: make(chan Report)}
-}
-
-// attend carries out orders until the daemon has closed the connection.
+// attend carries out requests until there is nothing to run, or the daemon has closed the connection.
 func (c *checker) attend(in io.Reader) error {
 	defer c.end()
-	orders := make(chan Order)
+	requests, carriedOut := make(chan request), make(chan struct{})
 	var broken error
 	go func() {
-		defer close(orders)
-		for buffer := make([]byte, 2*orderMax); ; {
-			var o Order
-			n, err := in.Read(buffer)
-			if errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) {
-				return
-			}
-			if err == nil {
-				err = json.Unmarshal(buffer[:n], &o)
-			}
-			if err != nil {
-				broken = fmt.Errorf("read an order: %w", err)
-				return
-			}
-			orders <- o
-		}
+		defer close(requests)
+		broken = readRequests(in, requests, carriedOut)
 	}()
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
 	for {
 		var err error
 		select {
-		case o, more := <-orders:
+		case r, more := <-requests:
 			if !more {
 				return broken
 			}
-			c.carryOut(o)
-		case r := <-c.reports:
-			err = c.say(r)
+			if err = c.carryOut(r); err == nil {
+				if c.order.Idle() && c.trial == nil {
+					return nil
+				}
+				carriedOut <- struct{}{}
+			}
+		case m := <-c.messages:
+			err = c.say(m)
 		case <-alive.C:
-			err = c.say(Report{})
+			err = c.say(message{})
 		}
 		if err != nil {
 			return fmt.Errorf("report to the daemon: %w", err)
@@ -104,59 +97,110 @@ func (c *checker) attend(in io.Reader) error {
 	}
 }
 
-func (c *checker) say(r Report) error {
-	message, err := encode(r)
+// readRequests reads requests until the daemon has closed the connection. It waits until each is carried out: those after one
+// that ends this checker are for the next checker.
+func readRequests(in io.Reader, requests chan<- request, carriedOut <-chan struct{}) error {
+	for buffer := make([]byte, 2*requestMax); ; {
+		var r request
+		n, err := in.Read(buffer)
+		if errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) {
+			return nil
+		}
+		if err == nil {
+			err = json.Unmarshal(buffer[:n], &r)
+		}
+		if err != nil {
+			return fmt.Errorf("read a request: %w", err)
+		}
+		requests <- r
+		<-carriedOut
+	}
+}
+
+func (c *checker) say(m message) error {
+	text, err := encode(m)
 	if err == nil {
-		_, err = c.out.Write(message)
+		_, err = c.out.Write(text)
 	}
 	return err
 }
 
-// carryOut ends what the order doesn't have, and begins what is new. What goes on reports nothing, since the
-// daemon knows it.
-func (c *checker) carryOut(o Order) {
-	c.tools.floating, c.tools.iface = o.Floating, o.Interface
-	if o.NoGateway != "" {
-		c.tools.noAsker = errors.New(o.NoGateway)
-	}
-	wanted := map[string]func(ctx context.Context, report func(Report)){}
-	if len(o.Score) > 0 {
-		wanted[fmt.Sprintf("score %q", o.Score)] = func(ctx context.Context, report func(Report)) {
-			runScores(ctx, o.Score, c.score, report)
+// carryOut carries out one request. An error says that the daemon could not be told.
+func (c *checker) carryOut(r request) error {
+	switch {
+	case r.Answer != nil:
+		select {
+		case <-c.answers: // one that came too late
+		default:
+		}
+		c.answers <- *r.Answer
+		return nil
+	case r.Order != nil:
+		c.order = *r.Order
+	case r.Trial != nil:
+		c.trial = r.Trial
+		if len(r.Trial.Checks) == 0 {
+			c.trial = nil
 		}
 	}
-	t := *c.tools // the next order changes them
-	if o.Once {   // the only order of this checker
-		wanted["once"] = func(ctx context.Context, report func(Report)) { report(Report{Tried: t.try(ctx, o.Checks)}) }
-	}
-	for i := range o.Checks {
-		if check := &o.Checks[i]; !o.Once && (check.When == Always || o.Leading) {
-			wanted[c.keyOf(check)] = func(ctx context.Context, report func(Report)) { t.repeat(ctx, check, report) }
-		}
-	}
-	for key, w := range c.tasks {
+	wanted := c.wanted()
+	for key, end := range c.tasks {
 		if wanted[key] == nil {
-			w.end()
+			end()
 			delete(c.tasks, key)
 		}
 	}
-	for key, run := range wanted {
+	for key, do := range wanted {
 		if c.tasks[key] == nil {
-			c.begin(key, run)
+			c.begin(key, do)
 		}
 	}
+	if r.Trial != nil && c.trial == nil {
+		return c.say(message{Tried: &tried{Number: r.Trial.Number}})
+	}
+	return nil
 }
 
-// keyOf returns the key of a check's task. If the group has another interface, the gateway is another one.
-func (c *checker) keyOf(check *Check) string {
-	if check.Kind == Gateway {
-		return check.ID() + c.tools.iface
+// work is what a task does until ctx ends.
+type work func(ctx context.Context, say func(message))
+
+// wanted returns what has to run now, by what it is. What goes on says nothing anew, since the daemon knows it.
+func (c *checker) wanted() map[string]work {
+	wanted := map[string]work{}
+	o := &c.order
+	if words := o.Score; len(words) > 0 {
+		wanted[fmt.Sprintf("score %q", words)] = func(ctx context.Context, say func(message)) {
+			runScores(ctx, words, c.score, func(s Score) { say(message{Report: Report{Score: &s}}) })
+		}
 	}
-	return check.ID()
+	if t := c.trial; t != nil {
+		wanted[fmt.Sprintf("trial %d", t.Number)] = func(ctx context.Context, say func(message)) {
+			say(message{Tried: &tried{t.Number, c.toolsOf(&t.Order).try(ctx, t.Checks)}})
+		}
+	}
+	t := c.toolsOf(o)
+	for i := range o.Checks {
+		check := &o.Checks[i]
+		if check.When == Leading && !o.Leading {
+			continue
+		}
+		key := check.ID()
+		if check.Kind == Gateway {
+			key += o.Interface // each interface has another gateway
+		}
+		wanted[key] = func(ctx context.Context, say func(message)) {
+			t.repeat(ctx, check, func(r Report) { say(message{Report: r}) })
+		}
+	}
+	return wanted
+}
+
+func (c *checker) toolsOf(o *Order) tools {
+	return tools{floating: o.Floating, iface: o.Interface, askGateway: c.askGateway}
 }
 
 // repeat runs a check again and again.
-func (t *tools) repeat(ctx context.Context, check *Check, report func(Report)) {
+func (t tools) repeat(ctx context.Context, check *Check, report func(Report)) {
 	p, err := t.prober(check)
 	if err != nil {
 		report(Report{ID: check.ID(), Text: err.Error()})
@@ -165,18 +209,17 @@ func (t *tools) repeat(ctx context.Context, check *Check, report func(Report)) {
 	(&worker{check: *check, prober: p, report: report}).run(ctx)
 }
 
-// begin begins a task. What it reports after its end is dropped.
-func (c *checker) begin(key string, run func(ctx context.Context, report func(Report))) {
+// begin begins a task. What it says after its end is dropped.
+func (c *checker) begin(key string, do work) {
 	ctx, end := context.WithCancel(context.Background())
-	w := &task{end: end}
-	c.tasks[key] = w
-	w.ended.Go(func() {
-		run(ctx, func(r Report) {
+	c.tasks[key] = end
+	c.running.Go(func() {
+		do(ctx, func(m message) {
 			if ctx.Err() != nil {
 				return
 			}
 			select {
-			case c.reports <- r:
+			case c.messages <- m:
 			case <-ctx.Done():
 			}
 		})
@@ -185,15 +228,13 @@ func (c *checker) begin(key string, run func(ctx context.Context, report func(Re
 
 // end ends all that runs.
 func (c *checker) end() {
-	ended := make(chan struct{})
-	for _, w := range c.tasks {
-		w.end()
+	for _, end := range c.tasks {
+		end()
 	}
+	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for _, w := range c.tasks {
-			w.ended.Wait()
-		}
+		c.running.Wait()
 	}()
 	select {
 	case <-ended:
@@ -201,17 +242,46 @@ func (c *checker) end() {
 	}
 }
 
+// askGateway has the daemon ask the default gateway by ARP. This process has no right to. There is one question at a time.
+func (c *checker) askGateway(ctx context.Context, iface string) error {
+	deadline, _ := ctx.Deadline() // each run has one
+	q := question{Interface: iface, Within: time.Until(deadline)}
+	select {
+	case q.Number = <-c.asking:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	q.Number++
+	defer func() { c.asking <- q.Number }()
+	select {
+	case c.messages <- message{Question: &q}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for {
+		select {
+		case a := <-c.answers:
+			switch {
+			case a.Number != q.Number: // it is late
+			case a.Failure != "":
+				return errors.New(a.Failure)
+			default:
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // Try runs the checks of an order once each, all at the same time, in this process. For each it returns why it
 // fails, or "" if it passes.
 func Try(ctx context.Context, o Order) []string {
-	t := &tools{floating: o.Floating, iface: o.Interface}
-	t.asker, t.noAsker = netio.OpenGatewayAsker()
-	defer t.close()
-	return t.try(ctx, o.Checks)
+	return tools{floating: o.Floating, iface: o.Interface, askGateway: netio.AskGateway}.try(ctx, o.Checks)
 }
 
 // try runs checks once each, all at the same time, and returns why each fails.
-func (t *tools) try(ctx context.Context, checks []Check) []string {
+func (t tools) try(ctx context.Context, checks []Check) []string {
 	reasons := make([]string, len(checks))
 	var running sync.WaitGroup
 	for i := range checks {
@@ -240,22 +310,15 @@ func reasonOf(err error) string {
 	return shortened(err.Error(), textMax)
 }
 
-// tools are what the probers of one process share. A prober keeps those that it was made with.
+// tools are what the probers of an order share.
 type tools struct {
-	floating []netip.Addr
-	iface    string
-	asker    *netio.GatewayAsker
-	noAsker  error // why there is no asker
-}
-
-func (t *tools) close() {
-	if t.asker != nil {
-		t.asker.Close()
-	}
+	floating   []netip.Addr
+	iface      string // of the group; "" if it isn't known yet
+	askGateway func(ctx context.Context, iface string) error
 }
 
 // prober returns the prober of a check.
-func (t *tools) prober(c *Check) (prober, error) {
+func (t tools) prober(c *Check) (prober, error) {
 	d := dialer{floating: t.floating}
 	if c.When == Leading {
 		d.floating = nil
@@ -278,7 +341,12 @@ func (t *tools) prober(c *Check) (prober, error) {
 			return err
 		}), nil
 	case Gateway:
-		return polled(t.askGateway), nil
+		return polled(func(ctx context.Context) error {
+			if t.iface == "" {
+				return errors.New("the interface is not known yet")
+			}
+			return t.askGateway(ctx, t.iface)
+		}), nil
 	}
 	return nil, fmt.Errorf("checks of the kind %d are not known", uint8(c.Kind))
 }

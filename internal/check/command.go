@@ -142,7 +142,7 @@ type Score struct {
 type scoreRunner func(ctx context.Context, words []string) ([]byte, error)
 
 // runScores runs the score command at once and then every scoreEvery, until ctx ends. Runs don't overlap.
-func runScores(ctx context.Context, words []string, run scoreRunner, report func(Report)) {
+func runScores(ctx context.Context, words []string, run scoreRunner, report func(Score)) {
 	tick := time.NewTicker(scoreEvery)
 	defer tick.Stop()
 	for {
@@ -151,7 +151,7 @@ func runScores(ctx context.Context, words []string, run scoreRunner, report func
 		if score.Value, err = runScore(ctx, words, run); err != nil {
 			score.Failure = err.Error()
 		}
-		report(Report{Score: &score})
+		report(score)
 		select {
 		case <-ctx.Done():
 			return

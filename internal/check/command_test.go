@@ -187,7 +187,7 @@ func gone(t *testing.T, pid int) {
 // TestSignalsOfPrograms: the signals that end a program in a shell end it here too. One that is ignored stays so for whatever
 // a checker runs.
 func TestSignalsOfPrograms(t *testing.T) {
-	reasons, err := Once(t.Context(), openProcess(t), Order{Checks: []Check{
+	reasons, err := openTrying(t).Try(t.Context(), Order{Checks: []Check{
 		program("kill -PIPE $$"), program("ulimit -c 0; kill -ABRT $$"),
 	}})
 	assert.NoError(t, err)

@@ -287,14 +287,3 @@ func (p *dnsProber) judge(message []byte, id uint16) error {
 	}
 	return nil
 }
-
-// askGateway asks the default gateway by ARP. This process has no right to ask, so the holder does.
-func (t *tools) askGateway(ctx context.Context) error {
-	switch {
-	case t.asker == nil:
-		return t.noAsker
-	case t.iface == "":
-		return errors.New("the interface is not known yet")
-	}
-	return t.asker.Ask(ctx, t.iface)
-}

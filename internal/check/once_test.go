@@ -9,33 +9,32 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"topdog/internal/lab/assert"
 )
 
-// TestOnce: each check is run once, those for the leader too.
-func TestOnce(t *testing.T) {
+// TestTry: each check is run once, those for the leader too.
+func TestTry(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	assert.NoError(t, err)
 	defer l.Close()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	assert.NoError(t, err)
 	closed.Close()
-	reasons, err := Once(t.Context(), openProcess(t), Order{Checks: []Check{
+	reasons, err := openTrying(t).Try(t.Context(), Order{Checks: []Check{
 		quick(l.Addr().String(), Always), quick(closed.Addr().String(), Leading), quick(l.Addr().String(), Leading),
 	}})
 	assert.NoError(t, err)
 	assert.Equal(t, []string{"", "connection refused", ""}, reasons, "the reasons")
 }
 
-// TestOnceIsOnce: a check whose interval is short is not run again while another one takes its time.
-func TestOnceIsOnce(t *testing.T) {
+// TestTryRunsOnce: a check whose interval is short is not run again while another one takes its time.
+func TestTryRunsOnce(t *testing.T) {
 	runs := filepath.Join(t.TempDir(), "runs")
 	often := program("echo run >>" + runs)
 	slow := program("sleep 0.5; exit 3")
-	reasons, err := Once(t.Context(), openProcess(t), Order{Checks: []Check{often, slow}})
+	reasons, err := openTrying(t).Try(t.Context(), Order{Checks: []Check{often, slow}})
 	assert.NoError(t, err)
 	assert.Equal(t, []string{"", "failed (exit status 3)"}, reasons, "the reasons")
 	text, err := os.ReadFile(runs)
@@ -52,86 +51,83 @@ func program(line string) Check {
 func TestLargeOrder(t *testing.T) {
 	for _, text := range []string{strings.Repeat("<", 60<<10), strings.Repeat("\x1b", 30<<10)} { // "\e" in the file
 		large := program("exit 3 # " + text)
-		reasons, err := Once(t.Context(), openProcess(t), Order{Checks: []Check{large}})
+		reasons, err := openTrying(t).Try(t.Context(), Order{Checks: []Check{large}})
 		assert.NoError(t, err)
 		assert.Equal(t, []string{"failed (exit status 3)"}, reasons, "the reasons")
 	}
 }
 
-// TestOnceAgain: one connection tries the checks of one file after the other, also when a checker was stopped meanwhile.
-func TestOnceAgain(t *testing.T) {
-	p := openProcess(t)
-	slow := program("sleep 600")
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		assert.Until(t, "the checker runs", func() bool { return p.pid() != 0 })
-		cancel()
-	}()
-	_, err := Once(ctx, p, Order{Checks: []Check{slow}})
-	assert.ErrorIs(t, err, context.Canceled, "whoever has asked is gone")
-	p.Stop()
-	for _, status := range []string{"3", "4"} {
-		reasons, err := Once(t.Context(), p, Order{Checks: []Check{program("exit " + status)}})
-		assert.NoError(t, err)
-		assert.Equal(t, []string{"failed (exit status " + status + ")"}, reasons, "the reasons")
-		p.Stop()
-		assert.Is(t, 0, p.pid(), "the checker that was stopped")
+// TestTryAgain: the checks of one file after the other are tried, also when whoever has asked is gone, or when the checker
+// had to be killed. Nothing goes on, and a checker with nothing else to run ends.
+func TestTryAgain(t *testing.T) {
+	t.Parallel()
+	p := openTrying(t)
+	for _, stuck := range []bool{false, true} {
+		if stuck && testing.Short() {
+			t.Skip("waits for a stuck checker, two seconds")
+		}
+		pids := filepath.Join(t.TempDir(), "pids")
+		slow := program("echo $$ >" + pids + "; exec sleep 600")
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			started(t, pids)
+			if stuck {
+				_ = syscall.Kill(p.pid(), syscall.SIGSTOP)
+			}
+			cancel()
+		}()
+		_, err := p.Try(ctx, Order{Checks: []Check{slow}})
+		assert.ErrorIs(t, err, context.Canceled, "whoever has asked is gone")
+		gone(t, started(t, pids)[0])
+		for _, status := range []string{"3", "4"} {
+			reasons, err := p.Try(t.Context(), Order{Checks: []Check{program("exit " + status)}})
+			assert.NoError(t, err)
+			assert.Equal(t, []string{"failed (exit status " + status + ")"}, reasons, "the reasons")
+			assert.Until(t, "the checker has ended", func() bool { return p.pid() == 0 })
+		}
 	}
 }
 
-// TestOnceAfterKilled: that a checker had to be killed is nothing that the next trial is told.
-func TestOnceAfterKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits for a stuck checker, two seconds")
-	}
+// TestTryBeside: a trial changes nothing of the checks that run.
+func TestTryBeside(t *testing.T) {
 	t.Parallel()
 	p := startChecker(t)
-	assert.NoError(t, syscall.Kill(p.pid(), syscall.SIGSTOP))
-	p.Stop()
-	reasons, err := Once(t.Context(), p, Order{Checks: []Check{program("exit 3")}})
+	checker := p.pid()
+	go func() {
+		for range p.Reports() {
+		}
+	}()
+	reasons, err := p.Try(t.Context(), Order{Checks: []Check{program("exit 3")}})
 	assert.NoError(t, err)
 	assert.Equal(t, []string{"failed (exit status 3)"}, reasons, "the reasons")
+	time.Sleep(50 * time.Millisecond)
+	assert.Is(t, checker, p.pid(), "the checker")
 }
 
-// mute reports what it is told to.
-type mute struct{ reports chan Report }
-
-func (m mute) Send(Order) error       { return nil }
-func (m mute) Reports() <-chan Report { return m.reports }
-
-// TestOnceWithoutResult: a checker that ends, or that is stuck, has tried nothing, and nobody has to wait for it.
-func TestOnceWithoutResult(t *testing.T) {
+// TestTryWithoutResult: a checker that ends has tried nothing, and nobody has to wait for it.
+func TestTryWithoutResult(t *testing.T) {
 	order := Order{Checks: []Check{quick("127.0.0.1:1", Always)}}
-	synctest.Test(t, func(t *testing.T) {
-		reports := make(chan Report)
-		go func() { // it runs, then it is stuck
-			for range 20 {
-				time.Sleep(aliveEvery)
-				reports <- Report{}
+	for said, want := range map[string]string{
+		`{"ended": true}`: "has ended: see journalctl -u topdog",
+		`{"ended": true, "text": "start the checker: no memory"}`: "no memory",
+		`{"tried": {"number": 1, "reasons": ["", ""]}}`:           "has tried other ones",
+		"": "systemctl restart topdog",
+	} {
+		ours, theirs, err := socketPair()
+		assert.NoError(t, err)
+		p := &Process{conn: ours, reports: make(chan Report, 1), tried: make(chan message, 8)}
+		go p.read()
+		go func() {
+			_, _ = theirs.Read(make([]byte, requestMax)) // until it is asked
+			_, _ = theirs.WriteString(`{"tried": {"number": 7, "reasons": [""]}}`)
+			if said != "" {
+				_, _ = theirs.WriteString(said)
+				_, _ = theirs.Read(make([]byte, requestMax)) // that the trial is over
 			}
+			theirs.Close()
 		}()
-		began := time.Now()
-		_, err := Once(t.Context(), mute{reports}, order)
-		if took := time.Since(began); err == nil || took != 20*aliveEvery+silenceMax {
-			t.Errorf("it is stuck: %v after %v", err, took)
-		}
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := Once(ctx, mute{make(chan Report)}, order)
-	assert.ErrorIs(t, err, context.Canceled, "whoever has asked is gone")
-	ended := mute{make(chan Report)}
-	close(ended.reports)
-	if _, err := Once(t.Context(), ended, order); err == nil {
-		t.Error("a checker that has ended has tried the checks")
-	}
-	for _, end := range []Report{{Ended: true}, {Ended: true, Text: "start the checker: no memory"}} {
-		said := mute{make(chan Report, 2)}
-		said.reports <- Report{}
-		said.reports <- end
-		if _, err := Once(t.Context(), said, order); err == nil {
-			t.Errorf("a checker that has ended with %+v has tried the checks", end)
-		}
+		_, err = p.Try(t.Context(), order)
+		assert.ErrorContains(t, err, want, "%s", said)
 	}
 	if reasonOf(errors.New("")) == "" {
 		t.Error("a check that fails without a reason passes")

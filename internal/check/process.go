@@ -2,35 +2,32 @@ package check
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Order is all that a checker must know. It replaces the order before. A check that is in both goes on.
+// Order is what a checker runs again and again. It replaces the order before. A check that is in both goes on.
 type Order struct {
 	Checks    []Check      `json:"checks"`
-	Score     []string     `json:"score,omitempty"`      // the score command: a program and its arguments; none for no score
-	Leading   bool         `json:"leading"`              // this board leads
-	Floating  []netip.Addr `json:"floating"`             // the addresses that checks must not ask
-	Interface string       `json:"interface"`            // of the group, where the gateway is
-	NoGateway string       `json:"no_gateway,omitempty"` // why the gateway can't be asked; Process.Send sets it
-	Once      bool         `json:"once,omitempty"`       // run each check once, on the leader or not
+	Score     []string     `json:"score,omitempty"` // the score command: a program and its arguments; none for no score
+	Leading   bool         `json:"leading"`         // this board leads
+	Floating  []netip.Addr `json:"floating"`        // the addresses that checks must not ask
+	Interface string       `json:"interface"`       // of the group, where the gateway is
 }
 
 // Idle reports whether there is nothing to run.
 func (o *Order) Idle() bool { return len(o.Checks) == 0 && len(o.Score) == 0 }
 
-// Report tells of one thing: that a check has changed or fails for another reason, or what one of the last three fields
-// says. An empty report only says that the checker runs.
+// Report tells of one thing: that a check has changed or fails for another reason, the score, or the end of a checker. An
+// empty report only says that the checker runs.
 type Report struct {
 	ID      string `json:"id,omitempty"` // of the check
 	Passing bool   `json:"passing,omitempty"`
@@ -38,253 +35,224 @@ type Report struct {
 	// Misaimed says that the check is aimed at a floating address, so its result means nothing.
 	Misaimed bool `json:"misaimed,omitempty"`
 
-	Score *Score   `json:"score,omitempty"`
-	Tried []string `json:"tried,omitempty"` // of Order.Once, for each check: why it fails, "" if it passes
+	Score *Score `json:"score,omitempty"`
 	// Ended says that the checker has ended though there was something to run. If it couldn't be started, Text says why.
+	// The starter says this.
 	Ended bool `json:"ended,omitempty"`
 }
 
+// request is what the daemon tells a checker: one of these.
+type request struct {
+	Order  *Order  `json:"order,omitempty"`
+	Trial  *trial  `json:"trial,omitempty"` // it replaces the trial before; without checks it ends that
+	Answer *answer `json:"answer,omitempty"`
+}
+
+// trial has each check of an order run once, on the leader or not.
+type trial struct {
+	Order
+	Number int `json:"number"`
+}
+
+// message is what a checker tells the daemon: a report, the result of a trial, or a question.
+type message struct {
+	Report
+	Tried    *tried    `json:"tried,omitempty"`
+	Question *question `json:"question,omitempty"`
+}
+
+// tried is the result of a trial.
+type tried struct {
+	Number  int      `json:"number"`
+	Reasons []string `json:"reasons"` // for each check: why it fails, "" if it passes
+}
+
+// question asks whether the default gateway of an interface is there.
+type question struct {
+	Number    int           `json:"number"`
+	Interface string        `json:"interface"`
+	Within    time.Duration `json:"within"`
+}
+
+// answer is the answer to a question.
+type answer struct {
+	Number  int    `json:"number"`
+	Failure string `json:"failure"` // "" if the gateway is there
+}
+
 const (
-	// orderMax bounds an order in bytes. The checks of a configuration file (config.MaxFileBytes) have at most three times
-	// its size in JSON.
-	orderMax = 256 << 10
-	// reportMax bounds a report in bytes. The longest has the results of Max checks.
-	reportMax = 32 << 10
+	// requestMax bounds a request in bytes. The checks of a configuration file (config.MaxFileBytes) have at most three
+	// times its size in JSON.
+	requestMax = 256 << 10
+	// messageMax bounds a message in bytes. The longest has the results of Max checks.
+	messageMax = 32 << 10
+	// questionsMax bounds the questions that the daemon asks at a time, also for a checker that was taken over. The holder,
+	// who asks in turn, has room for twice as many (netio).
+	questionsMax = 16
 )
 
-// encode returns a message as JSON. With HTML escapes some characters would take six times their size.
-func encode(message any) ([]byte, error) {
+// encode returns a request or a message as JSON. With HTML escapes some characters would take six times their size.
+func encode(what any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	err := e.Encode(message)
+	err := e.Encode(what)
 	return b.Bytes(), err
 }
 
-// Process is the daemon's place for a checker. When there is an order and no checker, the starter starts one, see [Open].
-// The methods may be called from several goroutines.
+// Process is the daemon's end of the connection to its checker. When there is a request and no checker, the starter starts
+// one, see [Open]. The methods may be called from several goroutines.
 type Process struct {
-	starts      *net.UnixConn            // to the starter, which starts a checker for each message
-	openGateway func() (*os.File, error) // opens the connection by which the checker asks the gateway
-	reports     chan Report
-	reading     sync.WaitGroup // the connections whose reports are read
-
-	mu      sync.Mutex
-	present *connection // to the present checker; nil if there is none
-	over    bool        // the starter has ended
-}
-
-// connection is the daemon's end of the connection to a checker. If the daemon closes it, the starter kills the checker.
-type connection struct {
-	*net.UnixConn
-	noGateway string        // why the checker can't ask the gateway
-	ended     bool          // the checker has ended
-	left      chan struct{} // closed when its reports aren't wanted any more
-	closed    chan struct{} // closed when the connection is
+	conn       *net.UnixConn
+	starter    *os.Process
+	askGateway func(ctx context.Context, iface string) error
+	asking     chan struct{} // has a value for each question that is being asked
+	reports    chan Report
+	trials     int          // how many there were
+	tried      chan message // takes the results of trials, and the ends of checkers; closed as reports is
 }
 
 // errEnded says that the starter has ended, and what to do.
 var errEnded = errors.New("the process that starts checkers has ended, and the daemon itself executes nothing: " +
 	"systemctl restart topdog")
 
-// awaitEnd waits until the starter has ended. All checkers end with it.
-func (p *Process) awaitEnd() {
-	_, _ = p.starts.Read(make([]byte, 1)) // it sends nothing
-	p.mu.Lock()
-	p.over = true
-	p.mu.Unlock()
-	p.reading.Wait()
-	close(p.reports)
-}
-
 // Reports returns what the checkers report. It must be read while a checker runs, and is closed when the starter
 // has ended.
 func (p *Process) Reports() <-chan Report { return p.reports }
 
-// Send gives an order to the checker, and has one started if none runs. An order with nothing to run ends the checker. Send
-// doesn't block, since the daemon's loop calls it. It fails if the checker doesn't read its orders, or if the starter has
-// ended.
-func (p *Process) Send(o Order) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if o.Idle() {
-		p.leave()
-		return nil
-	}
-	if p.present == nil || p.present.ended {
-		if err := p.start(); err != nil {
-			return err
-		}
-	}
-	o.NoGateway = p.present.noGateway
-	message, err := encode(o)
+// Send gives an order to the checker, and has one started if none runs. A checker with nothing to run ends. Send doesn't
+// block, since the daemon's loop calls it. It fails if the checker doesn't read, or if the starter has ended.
+func (p *Process) Send(o Order) error { return p.request(request{Order: &o}) }
+
+func (p *Process) request(r request) error {
+	text, err := encode(r)
 	if err != nil {
 		return err
 	}
-	if err := sendNow(p.present.UnixConn, message, nil); !errors.Is(err, unix.EPIPE) {
-		return err
-	}
-	return nil // it has just ended, and read reports that
-}
-
-// start has the starter start a checker.
-func (p *Process) start() error {
-	p.leave()
-	if p.over {
+	raw, err := p.conn.SyscallConn()
+	if err != nil {
 		return errEnded
-	}
-	ours, theirs, err := socketPair()
-	if err != nil {
-		return err
-	}
-	defer theirs.Close()
-	c := &connection{UnixConn: ours, left: make(chan struct{}), closed: make(chan struct{})}
-	files := []int{int(theirs.Fd())}
-	if gateway, err := p.openGateway(); err == nil {
-		defer gateway.Close()
-		files = append(files, int(gateway.Fd()))
-	} else {
-		c.noGateway = fmt.Sprintf("the gateway cannot be asked by ARP: %v", err)
-	}
-	if err := sendNow(p.starts, []byte{0}, unix.UnixRights(files...)); err != nil {
-		ours.Close()
-		if errors.Is(err, unix.EPIPE) {
-			return errEnded
-		}
-		return err
-	}
-	p.present = c
-	p.reading.Go(func() { p.read(c) })
-	return nil
-}
-
-// sendNow sends a message with files, or fails if there is no room for it.
-func sendNow(conn *net.UnixConn, message, rights []byte) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return unix.EPIPE // it was closed
 	}
 	var failed error
 	err = raw.Control(func(fd uintptr) {
-		failed = unix.Sendmsg(int(fd), message, rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		failed = unix.Sendmsg(int(fd), text, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	})
 	switch {
-	case err != nil, errors.Is(failed, unix.ECONNRESET):
-		return unix.EPIPE
+	case err != nil, errors.Is(failed, unix.EPIPE), errors.Is(failed, unix.ECONNRESET):
+		return errEnded
 	case errors.Is(failed, unix.EAGAIN):
 		return errors.New("it does not read")
 	}
 	return os.NewSyscallError("sendmsg", failed)
 }
 
-// read receives reports until the checker has ended.
-func (p *Process) read(c *connection) {
-	end := Report{Ended: true}
-	for message := make([]byte, reportMax); ; {
-		n, err := c.Read(message) // the kernel closes files that a checker sends
-		if errors.Is(err, unix.ECONNRESET) {
-			continue // it has ended without reading its orders, and its last report may follow
-		}
+// read takes in what is reported, until the starter has ended.
+func (p *Process) read() {
+	defer close(p.reports)
+	defer close(p.tried)
+	for buffer := make([]byte, messageMax); ; {
+		n, err := p.conn.Read(buffer)
 		if err != nil {
-			break
+			return
 		}
-		var r Report
-		if json.Unmarshal(message[:n], &r) != nil {
-			break // somebody has taken the checker over
+		var m message
+		if json.Unmarshal(buffer[:n], &m) != nil {
+			p.Kill() // somebody has taken it over
+			continue
 		}
-		if r.Ended {
-			end = r
-			break
+		if m.Tried != nil || m.Ended {
+			select {
+			case p.tried <- m:
+			default: // nobody wants to know
+			}
 		}
-		c.deliver(p.reports, r)
+		switch {
+		case m.Question != nil:
+			p.ask(*m.Question)
+		case m.Tried == nil:
+			p.reports <- m.Report
+		}
 	}
-	p.mu.Lock()
-	c.ended = true
-	p.mu.Unlock()
-	c.Close()
-	close(c.closed)
-	c.deliver(p.reports, end)
 }
 
-// deliver passes a report on, unless it isn't wanted any more.
-func (c *connection) deliver(reports chan<- Report, r Report) {
+// ask answers a question of the checker. One too many gets no answer.
+func (p *Process) ask(q question) {
 	select {
-	case reports <- r:
-	case <-c.left:
+	case p.asking <- struct{}{}:
+	default:
+		return
 	}
+	go func() {
+		defer func() { <-p.asking }()
+		ctx, cancel := context.WithTimeout(context.Background(), q.Within)
+		defer cancel()
+		a := answer{Number: q.Number}
+		if err := p.askGateway(ctx, q.Interface); err != nil {
+			a.Failure = err.Error()
+		}
+		_ = p.request(request{Answer: &a}) // without the answer the check fails as well
+	}()
 }
 
-// leave has the present checker end, and returns its connection. It is killed if that takes too long.
-func (p *Process) leave() *connection {
-	c := p.present
-	if c != nil {
-		p.present = nil
-		close(c.left)
-		_ = c.CloseWrite()
-		time.AfterFunc(2*endWithin, func() { c.Close() })
-	}
-	return c
-}
-
-// Kill kills the checker.
-func (p *Process) Kill() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.present != nil {
-		p.present.Close()
-	}
-}
-
-// Stop ends the checker with all that it has started, and kills it if that takes too long. Its last reports are lost.
-func (p *Process) Stop() {
-	p.mu.Lock()
-	c := p.leave()
-	p.mu.Unlock()
-	if c != nil {
-		<-c.closed
-	}
-}
-
-// Runner carries out orders; Process is one.
-type Runner interface {
-	Send(Order) error
-	Reports() <-chan Report
-}
-
-// silenceMax is how long Once waits while nothing is heard of the checker. It reports every second that it
-// runs, but a busy board may take seconds to start it.
-const silenceMax = 10 * time.Second
-
-// Once has a runner run each check of an order once, also those for the leader, all at the same time. For each it returns
-// why it fails, or "" if it passes. Each takes as long as its timeout allows. The checker must be stopped afterwards.
-func Once(ctx context.Context, runner Runner, o Order) ([]string, error) {
-	o.Leading, o.Once = true, true
-	if o.Idle() {
+// Try has the checker run each check of an order once, also those for the leader, all at the same time. For each it returns
+// why it fails, or "" if it passes. When ctx ends, so does what was begun. It must not be called again before it returns.
+func (p *Process) Try(ctx context.Context, o Order) ([]string, error) {
+	if len(o.Checks) == 0 {
 		return nil, nil
 	}
-	if err := runner.Send(o); err != nil {
+	reasons, err := p.try(ctx, o)
+	if err == nil && len(reasons) != len(o.Checks) { // somebody has taken the checker over
+		err = errors.New("the process that tries the checks has tried other ones: systemctl restart topdog")
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*endWithin)
+	defer cancel()
+	if _, err := p.try(ending, Order{}); errors.Is(err, context.DeadlineExceeded) {
+		p.Kill() // it is stuck
+	}
+	return reasons, err
+}
+
+func (p *Process) try(ctx context.Context, o Order) ([]string, error) {
+	for len(p.tried) > 0 {
+		<-p.tried // it is about an earlier trial, or about none
+	}
+	p.trials++
+	if err := p.request(request{Trial: &trial{o, p.trials}}); err != nil {
 		return nil, err
 	}
-	silence := time.NewTimer(silenceMax)
-	defer silence.Stop()
 	for {
 		select {
-		case r, open := <-runner.Reports():
+		case m, more := <-p.tried:
 			switch {
-			case !open:
+			case !more:
 				return nil, errEnded
-			case r.Ended && r.Text != "":
-				return nil, errors.New(r.Text)
-			case r.Ended:
-				return nil, errors.New("the process that tries the checks has ended: see journalctl -u topdog")
-			case len(r.Tried) == len(o.Checks):
-				return r.Tried, nil
+			case m.Ended:
+				return nil, errors.New(cmp.Or(m.Text, "the process that tries the checks has ended: see journalctl -u topdog"))
+			case m.Tried.Number == p.trials:
+				return m.Tried.Reasons, nil
 			}
-			silence.Reset(silenceMax)
-		case <-silence.C:
-			return nil, errors.New("the process that tries the checks does not answer: see whether the board is overloaded")
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		}
+	}
+}
+
+// Kill has the starter kill the checker. Another order starts the next one.
+func (p *Process) Kill() { _ = p.starter.Signal(killSignal) } // if it has ended, so has the checker
+
+// Stop ends the checker with all that it has started, and the starter. Its last reports are lost. What takes too long is
+// killed at the end of this process.
+func (p *Process) Stop() {
+	_ = p.conn.CloseWrite()
+	late := time.After(2 * endWithin)
+	for {
+		select {
+		case _, more := <-p.reports:
+			if !more {
+				return
+			}
+		case <-late:
+			return
 		}
 	}
 }

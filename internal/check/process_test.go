@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -33,34 +34,45 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// noGateway opens no connection.
-func noGateway() (*os.File, error) { return nil, os.ErrPermission }
+// noGateway says that the gateway cannot be asked.
+func noGateway(context.Context, string) error { return os.ErrPermission }
 
-// starting is a place for a checker, and the process that starts them.
+// starting is the connection to a checker, and the process that starts it.
 type starting struct {
 	*Process
-	other   *Process
 	starter int // its PID
 }
 
 // openProcess starts a starter. It ends with the test, and so do its checkers.
 func openProcess(t *testing.T) *starting { return openWith(t, noGateway) }
 
-func openWith(t *testing.T, openGateway func() (*os.File, error)) *starting {
+func openWith(t *testing.T, askGateway func(context.Context, string) error) *starting {
 	t.Helper()
-	var places [checkersMax]*Process
-	c, err := open(&places, openGateway, starterWord)
+	p, err := Open(askGateway, starterWord)
 	assert.NoError(t, err)
-	p := &starting{places[0], places[1], c.Process.Pid}
-	t.Cleanup(p.end)
+	t.Cleanup(func() {
+		_ = p.conn.Close()
+		_ = p.starter.Kill()
+	})
+	return &starting{p, p.starter.Pid}
+}
+
+// openTrying starts a starter, and reads all reports.
+func openTrying(t *testing.T) *starting {
+	t.Helper()
+	p := openProcess(t)
+	go func() {
+		for range p.Reports() {
+		}
+	}()
 	return p
 }
 
-// end ends the connections, as the end of the daemon does.
-func (p *starting) end() {
-	p.Kill()
-	p.starts.Close()
-	p.other.starts.Close()
+// idles gives the checker nothing to run, and waits until it has ended.
+func (p *starting) idles(t *testing.T) {
+	t.Helper()
+	send(t, p, Order{})
+	assert.Until(t, "the checker has ended", func() bool { return p.pid() == 0 })
 }
 
 // startChecker starts a checker.
@@ -153,12 +165,12 @@ func withoutCapabilities(t *testing.T, f func()) {
 	<-done
 }
 
-// TestNoGateway: a check of the gateway tells why the gateway cannot be asked.
+// TestNoGateway: a check of the gateway tells why the gateway cannot be asked, also if it is tried.
 func TestNoGateway(t *testing.T) {
 	p := openProcess(t)
 	send(t, p, Order{Checks: []Check{{Kind: Gateway, Every: time.Second, Timeout: time.Second, Rise: 1, Fall: 1}}, Interface: "eth0"})
 	r := p.report(t)
-	assert.Equal(t, Report{ID: r.ID, Text: "the gateway cannot be asked by ARP: permission denied"}, r, "its report")
+	assert.Equal(t, Report{ID: r.ID, Text: "permission denied"}, r, "its report")
 }
 
 // quick is a check that asks often, and has the time that a slow machine needs.
@@ -184,8 +196,7 @@ func TestChecker(t *testing.T) {
 	if r := p.report(t); r.ID != leading.ID() || r.Passing {
 		t.Errorf("on the leader again: report %+v", r)
 	}
-	p.Stop()
-	assert.Is(t, 0, p.pid(), "the checker that has ended")
+	p.idles(t)
 	send(t, p, Order{Checks: []Check{leading}, Leading: true})
 	if r := p.report(t); r.ID != leading.ID() || r.Passing {
 		t.Errorf("by another checker: report %+v", r)

@@ -58,22 +58,22 @@ type scoring struct {
 
 // newScoring returns one that lasts as long as the test.
 func newScoring(t *testing.T, command func(context.Context, []string) ([]byte, error)) *scoring {
-	s := &scoring{checker: newChecker(&tools{}, io.Discard), began: time.Now()}
+	s := &scoring{checker: newChecker(io.Discard), began: time.Now()}
 	s.score = func(ctx context.Context, words []string) ([]byte, error) {
 		s.runs, s.ran = append(s.runs, time.Since(s.began)), words
 		return command(ctx, words)
 	}
 	go func() {
-		for r := range s.reports {
-			s.told = append(s.told, *r.Score)
+		for m := range s.messages {
+			s.told = append(s.told, *m.Score)
 		}
 	}()
-	t.Cleanup(func() { s.end(); close(s.reports) })
+	t.Cleanup(func() { s.end(); close(s.messages) })
 	return s
 }
 
 // replace gives another order.
-func (s *scoring) replace(words []string) { s.carryOut(Order{Score: words}) }
+func (s *scoring) replace(words []string) { s.carryOut(request{Order: &Order{Score: words}}) }
 
 // pass lets time pass.
 func pass(d time.Duration) {

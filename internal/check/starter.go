@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -9,7 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,55 +24,38 @@ const CheckerWord = "checker"
 // ownProgram is the program of this process, even if its file was replaced meanwhile.
 const ownProgram = "/proc/self/exe"
 
-const (
-	// inheritedSocket is the first socket that a starter or a checker finds open.
-	inheritedSocket = 3
-	// inheritedGateway is the connection by which a checker asks the gateway, if it has one.
-	inheritedGateway = 4
-	// inheritedFilesMax is how many files a checker inherits.
-	inheritedFilesMax = 2
-)
+// inheritedSocket is the connection to the daemon, which a starter and its checker find open.
+const inheritedSocket = 3
 
-// checkersMax is how many checkers a starter has at a time: one that runs the checks, and one that tries others.
-const checkersMax = 2
+// killSignal has the starter kill its checker.
+const killSignal = unix.SIGUSR1
 
-// Open starts a starter. It returns the daemon's place for the checker that runs its checks, and the one for those that try
-// other checks. The arguments make the main function of this program call AttendStarter. openGateway opens the connection
-// by which a checker asks the gateway, see netio.InheritGatewayAsker.
-func Open(openGateway func() (*os.File, error), arguments ...string) (checks, tries *Process, err error) {
-	var processes [checkersMax]*Process
-	if _, err := open(&processes, openGateway, arguments...); err != nil {
-		return nil, nil, fmt.Errorf("start the starter: %w", err)
+// Open starts a starter, and returns the daemon's end of the connection to its checker. The arguments make the main function
+// of this program call AttendStarter. askGateway asks the default gateway of an interface whether it is there.
+func Open(askGateway func(ctx context.Context, iface string) error, arguments ...string) (*Process, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, fmt.Errorf("connect to the starter: %w", err)
 	}
-	return processes[0], processes[1], nil
-}
-
-// open starts a starter for these places of checkers, and returns it.
-func open(processes *[checkersMax]*Process, openGateway func() (*os.File, error), arguments ...string) (*exec.Cmd, error) {
+	defer theirs.Close()
 	c := exec.Command(ownProgram, arguments...)
 	c.Args[0] = filepath.Base(os.Args[0]) // what ps shows instead of the path
 	// The starter only waits. One processor is enough for it, and a collector that never runs wakes nobody. If its memory
 	// should grow, the limit makes the collector run after all.
 	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=8MiB")
-	c.Stderr = os.Stderr
+	c.Stderr, c.ExtraFiles = os.Stderr, []*os.File{theirs}
 	// It doesn't outlive the daemon. In a process group of its own, it isn't interrupted by a terminal.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	for i := range processes {
-		starts, theirs, err := socketPair()
-		if err != nil {
-			return nil, err
-		}
-		defer theirs.Close()
-		c.ExtraFiles = append(c.ExtraFiles, theirs)
-		processes[i] = &Process{starts: starts, openGateway: openGateway, reports: make(chan Report)}
-	}
 	if err := startWithoutCapabilities(c); err != nil {
-		return nil, err
+		ours.Close()
+		return nil, fmt.Errorf("start the starter: %w", err)
 	}
-	for _, p := range processes {
-		go p.awaitEnd()
+	p := &Process{
+		conn: ours, starter: c.Process, askGateway: askGateway, asking: make(chan struct{}, questionsMax),
+		reports: make(chan Report), tried: make(chan message, 8),
 	}
-	return c, nil
+	go p.read()
+	return p, nil
 }
 
 // socketPair returns the daemon's end of a connection that keeps messages apart, and the other end.
@@ -81,7 +65,7 @@ func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
 	// If this fails, there is room for any usual order all the same.
-	_ = unix.SetsockoptInt(pair[0], unix.SOL_SOCKET, unix.SO_SNDBUF, orderMax)
+	_ = unix.SetsockoptInt(pair[0], unix.SOL_SOCKET, unix.SO_SNDBUF, requestMax)
 	theirs = os.NewFile(uintptr(pair[1]), "to the daemon")
 	file := os.NewFile(uintptr(pair[0]), "from the daemon")
 	defer file.Close()
@@ -132,14 +116,11 @@ func dropCapabilities() {
 	}
 }
 
-// AttendStarter is the whole life of a starter, which Open starts. It returns when the daemon has ended.
+// AttendStarter is the whole life of a starter, which Open starts. It returns when the daemon has closed the connection.
 func AttendStarter() error {
-	var sockets [checkersMax]*os.File
-	for i := range sockets {
-		var err error
-		if sockets[i], err = inherit(inheritedSocket + i); err != nil {
-			return err
-		}
+	socket, err := inherit()
+	if err != nil {
+		return err
 	}
 	if err := beginLife("topdog-starter"); err != nil {
 		return err
@@ -147,26 +128,80 @@ func AttendStarter() error {
 	// A watchdog must not end it either. A checker doesn't ignore these two: the programs that it runs would do so too, and
 	// one that writes to a pipe would fail in another way than in a shell.
 	signal.Ignore(unix.SIGABRT, unix.SIGPIPE)
-	var attended sync.WaitGroup
-	for _, socket := range sockets {
-		starts, err := connOf(socket)
-		if err != nil {
-			return fmt.Errorf("starter: %w", err)
-		}
-		attended.Go(func() { attendStarts(starts) })
-	}
-	attended.Wait()
+	startCheckers(socket)
 	return nil
 }
 
-// inherit returns a socket that the parent of this process has opened for it.
-func inherit(fd int) (*os.File, error) {
-	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+// startCheckers starts one checker after the other until the daemon has closed the connection.
+func startCheckers(socket *os.File) {
+	var present atomic.Pointer[os.Process] // the checker
+	kills := make(chan os.Signal, 1)
+	signal.Notify(kills, killSignal)
+	go func() {
+		for range kills {
+			if checker := present.Load(); checker != nil {
+				_ = checker.Kill() // unless it has ended
+			}
+		}
+	}()
+	runtime.LockOSThread() // the kernel kills a checker when the thread ends that has started it
+	netio.DropProgram()
+	for awaitRequest(socket) {
+		if err := runChecker(socket, &present); err != nil {
+			tellEnd(socket, err)
+		}
+		netio.DropProgram() // the next start may come in a year
+	}
+}
+
+// awaitRequest waits for a request, which it leaves to the checker. It returns false when the daemon has closed the connection.
+func awaitRequest(socket *os.File) bool {
+	fd := int(socket.Fd())
+	poll(fd, unix.POLLIN, -1)
+	n, _, _ := unix.Recvfrom(fd, make([]byte, 1), unix.MSG_PEEK)
+	return n > 0
+}
+
+// runChecker runs a checker until it ends. It returns an error if the checker didn't end because it had nothing to do.
+func runChecker(socket *os.File, present *atomic.Pointer[os.Process]) error {
+	c := exec.Command(ownProgram, CheckerWord)
+	c.Args[0] = filepath.Base(os.Args[0])
+	// Checks wait most of the time and need little memory.
+	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=100", "GOMEMLIMIT=16MiB")
+	c.ExtraFiles, c.Stderr = []*os.File{socket}, os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := c.Start(); err != nil {
+		return fmt.Errorf("start the checker: %w", err)
+	}
+	present.Store(c.Process)
+	netio.DropProgram() // the checker may run for a year
+	return c.Wait()
+}
+
+// tellEnd tells the daemon that a checker has ended, or couldn't be started. Requests that it hasn't read are dropped: the
+// daemon makes them again, a little later.
+func tellEnd(socket *os.File, why error) {
+	r := Report{Ended: true}
+	if _, ended := errors.AsType[*exec.ExitError](why); !ended {
+		r.Text = why.Error()
+	}
+	fd := int(socket.Fd())
+	for n := 1; n > 0; {
+		n, _, _ = unix.Recvfrom(fd, make([]byte, 1), unix.MSG_DONTWAIT)
+	}
+	if text, err := encode(message{Report: r}); err == nil {
+		_ = unix.Sendmsg(fd, text, nil, nil, unix.MSG_NOSIGNAL) // if it fails, the daemon has ended
+	}
+}
+
+// inherit returns the socket that the parent of this process has opened for it.
+func inherit() (*os.File, error) {
+	kind, err := unix.GetsockoptInt(inheritedSocket, unix.SOL_SOCKET, unix.SO_TYPE)
 	if err != nil || kind != unix.SOCK_SEQPACKET {
 		return nil, errors.New("this is a part of `topdog run`, which starts it: it is of no use by itself")
 	}
-	unix.CloseOnExec(fd)
-	return os.NewFile(uintptr(fd), "socket"), nil
+	unix.CloseOnExec(inheritedSocket)
+	return os.NewFile(inheritedSocket, "to the daemon"), nil
 }
 
 // beginLife makes this process a starter or a checker.
@@ -181,71 +216,4 @@ func beginLife(name string) error {
 		return fmt.Errorf("%s: keep other processes from the memory of this one: %w", name, err)
 	}
 	return nil
-}
-
-// attendStarts runs one checker after the other, as the daemon asks for them, until the daemon has ended.
-func attendStarts(starts *net.UnixConn) {
-	// The kernel kills a checker when the thread ends that has started it.
-	runtime.LockOSThread()
-	netio.DropProgram()
-	for {
-		files, err := awaitStart(starts)
-		if err != nil {
-			return
-		}
-		runChecker(files)
-		for _, file := range files {
-			file.Close()
-		}
-		netio.DropProgram() // the next start may come in a year
-	}
-}
-
-// awaitStart waits until the daemon wants a checker, and returns the files that the checker inherits: its connection to the
-// daemon, and one to the holder if there is one.
-func awaitStart(starts *net.UnixConn) (files []*os.File, err error) {
-	control := make([]byte, unix.CmsgSpace(inheritedFilesMax*4))
-	_, n, _, _, err := starts.ReadMsgUnix(make([]byte, 1), control)
-	if err != nil {
-		return nil, err
-	}
-	messages, err := unix.ParseSocketControlMessage(control[:n])
-	if err != nil || len(messages) == 0 {
-		return nil, fmt.Errorf("there came no connection for a checker: %w", err)
-	}
-	descriptors, err := unix.ParseUnixRights(&messages[0])
-	for _, fd := range descriptors {
-		files = append(files, os.NewFile(uintptr(fd), "inherited"))
-	}
-	return files, err
-}
-
-// runChecker runs a checker until it ends. It kills a checker whose connection the daemon has closed.
-func runChecker(files []*os.File) {
-	c := exec.Command(ownProgram, CheckerWord)
-	c.Args[0] = filepath.Base(os.Args[0])
-	// Checks wait most of the time and need little memory.
-	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=100", "GOMEMLIMIT=16MiB")
-	c.ExtraFiles, c.Stderr = files, os.Stderr
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	toDaemon := files[0]
-	if err := c.Start(); err != nil {
-		if message, err := encode(Report{Ended: true, Text: fmt.Sprintf("start the checker: %v", err)}); err == nil {
-			_, _ = toDaemon.Write(message)
-		}
-		return
-	}
-	for _, file := range files[1:] {
-		file.Close() // or the other end would never notice that the checker has ended
-	}
-	netio.DropProgram() // the checker may run for a year
-	fd := int(toDaemon.Fd())
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		poll(fd, 0, -1) // until both directions are closed
-		_ = c.Process.Kill()
-	})
-	_ = c.Wait() // the daemon notices the end; how it was says nothing
-	_ = unix.Shutdown(fd, unix.SHUT_RDWR)
-	watching.Wait()
 }

@@ -1,18 +1,17 @@
 package check
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
 )
@@ -60,10 +59,8 @@ func TestStart(t *testing.T) {
 	}
 	send(t, p, Order{})
 	send(t, p, unending) // for the next one
+	assert.Until(t, "the next one runs", func() bool { return p.pid() != 0 && p.pid() != first })
 	p.runs(t)
-	if p.pid() == first {
-		t.Error("it goes on with nothing to run")
-	}
 	p.Kill()
 	p.Kill() // may be called twice
 	assert.Is(t, "", p.over(t), "why it couldn't be started")
@@ -116,7 +113,7 @@ func TestEnds(t *testing.T) {
 			_ = syscall.Kill(p.pid(), syscall.SIGSTOP)
 			_ = syscall.Kill(p.starter, syscall.SIGKILL)
 		}},
-		{"the daemon has ended", (*starting).end},
+		{"the daemon has ended", func(p *starting) { p.conn.Close() }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -134,10 +131,9 @@ func TestEnds(t *testing.T) {
 			}
 			assert.Until(t, "both have ended", func() bool { return !runs(checker) && !runs(p.starter) })
 			assert.ErrorIs(t, p.Send(unending), errEnded, "another order")
-			if _, err := Once(t.Context(), p, unending); !errors.Is(err, errEnded) {
+			if _, err := p.Try(t.Context(), unending); !errors.Is(err, errEnded) {
 				t.Errorf("a trial: %v", err)
 			}
-			assert.ErrorIs(t, p.other.Send(unending), errEnded, "another order to the other one")
 			p.Stop()
 		})
 	}
@@ -147,15 +143,12 @@ func TestEnds(t *testing.T) {
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	p := startChecker(t)
-	p.Stop()
+	p.idles(t)
 	assert.NoError(t, syscall.Kill(p.starter, syscall.SIGSTOP))
 	send(t, p, unending)
 	p.Kill()
-	p.over(t)
 	assert.Is(t, 0, p.pid(), "the checker that was started")
-	p.Stop()
 	assert.NoError(t, syscall.Kill(p.starter, syscall.SIGCONT))
-	send(t, p, unending)
 	p.runs(t)
 }
 
@@ -164,10 +157,9 @@ func TestCannotBeStarted(t *testing.T) {
 	ours, theirs, err := socketPair()
 	assert.NoError(t, err)
 	defer ours.Close()
-	starts, err := connOf(theirs)
-	assert.NoError(t, err)
-	go attendStarts(starts)
-	p := &starting{&Process{starts: ours, openGateway: noGateway, reports: make(chan Report)}, nil, os.Getpid()}
+	go startCheckers(theirs)
+	p := &starting{&Process{conn: ours, reports: make(chan Report), tried: make(chan message, 8)}, os.Getpid()}
+	go p.read()
 	const tooLong = "TOPDOG_TEST_TOO_LONG"
 	t.Setenv(tooLong, strings.Repeat("x", 200<<10))
 	for range 3 {
@@ -182,49 +174,38 @@ func TestCannotBeStarted(t *testing.T) {
 	os.Unsetenv(tooLong)
 	send(t, p, unending)
 	p.runs(t)
-	p.Stop()
 }
 
-// TestGatewayIsPassedOn: a checker has the connection to the holder that was opened for it, and so has the one that replaces
-// it.
-func TestGatewayIsPassedOn(t *testing.T) {
+// TestGateway: the daemon asks the gateway for its checker, and for the one that replaces it.
+func TestGateway(t *testing.T) {
 	t.Parallel()
-	opened := 0
-	p := openWith(t, func() (*os.File, error) {
-		opened++
-		ours, theirs, err := socketPair()
-		if err == nil {
-			go answerAll(ours)
+	p := openWith(t, func(_ context.Context, iface string) error {
+		if iface != "eth0" {
+			return fmt.Errorf("asked on %s", iface)
 		}
-		return theirs, err
+		return nil
 	})
-	gateway := Check{Kind: Gateway, Every: time.Second, Timeout: time.Second, Rise: 1, Fall: 1}
-	for n := 1; n <= 2; n++ {
-		for range 3 {
-			send(t, p, Order{Checks: []Check{gateway}, Interface: "eth0"})
-		}
+	gateway := Check{Kind: Gateway, Every: time.Second, Timeout: 10 * time.Second, Rise: 1, Fall: 1}
+	for range 2 {
+		send(t, p, Order{Checks: []Check{gateway}, Interface: "eth0"})
 		assert.Equal(t, Report{ID: gateway.ID(), Passing: true}, p.report(t), "its report")
-		assert.Is(t, n, opened, "connections to the holder")
 		p.Kill()
 		p.over(t)
 	}
 }
 
-// answerAll says to whatever is asked on a connection to the holder that it went well, by the socket that comes with the question.
-func answerAll(holder *net.UnixConn) {
-	defer holder.Close()
-	for buffer, rights := make([]byte, 1<<10), make([]byte, unix.CmsgSpace(4)+unix.CmsgSpace(unix.SizeofUcred)); ; {
-		n, controls, _, _, err := holder.ReadMsgUnix(buffer, rights)
-		if n <= 0 || err != nil {
-			return
-		}
-		messages, err := unix.ParseSocketControlMessage(rights[:controls])
-		for i := 0; err == nil && i < len(messages); i++ {
-			replies, _ := unix.ParseUnixRights(&messages[i]) // the others are credentials
-			for _, reply := range replies {
-				_, _ = unix.Write(reply, []byte{0})
-				unix.Close(reply)
-			}
-		}
+// TestQuestionsAreBounded: a checker that somebody has taken over cannot have the daemon ask the gateway without end.
+func TestQuestionsAreBounded(t *testing.T) {
+	var asked atomic.Int64
+	p := &Process{asking: make(chan struct{}, questionsMax), askGateway: func(ctx context.Context, _ string) error {
+		asked.Add(1)
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	for n := range 3 * questionsMax {
+		p.ask(question{Number: n, Within: time.Hour})
 	}
+	assert.Until(t, "they are asked", func() bool { return asked.Load() == questionsMax })
+	time.Sleep(20 * time.Millisecond)
+	assert.Is(t, int64(questionsMax), asked.Load(), "questions at a time")
 }

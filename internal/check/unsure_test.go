@@ -6,9 +6,9 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,23 +110,25 @@ func TestLongReason(t *testing.T) {
 	assert.Is(t, "refused", shortened("refused", textMax), "")
 }
 
-// TestEndlessReport: a checker that somebody has taken over cannot fill the daemon's memory. What is longer than reportMax,
-// or makes no sense, ends the connection.
+// TestEndlessReport: a checker that somebody has taken over cannot fill the daemon's memory. What is longer than messageMax,
+// or makes no sense, ends the checker.
 func TestEndlessReport(t *testing.T) {
-	for _, message := range []string{`{"text": "` + strings.Repeat("x", reportMax) + `"}`, "nonsense"} {
+	for _, bad := range []string{`{"text": "` + strings.Repeat("x", messageMax) + `"}`, "nonsense"} {
 		ours, theirs, err := socketPair()
 		assert.NoError(t, err)
-		p := &Process{reports: make(chan Report)}
-		go p.read(&connection{UnixConn: ours, left: make(chan struct{}), closed: make(chan struct{})})
-		for _, said := range []string{`{"text": "short"}`, message} {
+		starter := exec.Command("sleep", "600") // which ends by the signal
+		assert.NoError(t, starter.Start())
+		p := &Process{conn: ours, starter: starter.Process, reports: make(chan Report), tried: make(chan message, 8)}
+		go p.read()
+		for _, said := range []string{`{"text": "short"}`, bad} {
 			_, err := theirs.WriteString(said)
 			assert.NoError(t, err)
 		}
 		assert.Equal(t, Report{Text: "short"}, <-p.reports, "the only report")
-		assert.Equal(t, Report{Ended: true}, <-p.reports, "what follows")
-		_, err = theirs.WriteString(`{"text": "short"}`)
-		assert.ErrorIs(t, err, syscall.EPIPE, "another report")
+		assert.ErrorContains(t, starter.Wait(), killSignal.String(), "what the starter is told")
 		theirs.Close()
+		_, more := <-p.reports
+		assert.Is(t, false, more, "there are more reports")
 	}
 }
 
@@ -135,11 +137,15 @@ func TestEndlessReport(t *testing.T) {
 func TestOrdersWhileChecksRun(t *testing.T) {
 	r, w := io.Pipe()
 	go func() { _, _ = io.Copy(io.Discard, r) }()
-	c := newChecker(&tools{noAsker: errors.New("nobody asks it")}, w)
+	c := newChecker(w)
+	go func() {
+		for range c.messages {
+		}
+	}()
 	gateway := Check{Kind: Gateway, Every: time.Second, Timeout: time.Second, Rise: 1, Fall: 1}
 	for range 50 {
-		c.carryOut(Order{Checks: []Check{gateway}, Interface: "eth0"})
-		c.carryOut(Order{Checks: []Check{gateway}, Interface: "eth1"})
+		c.carryOut(request{Order: &Order{Checks: []Check{gateway}, Interface: "eth0"}})
+		c.carryOut(request{Order: &Order{Checks: []Check{gateway}, Interface: "eth1"}})
 	}
 	if len(c.tasks) == 0 {
 		t.Error("no check runs")

@@ -231,8 +231,7 @@ func MissesNoLight(spec gpio.Spec, err error) bool {
 	return spec == gpio.Default && (errors.Is(err, gpio.ErrNotFound) || errors.Is(err, gpio.ErrNoGPIO))
 }
 
-// Try runs the checks of a configuration once, in a checker of their own. It is the same program as the one that runs the
-// daemon's checks, with the same user and sandbox, and without capabilities. The daemon and its checks go on meanwhile.
+// Try runs the checks of a configuration once, in the process that runs the daemon's checks. These go on meanwhile.
 func (d *Daemon) Try(ctx context.Context, asked console.TryRequest) (tried console.Tried, err error) {
 	if len(asked.Config) > config.MaxFileBytes {
 		return tried, console.Refuse(http.StatusRequestEntityTooLarge,
@@ -243,17 +242,16 @@ func (d *Daemon) Try(ctx context.Context, asked console.TryRequest) (tried conso
 	case err != nil:
 		return tried, console.Refuse(http.StatusBadRequest,
 			"the daemon, which may be of another version, does not take this configuration: "+err.Error(), "")
-	case d.platform.Trier == nil:
+	case d.platform.Checker == nil:
 		return tried, console.Refuse(http.StatusNotImplemented, "this daemon runs no checks", "try them on a board that may lead")
 	case !d.trying.TryLock(): // one at a time is enough for people
 		return tried, console.Refuse(http.StatusServiceUnavailable, "checks are being tried already", "try again when that is over")
 	}
 	defer d.trying.Unlock()
-	defer d.platform.Trier.Stop()
 	d.tasks.tryPost(func() {
 		d.reporter.log.Infof("trying the checks of %q once, as root has asked", asked.File)
 	})
-	reasons, err := check.Once(ctx, d.platform.Trier, CheckOrder(cfg))
+	reasons, err := d.platform.Checker.Try(ctx, CheckOrder(cfg))
 	tried.Checks = []console.TriedCheck{}
 	for i, reason := range reasons {
 		tried.Checks = append(tried.Checks, console.TriedCheck{NameText: cfg.Checks[i].String(), Passing: reason == "", Text: reason})

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"cmp"
+	"context"
 	"sync"
 	"time"
 
@@ -16,10 +18,12 @@ type fakeChecker struct {
 	end    chan struct{} // of the one that runs; nil for none
 	orders []check.Order // of all of them
 	told   map[string]bool
-	silent bool  // it reports nothing
-	mute   bool  // those that are started from now on report nothing
-	broken error // why none can be started
-	stuck  error // of Send
+	tried  check.Order // that was tried last
+	hangs  bool        // a trial does not end
+	silent bool        // it reports nothing
+	mute   bool        // those that are started from now on report nothing
+	broken error       // why none can be started
+	stuck  error       // of Send
 }
 
 func newFakeChecker() *fakeChecker {
@@ -89,10 +93,6 @@ func (f *fakeChecker) Send(o check.Order) error {
 	case f.end == nil:
 		f.start()
 	}
-	if o.Once {
-		f.try(o)
-		return nil
-	}
 	for _, c := range o.Checks {
 		if runs := c.When == check.Always || o.Leading; !runs {
 			f.told[c.ID()] = false
@@ -106,11 +106,15 @@ func (f *fakeChecker) Send(o check.Order) error {
 	return nil
 }
 
-// try reports what an order to run checks once has come to.
-func (f *fakeChecker) try(o check.Order) {
-	if !f.silent {
-		f.reports <- check.Report{Tried: make([]string, len(o.Checks))} // all pass
+// Try says that all checks pass, or that none can be tried, or nothing.
+func (f *fakeChecker) Try(ctx context.Context, o check.Order) (reasons []string, err error) {
+	silent := false
+	f.with(func() { f.tried, silent, err = o, f.hangs, cmp.Or(f.broken, f.stuck) })
+	if silent {
+		<-ctx.Done()
+		return nil, ctx.Err()
 	}
+	return make([]string, len(o.Checks)), err
 }
 
 // say reports of a check; why is "" if it passes.

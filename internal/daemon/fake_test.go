@@ -103,7 +103,6 @@ type fakeBoard struct {
 	deadman      func() Deadman
 	openLED      func() (gpio.LED, error) // nil opens led
 	checker      *fakeChecker
-	trier        *fakeChecker
 	stateDir     string // for what outlives the daemon
 }
 
@@ -119,7 +118,7 @@ func (l *fakeLAN) board(number int, change func(*config.Config, *fakeBoard)) *fa
 		snapshots: make(chan netio.Snapshot, 16),
 		led:       lamp.NewRecorder(fmt.Sprint("LED of ", number), 1000),
 		ended:     make(chan error, 1),
-		checker:   newFakeChecker(), trier: newFakeChecker(),
+		checker:   newFakeChecker(),
 	}
 	own := netip.PrefixFrom(ownAddress(number), 24)
 	b.state = netio.Snapshot{Present: true, Link: netio.Link{
@@ -289,7 +288,6 @@ func (b *fakeBoard) bareMachine() Platform {
 		},
 		StartDeadman: b.deadman,
 		Checker:      b.checker,
-		Trier:        b.trier,
 	}
 }
 

@@ -94,8 +94,6 @@ type Platform struct {
 	StartDeadman func() Deadman
 	// Checker runs the checks and the score command; nil means that none run.
 	Checker Checker
-	// Trier runs the checks of another configuration once; nil means that nothing does.
-	Trier Checker
 	// Awake returns for how long the machine has been awake since its boot.
 	Awake func() time.Duration
 }
@@ -104,9 +102,9 @@ type Platform struct {
 type RealOptions struct {
 	// Holder is what has the rights; nil for this process, without a fence and a dead man's switch.
 	Holder *netio.Holder
-	// Checker runs the checks, and Trier tries others once; nil for none.
-	Checker, Trier Checker
-	Log            *logrus.Entry // may be nil if no socket is configured
+	// Checker runs the checks; nil for none.
+	Checker Checker
+	Log     *logrus.Entry // may be nil if no socket is configured
 }
 
 // Real returns the real machine. It must be called before the first socket is opened, see gpio.Init.
@@ -129,7 +127,6 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 		ReadNeighbours: netio.ReadNeighbours,
 		OpenLED:        realLED(cfg, o.Log),
 		Checker:        o.Checker,
-		Trier:          o.Trier,
 		Awake:          func() time.Duration { return boottime.Read(unix.CLOCK_MONOTONIC) }, // stands still in a suspend
 		NewTimer:       func() (Timer, error) { return opened[Timer](netio.NewTimer()) },
 	}
@@ -212,9 +209,11 @@ type Timer interface {
 
 // Checker runs the checks and the score command in a process of its own; check.Process is the real one.
 type Checker interface {
-	// Send doesn't block. An order with nothing to run ends the process.
+	// Send doesn't block. The process ends when there is nothing to run.
 	Send(check.Order) error
 	Reports() <-chan check.Report // closed when the process can't be started any more
+	// Try runs each check of an order once, beside the others, and returns why each fails, or "".
+	Try(context.Context, check.Order) ([]string, error)
 	Kill()
 	Stop()
 }

@@ -23,7 +23,7 @@ command = ["/bin/true"]
 title = "a program"
 `
 
-// TestTry: checks that the daemon does not have are tried by another checker, and change nothing.
+// TestTry: checks that the daemon does not have are tried, and change nothing.
 func TestTry(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		one := l.board(1, checking(webCheck))
@@ -33,14 +33,11 @@ func TestTry(t *testing.T) {
 		want := console.Tried{Checks: []console.TriedCheck{{NameText: "tcp 10.77.0.1:1", Passing: true}, {NameText: "command a program", Passing: true}}}
 		assert.Equal(t, want, tried, "what was tried")
 		assert.Is(t, 1, len(one.checker.orders), "orders of the checker of the daemon")
-		if o := one.trier.last(); !o.Once || o.Interface != "eth7" || len(o.Floating) != 1 || o.Floating[0].String() != "10.77.0.251" {
+		if o := one.checker.tried; o.Interface != "eth7" || len(o.Floating) != 1 || o.Floating[0].String() != "10.77.0.251" {
 			t.Errorf("the order is not of the file: %+v", o)
 		}
-		if one.trier.runs() || !one.checker.runs() {
-			t.Error("the other checker goes on, or that of the daemon does not")
-		}
 		one.get(func() {
-			if o := one.checks.order; len(o.Checks) != 1 || o.Once {
+			if o := one.checks.order; len(o.Checks) != 1 {
 				t.Errorf("the daemon has this order now: %+v", o)
 			}
 		})
@@ -61,13 +58,13 @@ func TestTryRefused(t *testing.T) {
 			}
 		}
 		broken := errors.New("no process")
-		one.trier.with(func() { one.trier.broken = broken })
+		one.checker.with(func() { one.checker.broken = broken })
 		_, err := one.Try(t.Context(), asked)
 		assert.ErrorContains(t, err, broken.Error(), "no checker can be started")
-		one.trier.with(func() { one.trier.broken, one.trier.stuck = nil, broken })
+		one.checker.with(func() { one.checker.broken, one.checker.stuck = nil, broken })
 		_, err = one.Try(t.Context(), asked)
 		assert.ErrorIs(t, err, broken, "it takes no order")
-		one.trier.with(func() { one.trier.stuck, one.trier.mute = nil, true })
+		one.checker.with(func() { one.checker.stuck, one.checker.hangs = nil, true })
 
 		ctx, hangUp := context.WithCancel(t.Context())
 		first := make(chan error)
@@ -81,14 +78,13 @@ func TestTryRefused(t *testing.T) {
 		}
 		hangUp()
 		assert.ErrorIs(t, <-first, context.Canceled, "whoever has asked has hung up")
-		if one.trier.runs() {
-			t.Error("its checker goes on")
-		}
-		one.trier.with(func() { one.trier.mute = false })
+		one.checker.with(func() { one.checker.hangs = false })
 		if _, err := one.Try(t.Context(), asked); err != nil {
 			t.Errorf("the next one: %v", err)
 		}
-		one.platform.Trier = nil
+		checker := one.platform.Checker
+		defer func() { one.platform.Checker = checker }()
+		one.platform.Checker = nil
 		if _, err := one.Try(t.Context(), asked); err == nil || !strings.Contains(err.Error(), "runs no checks") {
 			t.Errorf("no checker at all: %v", err)
 		}
