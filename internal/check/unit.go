@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	systemd "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
 )
 
@@ -130,20 +131,9 @@ func (p *unitProber) watchMain(ctx context.Context) error {
 	return nil
 }
 
-// unitPath returns the object path of a unit. All of its name but letters and digits is escaped, and so is a leading digit,
-// as an underscore and two hexadecimal digits (sd_bus_path_encode(3)).
+// unitPath returns the object path of a unit (sd_bus_path_encode(3)).
 func unitPath(name string) dbus.ObjectPath {
-	var b strings.Builder
-	b.WriteString(unitPathPrefix)
-	for i := range len(name) {
-		c := name[i]
-		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || i > 0 && '0' <= c && c <= '9' {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "_%02x", c)
-		}
-	}
-	return dbus.ObjectPath(b.String())
+	return dbus.ObjectPath(unitPathPrefix + systemd.PathBusEscape(name))
 }
 
 // Names on the system bus (org.freedesktop.systemd1(5)).
