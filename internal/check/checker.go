@@ -97,8 +97,8 @@ func (c *checker) attend(in io.Reader) error {
 	}
 }
 
-// readRequests reads requests until the daemon has closed the connection. It waits until each is carried out: those after one
-// that ends this checker are for the next checker.
+// readRequests reads requests until the daemon has closed the connection. It waits until each is carried out: those after
+// one that ends this checker are for the next checker.
 func readRequests(in io.Reader, requests chan<- request, carriedOut <-chan struct{}) error {
 	for buffer := make([]byte, 2*requestMax); ; {
 		var r request

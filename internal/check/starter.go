@@ -154,7 +154,8 @@ func startCheckers(socket *os.File) {
 	}
 }
 
-// awaitRequest waits for a request, which it leaves to the checker. It returns false when the daemon has closed the connection.
+// awaitRequest waits for a request, which it leaves to the checker. It returns false when the daemon has closed the
+// connection.
 func awaitRequest(socket *os.File) bool {
 	fd := int(socket.Fd())
 	poll(fd, unix.POLLIN, -1)
