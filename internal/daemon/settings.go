@@ -24,23 +24,19 @@ func ProgramName(version string) string {
 }
 
 // setting is one that all boards of a group must have alike, as a configuration writes it.
-type setting struct {
-	key   string
-	value func(wire.Settings) string
-}
+type setting struct{ key, value string }
 
-var settings = []setting{
-	{"address", func(s wire.Settings) string {
-		quoted := make([]string, len(s.Addresses))
-		for i, addr := range s.Addresses {
-			quoted[i] = config.Quote(addr.String())
-		}
-		if len(quoted) == 1 {
-			return quoted[0]
-		}
-		return "[" + strings.Join(quoted, ", ") + "]"
-	}},
-	{"heartbeat", func(s wire.Settings) string { return config.Quote(s.Heartbeat.String()) }},
+// settingsOf are those of a board.
+func settingsOf(s wire.Settings) []setting {
+	quoted := make([]string, len(s.Addresses))
+	for i, addr := range s.Addresses {
+		quoted[i] = config.Quote(addr.String())
+	}
+	address := strings.Join(quoted, ", ")
+	if len(quoted) != 1 {
+		address = "[" + address + "]"
+	}
+	return []setting{{"address", address}, {"heartbeat", config.Quote(s.Heartbeat.String())}}
 }
 
 // member is a live board that has told its settings.
@@ -66,47 +62,35 @@ func (d *Daemon) members(now time.Duration) []member {
 // differing says which members have a setting unlike the others: unlike most of them or, if there is no majority, unlike
 // the first member, which asks. called names a board for people.
 func differing(members []member, called func(wire.ID) string) map[wire.ID]string {
-	unlike := map[wire.ID]string{}
 	if !slices.ContainsFunc(members, func(m member) bool { return !m.settings.Equal(members[0].settings) }) {
-		return unlike
+		return nil
 	}
-	for _, s := range settings {
-		usual, by := usualValue(members, s)
-		if by == "" {
-			by = called(members[0].id) + " has"
+	unlike := map[wire.ID][]string{}
+	for i, own := range settingsOf(members[0].settings) {
+		values := make([]setting, len(members))
+		counts := map[setting]int{}
+		for k := range members {
+			values[k] = settingsOf(members[k].settings)[i]
+			counts[values[k]]++
 		}
-		for i := range members {
-			m := &members[i]
-			value := s.value(m.settings)
-			if value == usual {
-				continue
+		usual, by := own, called(members[0].id)+" has"
+		for s, count := range counts {
+			if 2*count > len(members) {
+				usual, by = s, "the others have"
 			}
-			before := called(m.id) + " has "
-			if said, also := unlike[m.id]; also {
-				before = said + ", and "
+		}
+		for k, s := range values {
+			if id := members[k].id; s != usual {
+				unlike[id] = append(unlike[id], fmt.Sprintf("%s = %s where %s %s", s.key, s.value, by, usual.value))
 			}
-			unlike[m.id] = fmt.Sprintf("%s%s = %s where %s %s", before, s.key, value, by, usual)
 		}
 	}
-	for id := range unlike {
-		unlike[id] += ": make the configurations alike, and restart topdog on each board on which you change one"
+	said := map[wire.ID]string{}
+	for id, parts := range unlike {
+		said[id] = fmt.Sprintf("%s has %s: make the configurations alike, and restart topdog on each board on which you change one",
+			called(id), strings.Join(parts, ", and "))
 	}
-	return unlike
-}
-
-// usualValue returns the value that most members have, and who has it, in words; "" if it is only that of the first one.
-func usualValue(members []member, s setting) (usual, by string) {
-	counts := map[string]int{}
-	for i := range members {
-		counts[s.value(members[i].settings)]++
-	}
-	own := s.value(members[0].settings)
-	for value, count := range counts {
-		if 2*count > len(members) {
-			return value, "the others have"
-		}
-	}
-	return own, ""
+	return said
 }
 
 // namesakes says which names several boards have: people could not tell these boards apart.
