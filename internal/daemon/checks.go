@@ -215,11 +215,11 @@ func (c *checks) judge(drained, unheld bool) (grade wire.Grade, changed bool) {
 	if former.Grade != j.Grade || former.Starting && !j.Starting {
 		c.tell(former)
 	}
+	failing := ""
 	if j.Grade == wire.GradeFailing && !j.Starting {
-		c.reporter.show(console.ProblemChecks, "this board is failing: "+j.Text)
-	} else {
-		c.reporter.solved(console.ProblemChecks)
+		failing = "this board is failing: " + j.Text
 	}
+	c.reporter.show(console.ProblemChecks, failing)
 	return j.Grade, former.Grade != j.Grade
 }
 

@@ -43,15 +43,11 @@ const (
 	retellOthersEvery = time.Minute
 )
 
-func (k *problem) is(kind console.ProblemKind, board wire.ID) bool {
-	return k.kind == kind && k.board == board
-}
-
 // note enters a problem of a board, or of this one for wire.Nobody.
 func (p *problems) note(kind console.ProblemKind, board wire.ID, text string, lasts time.Duration) *problem {
 	now := p.now()
 	p.expire(now)
-	i := slices.IndexFunc(p.list, func(k problem) bool { return k.is(kind, board) })
+	i := slices.IndexFunc(p.list, func(k problem) bool { return k.kind == kind && k.board == board })
 	if i < 0 {
 		p.makeRoom()
 		p.list = append(p.list, problem{kind: kind, board: board, toldAt: now - tellEvery})
@@ -95,20 +91,11 @@ func (p *problems) makeRoom() {
 	p.list = slices.Delete(p.list, i, i+1)
 }
 
-// end ends a problem of this board.
-func (p *problems) end(kind console.ProblemKind) {
-	for i := range p.list {
-		if k := &p.list[i]; k.is(kind, wire.Nobody) {
-			k.over = true
-		}
-	}
-}
-
-// keep ends the problems of a kind with all boards but these.
-func (p *problems) keep(kind console.ProblemKind, said map[wire.ID]string) {
+// end ends the problems of a kind, except those with these boards.
+func (p *problems) end(kind console.ProblemKind, except map[wire.ID]string) {
 	for i := range p.list {
 		k := &p.list[i]
-		if _, still := said[k.board]; k.kind == kind && !still {
+		if _, still := except[k.board]; k.kind == kind && !still {
 			k.over = true
 		}
 	}

@@ -42,7 +42,7 @@ func TestFolded(t *testing.T) {
 			switch text := test.says(s); {
 			case text == "keep", text != "" && test.every > 1 && text == "a" && s%test.every != 0:
 			case text == "":
-				p.end(console.ProblemLink)
+				p.end(console.ProblemLink, nil)
 			case p.note(console.ProblemLink, wire.Nobody, text, test.lasts).tell(p.now()):
 				got = append(got, s)
 			}

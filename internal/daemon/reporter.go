@@ -1,7 +1,8 @@
 package daemon
 
 import (
-	"sort"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -75,19 +76,14 @@ func (r *reporter) say(level logrus.Level, kind console.ProblemKind, board wire.
 // only warns of one kind of problem, with other boards or, for wire.Nobody, with several. said are all that there are now;
 // others of that kind are over.
 func (r *reporter) only(kind console.ProblemKind, said map[wire.ID]string) {
-	r.problems.keep(kind, said)
-	ids := make([]wire.ID, 0, len(said))
-	for id := range said {
-		ids = append(ids, id)
-	}
-	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
-	for _, id := range ids {
+	r.problems.end(kind, said)
+	for _, id := range slices.Sorted(maps.Keys(said)) {
 		r.say(logrus.WarnLevel, kind, id, said[id], forever)
 	}
 }
 
 // solved ends a problem.
-func (r *reporter) solved(kind console.ProblemKind) { r.problems.end(kind) }
+func (r *reporter) solved(kind console.ProblemKind) { r.problems.end(kind, nil) }
 
 // noticed tells of something that the core has noticed, in these words.
 func (r *reporter) noticed(n election.Notice, text string) {
