@@ -56,8 +56,8 @@ type Daemon struct {
 	trying      sync.Mutex // held while checks are tried that are not the daemon's
 	reloading   sync.Mutex // held while the files are read again, so that what was read last counts
 	drain       *drain
-	pausedFor   wire.ID // who alone may lead, as it was logged last; Nobody if the group is not paused
-	handover    handover
+	pausedFor   wire.ID                 // who alone may lead, as it was logged last; Nobody if the group is not paused
+	successor   chan<- console.Handover // is told who leads next; nil if no caller waits for that
 	firewall    firewall
 	duplicate   duplicate // of this board's own address
 	silent      silentBoards

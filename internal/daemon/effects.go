@@ -179,7 +179,7 @@ func (d *Daemon) changed(c election.Change) {
 	if d.observe != nil {
 		d.observe(c)
 	}
-	if c.LeaderChanged() && c.NewLeader != wire.Nobody && c.NewLeader != d.group.self && d.handover.waits() {
+	if c.LeaderChanged() && c.NewLeader != wire.Nobody && c.NewLeader != d.group.self && d.successor != nil {
 		d.handedOver(c.NewLeader)
 	}
 	d.reporter.tell(c, d.describe(c))

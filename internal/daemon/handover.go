@@ -29,7 +29,11 @@ func (d *Daemon) Resign(ctx context.Context) (console.Handover, error) {
 
 // awaitSuccessor waits until another board leads, or this one has left. done says what this board has done so far.
 func (d *Daemon) awaitSuccessor(ctx context.Context, successor chan console.Handover, done string) (console.Handover, error) {
-	defer d.tasks.post(func() { d.handover.forget(successor) })
+	defer d.tasks.post(func() {
+		if d.successor == successor { // another caller may wait by now
+			d.successor = nil
+		}
+	})
 	select {
 	case h := <-successor:
 		return h, nil
@@ -52,7 +56,9 @@ func (d *Daemon) awaitSuccessor(ctx context.Context, successor chan console.Hand
 func (d *Daemon) Leave(ctx context.Context) (console.Handover, error) {
 	successor := make(chan console.Handover, 1)
 	err := d.tasks.call(ctx, func() error {
-		d.handover.begin(successor)
+		if d.successor == nil {
+			d.successor = successor
+		}
 		d.stop()
 		return nil
 	})
@@ -67,13 +73,13 @@ func (d *Daemon) resign(successor chan<- console.Handover) error {
 	switch {
 	case d.core == nil:
 		return errors.New("this board does not lead: it has no network yet")
-	case d.handover.waits():
+	case d.successor != nil:
 		return errors.New("this board is handing over already")
 	}
 	d.trace.asked()
 	effects, err := d.core.Resign(d.now())
 	if err == nil {
-		d.handover.begin(successor)
+		d.successor = successor
 	}
 	d.carryOut(effects) // even if it refuses: it may have found that it does not lead any more
 	return err
@@ -83,29 +89,8 @@ func (d *Daemon) resign(successor chan<- console.Handover) error {
 func (d *Daemon) handedOver(to wire.ID) {
 	h := console.Handover{Text: "handed over to " + d.called(to)}
 	h.Leader, h.LeaderName = d.idAndName(to)
-	d.handover.successor <- h
-	d.handover.forget(d.handover.successor)
-}
-
-// handover is the request of a caller that waits for the successor of this board.
-type handover struct {
-	successor chan<- console.Handover // nil if nobody waits
-}
-
-// begin has a caller wait for the successor, unless another one waits already.
-func (h *handover) begin(successor chan<- console.Handover) {
-	if h.successor == nil {
-		h.successor = successor
-	}
-}
-
-func (h *handover) waits() bool { return h.successor != nil }
-
-// forget is called for a caller that no longer waits; another one may.
-func (h *handover) forget(successor chan<- console.Handover) {
-	if h.successor == successor {
-		h.successor = nil
-	}
+	d.successor <- h
+	d.successor = nil
 }
 
 // Pause keeps the address where it is, on all boards of the group.
@@ -203,25 +188,23 @@ func (d *Daemon) mayDrain(force bool) error {
 	return nil
 }
 
-// beginDrain drains this board, and tells the caller what has come of that.
+// beginDrain drains this board, and tells the caller what has come of that, at once or when another board leads.
 func (d *Daemon) beginDrain(until time.Duration, successor chan<- console.Handover) {
 	led := d.core.Role() == election.Leader
-	if led {
-		d.handover.begin(successor)
-	}
 	d.drain.set(until)
 	d.checkGrade()
+	leads := d.core.Role() == election.Leader
+	if led && !leads && d.successor == nil {
+		d.successor = successor
+		return
+	}
 	h := console.Handover{Text: "drained"}
 	if leader := d.core.Leader(); leader != wire.Nobody {
 		h.Leader, h.LeaderName = d.idAndName(leader)
 		h.Text = "drained; " + d.called(leader) + " leads"
 	}
-	switch leads := d.core.Role() == election.Leader; {
-	case led && leads:
-		d.handover.forget(successor)
+	if leads {
 		h.Text = "drained; this board leads on, since no other board is fitter or the group is paused"
-	case led:
-		return // the caller waits for the successor
 	}
 	successor <- h
 }

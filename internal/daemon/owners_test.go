@@ -15,7 +15,7 @@ import (
 // of its fields, but for the reporter's log. The daemon itself reads what it needs to
 // wire them together, and writes to none of them.
 func TestOwnersKeepToThemselves(t *testing.T) {
-	owners := []string{"link", "group", "address", "reporter", "trace", "tasks", "timer", "handover", "lease", "transitions"}
+	owners := []string{"link", "group", "address", "reporter", "trace", "tasks", "timer", "lease", "transitions"}
 	files, err := filepath.Glob("*.go")
 	assert.NoError(t, err)
 	set, checked := token.NewFileSet(), 0

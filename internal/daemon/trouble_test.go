@@ -239,12 +239,12 @@ func TestResignKeepsALaterCaller(t *testing.T) {
 		}()
 		pass(time.Millisecond)
 		later := make(chan console.Handover, 1)
-		three.onLoop(t, func() { three.handover.successor = later })
+		three.onLoop(t, func() { three.successor = later })
 		leave()
 		assert.ErrorIs(t, <-ended, context.Canceled, "the first caller")
 		pass(time.Millisecond)
 		three.onLoop(t, func() {
-			if three.handover.successor != later {
+			if three.successor != later {
 				t.Error("the later caller was forgotten")
 			}
 		})
