@@ -160,23 +160,19 @@ func (f drainFile) write(note *drainNote) error {
 	if f.dir == "" {
 		return nil
 	}
-	text, err := json.Marshal(note)
-	if err == nil {
-		err = f.replace(append(text, '\n'))
-	}
-	if err != nil {
+	if err := f.replace(note); err != nil {
 		return fmt.Errorf("cannot note that this board is drained: %w", err)
 	}
 	return nil
 }
 
-func (f drainFile) replace(text []byte) error {
+func (f drainFile) replace(note *drainNote) error {
 	next := f.path() + ".new"
 	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(text)
+	err = json.NewEncoder(file).Encode(note)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}

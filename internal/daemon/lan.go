@@ -87,7 +87,7 @@ func (l *lan) ask(suspect netip.Addr) {
 	}
 	began, asked := l.askedAt, l.addressQuestions(suspect)
 	l.failed(l.announcer.Doubt(netio.Doubt{
-		Questions: append(asked, l.askWitnesses(notSince(began))...), Port: l.link.outside(), Ignored: l.group.hosts(),
+		Questions: append(asked, l.askWitnesses(began)...), Port: l.link.outside(), Ignored: l.group.hosts(),
 	}))
 	if l.now()-l.readAt <= tableLasts {
 		return
@@ -97,7 +97,7 @@ func (l *lan) ask(suspect netip.Addr) {
 			return slices.ContainsFunc(asked, func(a netio.ARPQuestion) bool { return slices.Equal(a.To, q.To) })
 		})
 		more = append(more, l.neighbourQuestions()...)
-		l.send(append(more, l.askWitnesses(notSince(began))...))
+		l.send(append(more, l.askWitnesses(began)...))
 	})
 }
 
@@ -251,7 +251,13 @@ func (l *lan) readTable(done func()) {
 // maintain asks silent witnesses again, and ends a doubt that is over. It then asks all witnesses once more, to know which
 // of them count in the next doubt.
 func (l *lan) maintain(now time.Duration) {
-	l.send(l.askWitnesses(func(w *witness) bool { return now >= w.retryAt() }))
+	var again []netio.ARPQuestion // in one go, since a question makes the announcer forget those before
+	for _, w := range l.witnesses {
+		if now >= w.retryAt() {
+			again = append(again, w.ask(now))
+		}
+	}
+	l.send(again)
 	if now >= l.doubtEnd {
 		l.asking, l.doubtEnd = false, never
 		if l.announcer != nil {
@@ -265,26 +271,20 @@ func (l *lan) maintain(now time.Duration) {
 func (l *lan) setWitness(w config.Witness) {
 	l.configured = w
 	l.chooseWitnesses()
-	l.send(l.askWitnesses(notSince(l.now())))
+	l.send(l.askWitnesses(l.now()))
 }
 
 // findWitnesses finds out which witnesses there are, and asks them.
-func (l *lan) findWitnesses() { l.readTable(func() { l.send(l.askWitnesses(notSince(l.now()))) }) }
+func (l *lan) findWitnesses() { l.readTable(func() { l.send(l.askWitnesses(l.now())) }) }
 
-// askWitnesses returns questions to those witnesses that are to be asked now.
-func (l *lan) askWitnesses(which func(*witness) bool) (questions []netio.ARPQuestion) {
+// askWitnesses returns questions to the witnesses that were not asked since then.
+func (l *lan) askWitnesses(since time.Duration) (questions []netio.ARPQuestion) {
 	for _, w := range l.witnesses {
-		if which(w) {
-			w.ask(l.now())
-			questions = append(questions, netio.ARPQuestion{Addr: w.addr})
+		if w.askedAt < since {
+			questions = append(questions, w.ask(l.now()))
 		}
 	}
 	return questions
-}
-
-// notSince chooses the witnesses that were not asked since then.
-func notSince(at time.Duration) func(*witness) bool {
-	return func(w *witness) bool { return w.askedAt < at }
 }
 
 // excuseWitnesses is called while nothing arrives at all: the silence of a witness proves nothing then.
@@ -358,13 +358,14 @@ const (
 // come up.
 var witnessRetries = [...]time.Duration{time.Second, 10 * time.Second, time.Minute}
 
-// ask notes that the witness is asked now.
-func (w *witness) ask(now time.Duration) {
+// ask returns a question to the witness, and notes that it is asked now.
+func (w *witness) ask(now time.Duration) netio.ARPQuestion {
 	if now-w.since > witnessAnswers { // otherwise it may still answer the last question
 		w.present, w.heard, w.since = w.heard, false, now
 		w.vain++
 	}
 	w.askedAt = now
+	return netio.ARPQuestion{Addr: w.addr}
 }
 
 // receive takes in an answer, perhaps of another host.
