@@ -129,7 +129,7 @@ func (a *address) acquire() {
 		a.failed = true
 		return
 	}
-	if err := a.addresses.Acquire(); err != nil {
+	if err := a.trace.during(console.StepAcquireBegun, console.StepAcquireEnded, a.addresses.Acquire); err != nil {
 		a.acquireFailed(err)
 		return
 	}
@@ -185,7 +185,7 @@ func (a *address) release() (inTime bool) {
 // address at the end of its lifetime, since nobody renews it.
 func (a *address) tryRelease() {
 	if a.addresses != nil {
-		if err := a.addresses.Release(); err != nil {
+		if err := a.trace.during(console.StepReleaseBegun, console.StepReleaseEnded, a.addresses.Release); err != nil {
 			if !a.unreleased {
 				a.goneAt = a.now() + netio.GoneAfter
 			}

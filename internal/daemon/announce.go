@@ -17,8 +17,12 @@ import (
 // announce has addresses announced for as long as the lease lasts; nil for none. While the link is closed it does nothing: the
 // core is about to be told.
 func (a *address) announce(addrs []netip.Addr) {
-	if a.announcer != nil {
-		a.announcer.Hold(addrs, func() bool { return a.lease.lasts() })
+	if a.announcer == nil {
+		return
+	}
+	a.announcer.Hold(addrs, func() bool { return a.lease.lasts() })
+	if len(addrs) > 0 {
+		a.trace.mark(console.StepAnnounced, false)
 	}
 }
 
@@ -26,6 +30,7 @@ func (a *address) announce(addrs []netip.Addr) {
 func (a *address) announceAnew() {
 	if a.held && a.announcer != nil {
 		a.announcer.AnnounceAnew()
+		a.trace.mark(console.StepAnnounced, false)
 	}
 }
 

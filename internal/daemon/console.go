@@ -269,41 +269,14 @@ func CheckOrder(cfg *config.Config) check.Order {
 	return o
 }
 
-// Trace returns the timelines of the last changes of role, the newest first.
-func (d *Daemon) Trace(ctx context.Context) (console.Trace, error) {
-	var (
-		t     console.Trace
-		found []timeline
-		names = map[wire.ID]string{}
-	)
-	// The loop copies, and has other things to do than to make words of it.
-	err := d.tasks.call(ctx, func() error {
-		found = d.trace.timelines()
+// Trace returns the course of the last changes of role, the newest first.
+func (d *Daemon) Trace(ctx context.Context) (t console.Trace, err error) {
+	err = d.tasks.call(ctx, func() error {
 		t = console.Trace{
-			Board: idText(d.group.self), Name: d.cfg.Name, Clock: console.ClockBoottime,
-			NowNs: int64(d.now()),
-		}
-		for i := range found { // none as long as there is no core
-			d.nameBoards(names, &found[i])
+			Board: idText(d.group.self), Name: d.cfg.Name, Clock: console.ClockBoottime, NowNs: int64(d.now()),
+			Changes: d.trace.changes(),
 		}
 		return nil
 	})
-	for i := range found {
-		t.Changes = append(t.Changes, found[i].report(names))
-	}
 	return t, err
-}
-
-// nameBoards looks up the names of the boards of a timeline.
-func (d *Daemon) nameBoards(names map[wire.ID]string, l *timeline) {
-	name := func(id wire.ID) {
-		if _, ok := names[id]; !ok {
-			_, names[id] = d.idAndName(id)
-		}
-	}
-	name(l.oldLeader)
-	name(l.leader)
-	for i := range l.steps {
-		name(l.steps[i].board)
-	}
 }

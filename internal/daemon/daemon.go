@@ -50,7 +50,6 @@ type Daemon struct {
 	address     *address
 	lease       *lease
 	light       *gpio.Blinker
-	trace       *trace
 	transitions *transitions
 	checks      *checks
 	trying      sync.Mutex // held while checks are tried that are not the daemon's
@@ -86,13 +85,12 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 		cfg = witnessed(cfg)
 	}
 	now := platform.Now
-	trace := newTrace(now)
-	platform = trace.traced(platform)
 	d := &Daemon{
 		shared: shared{platform: &platform, now: now, tasks: newTasks(), reporter: newReporter(o.Log, now)},
 		cfg:    *cfg, version: o.Version, witness: o.Witness, started: now(), observe: o.Observe, refusals: o.Refusals,
-		killed: make(chan struct{}), trace: trace, silent: make(silentBoards),
+		killed: make(chan struct{}), silent: make(silentBoards),
 	}
+	d.trace = newTrace(now, d.idAndName)
 	d.transitions = newTransitions(cfg, func(t console.Transition) { d.console.Publish(t) })
 	var err error
 	d.link = newLink(d.shared, cfg)

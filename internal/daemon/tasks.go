@@ -15,6 +15,7 @@ type shared struct {
 	now      func() time.Duration // a monotonic clock
 	tasks    *tasks
 	reporter *reporter
+	trace    *trace
 }
 
 // lookEvery is how often the loop looks after what no event tells, see Daemon.look.

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"net/netip"
 	"slices"
 	"sort"
 	"time"
@@ -19,7 +18,8 @@ import (
 //
 // The trace belongs to the loop, like everything of the daemon that has no lock.
 type trace struct {
-	now func() time.Duration
+	now  func() time.Duration
+	name func(wire.ID) (id, name string)
 
 	role   election.Role // as of the last change
 	leader wire.ID
@@ -30,10 +30,10 @@ type trace struct {
 	cause  traceStep
 	packet traceStep // the last message that was received
 
-	recording bool       // something is going on; else steps are not recorded
-	present   timeline   // what is going on
-	past      []timeline // what was worth keeping, the oldest first
-	quiet     bool       // nothing has followed from the last message that was received
+	recording bool                   // something is going on; else steps are not recorded
+	present   timeline               // what is going on
+	past      []console.TracedChange // what was worth keeping, the oldest first
+	quiet     bool                   // nothing has followed from the last message that was received
 }
 
 // traceStep is one thing that happened.
@@ -51,10 +51,10 @@ type traceStep struct {
 	failed   bool
 }
 
-// newTrace returns an empty trace. Programs on one machine can merge their traces, since netio.Now is a clock of the
-// kernel.
-func newTrace(now func() time.Duration) *trace {
-	return &trace{now: now, role: election.Isolated, present: timeline{steps: make([]traceStep, 0, stepsMax)}}
+// newTrace returns an empty trace, which name tells the names of boards. Programs on one machine can merge their traces,
+// since netio.Now is a clock of the kernel.
+func newTrace(now func() time.Duration, name func(wire.ID) (id, name string)) *trace {
+	return &trace{now: now, name: name, role: election.Isolated, present: timeline{steps: make([]traceStep, 0, stepsMax)}}
 }
 
 // begin begins to record, with the last heartbeat.
@@ -75,21 +75,37 @@ func (t *trace) begin() {
 // end ends what begin has begun.
 func (t *trace) end() {
 	if t.recording {
+		t.past = t.withPresent(true)
 		t.recording = false
-		t.past = t.present.keptWith(t.past)
 	}
 }
 
-// timelines returns copies of those that are worth showing, the newest first.
-func (t *trace) timelines() []timeline {
-	found := slices.Clone(t.past)
-	if t.recording {
-		present := t.present
-		present.goesOn = true
-		found = present.keptWith(found)
-	}
+// changes returns those that are worth showing, the newest first.
+func (t *trace) changes() []console.TracedChange {
+	found := slices.Clone(t.withPresent(false))
 	slices.Reverse(found)
 	return found
+}
+
+// withPresent returns the changes that are kept, with the present one if it is worth that. It forgets the oldest of the same
+// kind if there are too many, so that what happens often does not push out what happens rarely.
+func (t *trace) withPresent(over bool) []console.TracedChange {
+	if !t.recording || !t.present.worth {
+		return t.past
+	}
+	kept := append(slices.Clone(t.past), t.present.report(t.name, over))
+	same := func(c console.TracedChange) bool { return c.LeaderChanged == t.present.moved }
+	count := 0
+	for _, c := range kept {
+		if same(c) {
+			count++
+		}
+	}
+	if count > keptTimelines {
+		oldest := slices.IndexFunc(kept, same)
+		kept = slices.Delete(kept, oldest, oldest+1)
+	}
+	return kept
 }
 
 // record adds a step behind what caused it.
@@ -111,6 +127,14 @@ func (t *trace) mark(kind string, failed bool) {
 	if t.recording {
 		t.record(traceStep{at: t.now(), kind: kind, failed: failed})
 	}
+}
+
+// during records when something began and ended, and whether it failed.
+func (t *trace) during(begun, ended string, do func() error) error {
+	t.mark(begun, false)
+	err := do()
+	t.mark(ended, err != nil)
+	return err
 }
 
 // change records a change of role or leader.
@@ -228,61 +252,6 @@ func (t *trace) messageSent(to wire.ID, m *wire.Message) {
 	}
 }
 
-// traced returns a platform that tells the trace what is done to the address and to the neighbours.
-func (t *trace) traced(platform Platform) Platform {
-	openAddresses, openAnnouncer := platform.OpenAddresses, platform.OpenAnnouncer
-	if openAddresses != nil {
-		platform.OpenAddresses = func(iface string, addresses []netip.Prefix) (Addresses, error) {
-			held, err := openAddresses(iface, addresses)
-			return tracedAddresses{held, t}, err
-		}
-	}
-	platform.OpenAnnouncer = func(index int, local netip.Addr) (Announcer, error) {
-		announcer, err := openAnnouncer(index, local)
-		return tracedAnnouncer{announcer, t}, err
-	}
-	return platform
-}
-
-// tracedAddresses tells when the address is acquired and released, and how long the kernel needs for it. Only the loop
-// does either. A renewal runs beside the loop, and leaves no trace.
-type tracedAddresses struct {
-	Addresses
-	trace *trace
-}
-
-func (h tracedAddresses) Acquire() error {
-	h.trace.mark(console.StepAcquireBegun, false)
-	err := h.Addresses.Acquire()
-	h.trace.mark(console.StepAcquireEnded, err != nil)
-	return err
-}
-
-func (h tracedAddresses) Release() error {
-	h.trace.mark(console.StepReleaseBegun, false)
-	err := h.Addresses.Release()
-	h.trace.mark(console.StepReleaseEnded, err != nil)
-	return err
-}
-
-// tracedAnnouncer tells when the addresses have been announced for the first time, or anew.
-type tracedAnnouncer struct {
-	Announcer
-	trace *trace
-}
-
-func (a tracedAnnouncer) Hold(ours []netip.Addr, lasts func() bool) {
-	a.Announcer.Hold(ours, lasts)
-	if len(ours) > 0 {
-		a.trace.mark(console.StepAnnounced, false)
-	}
-}
-
-func (a tracedAnnouncer) AnnounceAnew() {
-	a.Announcer.AnnounceAnew()
-	a.trace.mark(console.StepAnnounced, false)
-}
-
 const (
 	// headSteps and tailSteps bound a timeline. A takeover on a clean wire has about fifteen steps. One that takes very
 	// long, as when a foreign machine has the address, keeps how it began and how it ended.
@@ -307,7 +276,6 @@ type timeline struct {
 	known  bool // there was a change, and so a reason
 	moved  bool // the leader has changed
 	worth  bool // keeping: something was done
-	goesOn bool // more may come
 }
 
 // add adds a step. If there are too many, one in the middle makes room for it.
@@ -334,28 +302,6 @@ func (l *timeline) add(s traceStep) {
 	l.steps = append(l.steps, s)
 }
 
-// keptWith returns the timelines that are kept, with a copy of this one if it is worth that. It forgets the oldest of the
-// same kind if there are too many, so that what happens often does not push out what happens rarely.
-func (l timeline) keptWith(kept []timeline) []timeline {
-	if !l.worth {
-		return kept
-	}
-	l.steps = slices.Clone(l.steps)
-	kept = append(kept, l)
-	same := func(other timeline) bool { return other.moved == l.moved }
-	count := 0
-	for _, other := range kept {
-		if same(other) {
-			count++
-		}
-	}
-	if count > keptTimelines {
-		oldest := slices.IndexFunc(kept, same)
-		kept = slices.Delete(kept, oldest, oldest+1)
-	}
-	return kept
-}
-
 // inTime returns the steps in the order in which they happened, with the moment at which the heartbeat was due that did
 // not come. Messages may have waited in their socket while the loop did something else.
 func (l *timeline) inTime() []traceStep {
@@ -373,22 +319,20 @@ func (l *timeline) inTime() []traceStep {
 	return steps
 }
 
-// report puts a timeline into the form that others see.
-func (l *timeline) report(names map[wire.ID]string) console.TracedChange {
+// report puts a timeline into the form that others see. over says that no more steps come.
+func (l *timeline) report(name func(wire.ID) (id, name string), over bool) console.TracedChange {
 	c := console.TracedChange{
-		From: l.from.String(), To: l.to.String(),
-		OldLeader: idText(l.oldLeader), OldLeaderName: names[l.oldLeader],
-		NewLeader: idText(l.leader), NewLeaderName: names[l.leader],
-		LeaderChanged: l.moved, Term: uint32(l.term),
+		From: l.from.String(), To: l.to.String(), LeaderChanged: l.moved, Term: uint32(l.term), Omitted: l.omitted,
 		// A board that is cut off does not know how it went on.
-		Over:    !l.goesOn || l.to == election.Isolated || l.to == election.Barred,
-		Omitted: l.omitted,
+		Over: over || l.to == election.Isolated || l.to == election.Barred,
 	}
+	c.OldLeader, c.OldLeaderName = name(l.oldLeader)
+	c.NewLeader, c.NewLeaderName = name(l.leader)
 	if l.known {
 		c.Reason, c.ReasonText = l.reason.Identifier(), l.reason.String()
 	}
 	for _, s := range l.inTime() {
-		c.Steps = append(c.Steps, s.report(names))
+		c.Steps = append(c.Steps, s.report(name))
 	}
 	if len(c.Steps) > 0 {
 		c.ZeroNs = c.Steps[0].AtNs
@@ -396,12 +340,9 @@ func (l *timeline) report(names map[wire.ID]string) console.TracedChange {
 	return c
 }
 
-func (s *traceStep) report(names map[wire.ID]string) console.TraceStep {
-	r := console.TraceStep{
-		AtNs: int64(s.at), Step: s.kind,
-		Board: idText(s.board), BoardName: names[s.board],
-		Term: uint32(s.term), Failed: s.failed,
-	}
+func (s *traceStep) report(name func(wire.ID) (id, name string)) console.TraceStep {
+	r := console.TraceStep{AtNs: int64(s.at), Step: s.kind, Term: uint32(s.term), Failed: s.failed}
+	r.Board, r.BoardName = name(s.board)
 	switch s.kind {
 	case console.StepHeard:
 		at := int64(s.handled)

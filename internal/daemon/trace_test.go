@@ -16,6 +16,16 @@ import (
 	"topdog/wire"
 )
 
+// testTrace returns a trace that knows the name of every board.
+func testTrace(now func() time.Duration) *trace {
+	return newTrace(now, func(id wire.ID) (string, string) {
+		if id == wire.Nobody {
+			return "", ""
+		}
+		return id.String(), "pi" + id.String()
+	})
+}
+
 func (b *fakeBoard) mustTrace(t *testing.T) console.Trace {
 	t.Helper()
 	trace, err := b.Trace(t.Context())
@@ -254,17 +264,17 @@ func TestTraceIsBounded(t *testing.T) {
 	})
 
 	now := time.Duration(0)
-	tr := newTrace(func() time.Duration { now += time.Millisecond; return now })
+	tr := testTrace(func() time.Duration { now += time.Millisecond; return now })
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
 	const more = 1000
 	for range more {
 		tr.messageSent(wire.Nobody, &wire.Message{Header: wire.Header{Type: wire.TypeElection}})
 	}
-	found := tr.timelines()
+	found := tr.changes()
 	if len(found) != 1 {
-		t.Fatalf("%d timelines, want 1", len(found))
+		t.Fatalf("%d changes, want 1", len(found))
 	}
-	c := found[0].report(nil)
+	c := found[0]
 	if kept := headSteps + tailSteps; len(c.Steps) != kept || c.Omitted != more+1-kept {
 		t.Errorf("%d steps are kept and %d omitted", len(c.Steps), c.Omitted)
 	}
@@ -280,7 +290,7 @@ func TestTraceIsBounded(t *testing.T) {
 // however long it takes, the memory is that of the start.
 func TestTraceOfALongChange(t *testing.T) {
 	now := time.Duration(0)
-	tr := newTrace(func() time.Duration { now += time.Millisecond; return now })
+	tr := testTrace(func() time.Duration { now += time.Millisecond; return now })
 	memory := cap(tr.present.steps)
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
 	tr.change(election.Change{From: election.Listener, To: election.Candidate})
@@ -300,24 +310,22 @@ func TestTraceOfALongChange(t *testing.T) {
 		chat()
 	}
 	assert.Is(t, memory, cap(tr.present.steps), "the memory of what is going on, in steps")
-	assert.Is(t, 1+keptTimelines, len(tr.past), "timelines that are kept")
-	found := tr.timelines()
+	found := tr.changes()
+	assert.Is(t, 1+keptTimelines, len(found), "changes that are kept")
 	long := found[len(found)-1]
-	want := timeline{
-		omitted: 4 + 2*10*stepsMax - headSteps - tailSteps, to: election.Follower, term: 3,
-		reason: election.ReasonHeardLeader, known: true, moved: true, worth: true,
+	want := console.TracedChange{
+		ZeroNs: long.ZeroNs, Omitted: 4 + 2*10*stepsMax - headSteps - tailSteps, From: console.RoleIsolated, To: console.RoleFollower, Term: 3,
+		Reason: "heard_leader", ReasonText: election.ReasonHeardLeader.String(), LeaderChanged: true, Over: true,
 	}
-	assert.Is(t, headSteps+tailSteps, len(long.steps), "steps that are kept")
-	long.steps = nil
-	if diff := cmp.Diff(want, long, cmp.AllowUnexported(timeline{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Is(t, headSteps+tailSteps, len(long.Steps), "steps that are kept")
+	long.Steps = nil
+	assert.Equal(t, want, long, "the change")
 }
 
 // What happens often must not push out what happens rarely.
 func TestTraceKeepsTakeovers(t *testing.T) {
 	now := time.Duration(0)
-	tr := newTrace(func() time.Duration { now += time.Second; return now })
+	tr := testTrace(func() time.Duration { now += time.Second; return now })
 	message := func(kind wire.Type, from wire.ID) {
 		tr.idle()
 		tr.messageReceived(0, time.Second, &wire.Message{Header: wire.Header{Type: kind, Sender: from}})
@@ -338,13 +346,14 @@ func TestTraceKeepsTakeovers(t *testing.T) {
 		tr.messageHandled()
 		beat()
 	}
-	found := tr.timelines()
-	assert.Is(t, keptTimelines+1, len(found), "timelines: the last suspicions and one change of leader")
-	for i, l := range found {
+	found := tr.changes()
+	assert.Is(t, keptTimelines+1, len(found), "changes: the last suspicions and one change of leader")
+	for i, c := range found {
 		// Each suspicion has two changes, and two are before the first one.
-		began, want := l.steps[1].at, time.Duration(2+2*(suspicions-i)-1)*time.Second
-		if i < keptTimelines && (l.moved || began != want) || i == keptTimelines && !l.moved {
-			t.Errorf("timeline %d has its first change at %v, want %v; moved %v", i, began, want, l.moved)
+		first := slices.IndexFunc(c.Steps, func(s console.TraceStep) bool { return s.Step == console.StepRole })
+		began, want := time.Duration(c.Steps[first].AtNs), time.Duration(2+2*(suspicions-i)-1)*time.Second
+		if i < keptTimelines && (c.LeaderChanged || began != want) || i == keptTimelines && !c.LeaderChanged {
+			t.Errorf("change %d begins at %v, want %v; another board leads: %v", i, began, want, c.LeaderChanged)
 		}
 	}
 }
@@ -352,7 +361,7 @@ func TestTraceKeepsTakeovers(t *testing.T) {
 // A step is told together with what caused it, and with nothing that was before.
 func TestTraceOfCauses(t *testing.T) {
 	now := time.Second
-	tr := newTrace(func() time.Duration { return now })
+	tr := testTrace(func() time.Duration { return now })
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
 	tr.timerFired(700*time.Millisecond, 800*time.Millisecond) // nothing comes of it
 	tr.idle()
@@ -367,13 +376,13 @@ func TestTraceOfCauses(t *testing.T) {
 	tr.messageSent(wire.Nobody, &wire.Message{Header: wire.Header{Type: wire.TypeCoordinator, Term: 2}})
 	reply := &wire.Message{Header: wire.Header{Type: wire.TypeHeartbeat, Term: 2, Reply: true}}
 	tr.messageSent(wire.Nobody, reply)
-	c := tr.timelines()[0].report(map[wire.ID]string{7: "pi7"})
+	c := tr.changes()[0]
 	if c.Over {
 		t.Error("an answer to a question ends the takeover")
 	}
 	reply.Reply = false
 	tr.messageSent(wire.Nobody, reply)
-	if c := tr.timelines()[0].report(nil); !c.Over || len(c.Steps) != 9 {
+	if c := tr.changes()[0]; !c.Over || len(c.Steps) != 9 {
 		t.Errorf("after a regular heartbeat: %+v", c)
 	}
 	at := func(ms int) int64 { return int64(time.Duration(ms) * time.Millisecond) }
@@ -384,7 +393,7 @@ func TestTraceOfCauses(t *testing.T) {
 		{AtNs: at(1000), Step: "probe"},
 		{AtNs: at(1000), Step: "role", Role: "follower", Board: "7", BoardName: "pi7", Reason: "none", ReasonText: "no reason"},
 		{AtNs: at(1200), Step: "timer", DueNs: moment(1100)},
-		{AtNs: at(1300), Step: "role", Role: "leader", Board: "9", Term: 2, Reason: "none", ReasonText: "no reason"},
+		{AtNs: at(1300), Step: "role", Role: "leader", Board: "9", BoardName: "pi9", Term: 2, Reason: "none", ReasonText: "no reason"},
 		{AtNs: at(1300), Step: "sent", Message: "COORDINATOR", Term: 2},
 		{AtNs: at(1300), Step: "sent", Message: "HEARTBEAT", Term: 2},
 	}
@@ -401,7 +410,7 @@ func TestTraceOfAWaitingMessage(t *testing.T) {
 // In the steady state the trace costs a few stores, and no memory.
 func TestTraceIsCheap(t *testing.T) {
 	reads := 0
-	tr := newTrace(func() time.Duration { reads++; return time.Second })
+	tr := testTrace(func() time.Duration { reads++; return time.Second })
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
 	tr.change(election.Change{From: election.Listener, To: election.Follower, NewLeader: 7})
 	beat := &wire.Message{Header: wire.Header{Type: wire.TypeHeartbeat, Sender: 7}}
@@ -422,11 +431,11 @@ func TestTraceIsCheap(t *testing.T) {
 	reads = 0
 	assert.Is(t, 0, testing.AllocsPerRun(100, steady), "allocations for each heartbeat")
 	assert.Is(t, 0, reads, "how often a follower reads the clock for its trace")
-	assert.Is(t, 1, len(tr.timelines()), "timelines")
+	assert.Is(t, 1, len(tr.changes()), "changes")
 }
 
 func BenchmarkTraceOfAHeartbeat(b *testing.B) {
-	tr := newTrace(netio.Now)
+	tr := testTrace(netio.Now)
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
 	tr.change(election.Change{From: election.Listener, To: election.Follower, NewLeader: 7})
 	beat := &wire.Message{Header: wire.Header{Type: wire.TypeHeartbeat, Sender: 7}}
