@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"time"
 
 	"topdog/election"
@@ -113,36 +114,28 @@ func (h *history) add(c election.Change, lastSeen time.Duration) {
 		h.since = now
 	}
 	h.last = c
-	if c.To == election.Isolated {
+	lostAt := cmp.Or(h.lostAt, lastSeen)
+	switch {
+	case c.To == election.Isolated:
 		h.lostAt = 0 // the others may have a leader; this board cannot know
-		return
-	}
-	if !c.LeaderChanged() {
-		return
-	}
-	if c.Reason == election.ReasonDeaf {
+	case !c.LeaderChanged():
+	case c.Reason == election.ReasonDeaf:
 		h.lostAt = 0 // very likely another board leads now; this one learns which when it hears again
 		c.NewLeader = wire.Nobody
 		h.enter(leadership{c, now, 0})
-		return
-	}
-	if c.NewLeader == wire.Nobody {
+	case c.NewLeader == wire.Nobody:
 		h.lostAt = now
-		return
+	default:
+		h.lostAt = 0
+		if len(h.leaderships) > 0 && h.leaderships[0].NewLeader == c.NewLeader && h.leaderships[0].Term == c.Term {
+			return // the same leadership, found again after a pause of this board
+		}
+		r := leadership{c, now, 0}
+		if lostAt > 0 {
+			r.gap = now - lostAt
+		}
+		h.enter(r)
 	}
-	lostAt := h.lostAt
-	h.lostAt = 0
-	if len(h.leaderships) > 0 && h.leaderships[0].NewLeader == c.NewLeader && h.leaderships[0].Term == c.Term {
-		return // the same leadership, found again after a pause of this board
-	}
-	if lostAt == 0 {
-		lostAt = lastSeen
-	}
-	r := leadership{c, now, 0}
-	if lostAt > 0 {
-		r.gap = now - lostAt
-	}
-	h.enter(r)
 }
 
 // enter enters who leads from now on.
