@@ -15,10 +15,10 @@ import (
 // board is what is known of another board: when and by which paths it was heard, where it is reached, and what it has
 // told of itself.
 type board struct {
-	first, at                          time.Duration // when it was heard for the first and the last time
-	multicastAt, broadcastAt, directAt time.Duration // when it was last heard by that path
-	toldAt                             time.Duration // when something was last sent to it alone
-	addr                               netip.Addr    // where it was heard last
+	first, at time.Duration                         // when it was heard for the first and the last time
+	heardBy   [netio.PathFloating + 1]time.Duration // when it was last heard by each path
+	toldAt    time.Duration                         // when something was last sent to it alone
+	addr      netip.Addr                            // where it was heard last
 	// byHolder says that its last message was the RESIGN of its holder: its daemon has ended, or stands still.
 	byHolder bool
 	name     string
@@ -50,7 +50,8 @@ func (bs boards) of(id wire.ID, now time.Duration) *board {
 		if len(bs) >= wire.MaxBoards {
 			forgetOldest(bs, func(b *board) time.Duration { return b.at })
 		}
-		b = &board{first: now, at: now, multicastAt: -time.Hour, broadcastAt: -time.Hour, directAt: -time.Hour, toldAt: -time.Hour}
+		const longAgo = -time.Hour
+		b = &board{first: now, at: now, heardBy: [...]time.Duration{longAgo, longAgo, longAgo, longAgo}, toldAt: longAgo}
 		bs[id] = b
 	}
 	return b
@@ -94,19 +95,7 @@ func (g *group) heard(r *received, now time.Duration) {
 		}
 		b.name, b.keys, b.program = m.Hello.Name, m.Hello.Keys, m.Hello.Program
 	}
-	b.heardBy(r.path, now)
-}
-
-// heardBy notes by which path a board was heard.
-func (b *board) heardBy(path netio.Path, now time.Duration) {
-	switch path {
-	case netio.PathMulticast:
-		b.multicastAt = now
-	case netio.PathBroadcast:
-		b.broadcastAt = now
-	case netio.PathUnicast:
-		b.directAt = now
-	}
+	b.heardBy[r.path] = now
 }
 
 // unresolved reports whether the kernel may have asked for a board in vain, because something was sent to it while it was
@@ -162,9 +151,9 @@ func (g *group) oneWayProblems(now time.Duration, called func(wire.ID) string) (
 	}
 	const fresh, stale = 5 * time.Second, 10 * time.Second
 	for id, b := range g.boards {
-		direct, multicast := now-b.directAt, now-b.multicastAt
+		direct, multicast := now-b.heardBy[netio.PathUnicast], now-b.heardBy[netio.PathMulticast]
 		switch {
-		case now-b.broadcastAt < fresh && multicast > stale:
+		case now-b.heardBy[netio.PathBroadcast] < fresh && multicast > stale:
 			add(console.ProblemMulticastMissing, id, "broadcast from %s arrives and multicast does not: is there IGMP snooping without a querier on this board's switch?")
 		case len(g.peers) == 0:
 		case direct < fresh && multicast > stale:

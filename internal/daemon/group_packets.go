@@ -184,7 +184,7 @@ func (g *group) receive(r *received, now time.Duration) (*wire.Message, conflict
 			return nil, conflictNone
 		}
 		if b := g.boards[m.Sender]; b != nil {
-			b.heardBy(r.path, now) // it came by another path as well
+			b.heardBy[r.path] = now // it came by another path as well
 		}
 		return m, conflictCopy
 	}
