@@ -236,9 +236,6 @@ func (d *Daemon) tellChange(c election.Change) {
 	d.transitions.tellChange(event, now)
 }
 
-// tellStopping tells that this daemon was told to end.
-func (d *Daemon) tellStopping() { d.transitions.tell(console.EventStopping, d.transitions.told) }
-
 // lanAnswered gives the core what the LAN has answered.
 func (d *Daemon) lanAnswered(answer netio.ARPAnswer) {
 	asked := d.silentAnswered(answer)

@@ -25,9 +25,8 @@ type lan struct {
 	group    *group
 	answered func(netio.ARPAnswer) // is called in the loop
 
-	local     netip.Addr // this board's own address
-	announcer Announcer  // nil while the link is closed
-	index     int        // of the interface; 0 while the link is closed
+	announcer Announcer // nil while the link is closed
+	index     int       // of the interface; 0 while the link is closed
 	table     netio.Neighbours
 	readAt    time.Duration
 	reading   int // counts the readings of the table, to recognize the result of an old one
@@ -62,8 +61,8 @@ func newLAN(s shared, w config.Witness, l *link, g *group, answered func(netio.A
 }
 
 // open begins to listen for answers when the link has been opened.
-func (l *lan) open(announcer Announcer, index int, local netip.Addr) {
-	l.announcer, l.local, l.index = announcer, local, index
+func (l *lan) open(announcer Announcer, index int) {
+	l.announcer, l.index = announcer, index
 	if announcer != nil {
 		announcer.Answers(func(answer netio.ARPAnswer) { l.tasks.tryPost(func() { l.receive(answer) }) })
 	}
@@ -141,7 +140,7 @@ func (l *lan) send(questions []netio.ARPQuestion) {
 	}
 }
 
-// resolve lets the kernel learn the Ethernet address of a board.
+// resolve lets the kernel learn the Ethernet address of a board. Of this board, it tells the neighbours the present one.
 func (l *lan) resolve(board netip.Addr) {
 	if l.announcer != nil {
 		l.failed(l.announcer.Resolve(board))
@@ -155,9 +154,6 @@ func (l *lan) waits() bool {
 	return l.doubtEnd != never && recent(l.askedAt) ||
 		slices.ContainsFunc(l.witnesses, func(w *witness) bool { return recent(w.askedAt) })
 }
-
-// announce tells the neighbours this board's present Ethernet address.
-func (l *lan) announce() { l.resolve(l.local) }
 
 // hostWith names a machine for people: by its Ethernet address, and by its IP address if the kernel knows that. called
 // names a board.

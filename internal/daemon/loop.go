@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/internal/console"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -181,7 +182,7 @@ func (d *Daemon) stop() {
 	}
 	d.stopping = true
 	d.reporter.stopping()
-	d.tellStopping()
+	d.transitions.tell(console.EventStopping, d.transitions.told)
 	if d.core == nil {
 		d.finished = true
 		return

@@ -27,7 +27,7 @@ func (d *Daemon) linkChanged(s netio.Snapshot) {
 		// The kernels of the boards and the clients keep the old one until they ask again.
 		d.reporter.log.Infof("the Ethernet address of %s is %v now", d.link.name, d.link.seen.Link.HardwareAddr)
 		d.address.announceAnew()
-		d.lan.announce()
+		d.lan.resolve(d.link.local)
 	}
 }
 
@@ -103,7 +103,7 @@ func (d *Daemon) openLink(local netip.Addr) error {
 	}
 	d.link.opened(local)
 	d.group.open(transport, local)
-	d.lan.open(announcer, d.link.seen.Link.Index, local)
+	d.lan.open(announcer, d.link.seen.Link.Index)
 	d.address.open(d.link.name, announcer)
 	d.probeOwn()
 	return nil
