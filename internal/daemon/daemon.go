@@ -137,7 +137,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return fmt.Errorf("daemon: %w", err)
 	}
 	d.timer = timer{wakes, never}
-	d.lease.open(d.cfg.Addresses)
+	d.lease.open()
 	d.tasks.run(d.light.Run)
 	d.tasks.run(d.link.watch)
 	if d.cfg.Socket != "" {

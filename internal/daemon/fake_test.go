@@ -230,7 +230,7 @@ func (l *fakeLAN) holders() (numbers []int) {
 func (b *fakeBoard) machine() Platform {
 	p := b.bareMachine()
 	if b.fence != nil {
-		p.OpenFence = func([]netip.Addr) (Fence, error) { return b.fence, nil }
+		p.OpenFence = func() (Fence, error) { return b.fence, nil }
 	}
 	return p
 }

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
 	"topdog/wire"
@@ -37,12 +36,12 @@ type lease struct {
 }
 
 // open makes the fence. Without one, nothing ends a lease.
-func (l *lease) open(floating []config.Address) {
+func (l *lease) open() {
 	if l.platform.OpenFence == nil {
 		l.problem = "not on this machine"
 		return
 	}
-	fence, err := l.platform.OpenFence(ipsOf(floating))
+	fence, err := l.platform.OpenFence()
 	if err != nil {
 		l.problem = err.Error()
 		l.reporter.log.Warnf("%v; if this daemon is frozen, its address stays for up to two seconds", err)

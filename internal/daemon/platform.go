@@ -89,7 +89,7 @@ type Platform struct {
 	NewTimer func() (Timer, error)
 	// OpenFence makes the lease, and what in the kernel enforces it; nil means that nothing ends a
 	// lease.
-	OpenFence func(addresses []netip.Addr) (Fence, error)
+	OpenFence func() (Fence, error)
 	// StartDeadman gives the dead man's switch of the fence's lease; nil means that there is none.
 	StartDeadman func() Deadman
 	// Checker runs the checks and the score command; nil means that none run.
@@ -157,7 +157,7 @@ func (p *Platform) useHolder(cfg *config.Config, h *netio.Holder) {
 		return opened[Addresses](h.OpenFloating(iface, addresses))
 	}
 	p.OpenAnnouncer = func(index int, _ netip.Addr) (Announcer, error) { return opened[Announcer](h.OpenAnnouncer(index)) }
-	p.OpenFence = func([]netip.Addr) (Fence, error) { return opened[Fence](h.OpenFence()) }
+	p.OpenFence = func() (Fence, error) { return opened[Fence](h.OpenFence()) }
 }
 
 // opened returns what was opened, or a nil interface: an interface with a nil pointer in it is not nil.

@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"net/netip"
 	"sync"
 	"time"
 
@@ -32,7 +31,7 @@ const (
 )
 
 // openFence makes the lease of a daemon that starts.
-func (b *loopbackBoard) openFence([]netip.Addr) (daemon.Fence, error) {
+func (b *loopbackBoard) openFence() (daemon.Fence, error) {
 	f := &loopbackFence{moved: make(chan struct{}, 1)}
 	b.fence.Store(f)
 	return f, nil
