@@ -160,26 +160,21 @@ func (f drainFile) write(note *drainNote) error {
 	if f.dir == "" {
 		return nil
 	}
-	if err := f.replace(note); err != nil {
+	next := f.path() + ".new"
+	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err == nil {
+		err = errors.Join(json.NewEncoder(file).Encode(note), file.Sync(), file.Close())
+	}
+	if err == nil {
+		err = os.Rename(next, f.path())
+	}
+	if err == nil {
+		err = f.syncDir()
+	}
+	if err != nil {
 		return fmt.Errorf("cannot note that this board is drained: %w", err)
 	}
 	return nil
-}
-
-func (f drainFile) replace(note *drainNote) error {
-	next := f.path() + ".new"
-	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
-	err = json.NewEncoder(file).Encode(note)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(next, f.path()); err != nil {
-		return err
-	}
-	return f.syncDir()
 }
 
 // remove removes the note, so that it stays away after a power cut.
