@@ -55,6 +55,9 @@ func (c *conversion) convert() error {
 	iface := c.interfaceOf()
 	state := c.instance.block.last("state")
 	for _, s := range c.instance.block {
+		if err := isWhole(s); err != nil {
+			return err
+		}
 		if err := c.line(s, iface); err != nil {
 			return err
 		}
@@ -69,6 +72,16 @@ func (c *conversion) convert() error {
 	}
 	if s := c.instance.block.last("interface"); s != nil && s.text(1) != c.Interface {
 		c.look(s, "the addresses are on %s, so topdog elects there as well", printable(c.Interface))
+	}
+	return nil
+}
+
+// isWhole refuses a list that another file has a part of. Elsewhere a note says that the file is not read.
+func isWhole(list *statement) error {
+	for _, s := range list.block {
+		if text := textOf(s.keyword()); text == textOf("include") && list.keyword() != "authentication" {
+			return mistake(s.place, "", "%s: %s", s.keyword(), text)
+		}
 	}
 	return nil
 }

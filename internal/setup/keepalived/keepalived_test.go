@@ -73,6 +73,8 @@ func TestMistakes(t *testing.T) {
 		{"empty", "", "k.conf: there is no vrrp_instance in it"},
 		{"open block", "global_defs {\n" + instance, "k.conf:1:13: the block of global_defs never ends"},
 		{"one brace too many", instance + " }\n", "k.conf:7:2: this brace closes nothing"},
+		{"list in another file", strings.Replace(instance, "10.0.0.1", "include vips.conf", 1),
+			"k.conf:4:2: include: the file is not read: write its lines into a copy of this one, and convert that"},
 		{"no keyword", "{\n}\n", "k.conf:1:1: this block has no keyword"},
 		{"two blocks", "a { } { }\n", "k.conf:1:7: this block has no keyword"},
 		{"open quote", "# ok \"\n x \"y # z\n", "k.conf:2:4: this quote is never closed"},
