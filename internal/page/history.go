@@ -51,7 +51,7 @@ type history struct {
 	slots     []HistorySlot // AgoNs is not set
 	first     int           // the number of the first slot that is kept
 	before    console.Lead  // as of the last change before this process began
-	changes   []moment      // in the order in which they were heard of
+	changes   []moment      // the oldest first
 }
 
 // moment is a change of leader, and when it was.
@@ -118,9 +118,10 @@ func (h *history) told(now time.Duration, s *console.Status) {
 
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// enter enters a change of leader. A leader claims once in a term, so what is known of that term already is the same
-// change: two accounts of it may be some time apart, and a daemon that was started again finds the same leader again. Only
-// how long nobody led can be new then. A change from before this process began does not count.
+// enter enters a change of leader. What is known of its leader's term just before or after it is the same change: a leader
+// claims once in a term, two accounts of that may be some time apart, and a daemon that was started again finds the same
+// leader again. Only how long nobody led can be new then. With another change between them it is another one: terms begin
+// again when all daemons do. A change from before this process began does not count.
 func (h *history) enter(m moment) {
 	if m.Leader == "" {
 		return
@@ -129,14 +130,19 @@ func (h *history) enter(m moment) {
 		h.before = m.Lead
 		return
 	}
-	i := slices.IndexFunc(h.changes, func(c moment) bool { return c.Leader == m.Leader && c.Term == m.Term })
-	if i < 0 {
-		if len(h.changes) == 0 && h.before.Leader == m.Leader && h.before.Term == m.Term {
+	at := len(h.changes)
+	for at > 0 && h.changes[at-1].at > m.at {
+		at--
+	}
+	before, after := max(0, at-1), min(len(h.changes), at+1)
+	i := before + slices.IndexFunc(h.changes[before:after], func(c moment) bool { return sameTerm(c.Lead, m.Lead) })
+	if i < before {
+		if at == 0 && sameTerm(h.before, m.Lead) {
 			return
 		}
 		h.slot(m.at).Changes++
-		i = len(h.changes)
-		h.changes = append(h.changes, moment{Lead: m.Lead, at: m.at})
+		i = at
+		h.changes = slices.Insert(h.changes, i, moment{Lead: m.Lead, at: m.at})
 	}
 	if c := &h.changes[i]; c.outage == nil && m.outage != nil {
 		c.outage = m.outage
@@ -146,6 +152,8 @@ func (h *history) enter(m moment) {
 		h.changes = slices.Delete(h.changes, 0, 1)
 	}
 }
+
+func sameTerm(a, b console.Lead) bool { return a.Leader == b.Leader && a.Term == b.Term }
 
 // slot returns the slot of a moment. If it is no longer kept, what is entered there is lost.
 func (h *history) slot(at time.Duration) *HistorySlot {

@@ -104,6 +104,19 @@ func TestHistory(t *testing.T) {
 			h.told(3*time.Minute, tells(change(57*time.Second, "1", 7, 108*ms), change(123*time.Second, "3", 6, 7*ms)))
 		}, 4 * time.Minute, []HistorySlot{slot(4*time.Minute, "1", 2, 115*ms, time.Minute)},
 			[]HistoryChange{seen(2*time.Minute, "1", 7, 108*ms), seen(3*time.Minute, "3", 6, 7*ms)}},
+		{"all daemons start again, and so do the terms", func(h *history) {
+			h.heard(0, leads("1", 1))
+			h.heard(time.Minute, leads("2", 2))
+			h.heard(2*time.Minute, leads("1", 1))
+			h.told(2*time.Minute+time.Second, tells(change(time.Second, "1", 1, 7*ms)))
+		}, 3 * time.Minute, []HistorySlot{slot(3*time.Minute, "1", 3, 7*ms, 0)},
+			[]HistoryChange{seen(time.Minute, "1", 1, 7*ms), seen(2*time.Minute, "2", 2, 0), seen(3*time.Minute, "1", 1, 0)}},
+		{"a change that the stream has missed", func(h *history) {
+			h.heard(0, leads("3", 6))
+			h.heard(time.Minute, leads("2", 8))
+			h.told(time.Minute+time.Second, tells(change(time.Second, "2", 8, 0), change(2*time.Second, "1", 7, 0)))
+		}, 2 * time.Minute, []HistorySlot{slot(2*time.Minute, "2", 3, 0, 0)},
+			[]HistoryChange{seen(time.Minute, "2", 8, 0), seen(time.Minute+time.Second, "1", 7, 0), seen(2*time.Minute, "3", 6, 0)}},
 		{"the same leader in another term", func(h *history) {
 			h.heard(0, leads("3", 6))
 			h.heard(time.Minute, leads("3", 7))
