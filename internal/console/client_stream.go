@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -48,6 +49,9 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 	for ; ; silent.Store(0) {
 		limited.N = maxAnswer
 		event, err := c.event(lines)
+		if err != nil && limited.N == 0 {
+			err = c.badAnswer(fmt.Errorf("a line of the stream has more than %d bytes", maxAnswer))
+		}
 		silent.Store(math.MinInt32) // it does not count as silence how long each takes
 		switch {
 		case caller.Err() != nil:
@@ -87,7 +91,11 @@ func (c *Client) event(lines *json.Decoder) (Transition, error) {
 		web.Error
 	}
 	err := lines.Decode(&event)
+	_, garbled := errors.AsType[*json.SyntaxError](err)
+	_, mistyped := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
+	case garbled || mistyped:
+		return Transition{}, c.badAnswer(err)
 	case err != nil:
 		return Transition{}, c.explain(err)
 	case event.Message != "":

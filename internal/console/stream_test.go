@@ -338,6 +338,18 @@ func TestStreamEnds(t *testing.T) {
 		impostor(t, path, "HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"version\":\"0\"}\n")
 		err := Dial(path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil })
 		assert.ErrorIs(t, err, ErrNotRunning, "half a line: cut off")
+		for name, line := range map[string]string{
+			"no JSON": "<html>", "no event": "{}", "another type": `{"event":5}`,
+			"endless": `{"event":"` + strings.Repeat("x", maxAnswer),
+		} {
+			path := socketPath(t)
+			impostor(t, path, "HTTP/1.0 200 OK\r\n\r\n"+line+"\n")
+			err := Dial(path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil })
+			assert.ErrorContains(t, err, "does not talk like topdog (", "%s", name)
+			if errors.Is(err, ErrNotRunning) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	})
 }
 
