@@ -41,8 +41,8 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	routes := s.routes(ctx)
 	serve := func(w http.ResponseWriter, r *http.Request) (err error) {
 		defer web.Recover(s.Report, &err)
-		if err := connectionOf(r.Context()).await(r.Context()); err != nil {
-			return err
+		if !connectionOf(r.Context()).await(r.Context(), ctx) {
+			panic(http.ErrAbortHandler) // it hangs up: who waits is no reason for the daemon to linger
 		}
 		if r.Method == http.MethodGet && r.ContentLength != 0 {
 			return Refuse(http.StatusBadRequest, "this request may have no body", "")

@@ -120,18 +120,19 @@ func (c *connection) refuse(message, hint string) {
 	_ = c.UnixConn.Close()
 }
 
-// await returns when it is the turn of the connection's request, or when ctx ends.
-func (c *connection) await(ctx context.Context) error {
+// await reports whether the turn of the connection's request has come, before one of the contexts has ended.
+func (c *connection) await(request, stopping context.Context) bool {
 	wait := time.Until(c.turn)
 	if wait <= 0 {
-		return nil
+		return true
 	}
 	select {
 	case <-time.After(wait):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+		return true
+	case <-request.Done():
+	case <-stopping.Done():
 	}
+	return false
 }
 
 const (

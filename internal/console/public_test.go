@@ -190,11 +190,14 @@ func TestRefusedUnread(t *testing.T) {
 	assert.ErrorIs(t, <-first, nil, "the first one")
 }
 
-// Those who wait for their turn are hung up on when the daemon ends.
+// Those who wait for their turn are hung up on when the daemon ends, and it does not wait for them.
 func TestStopEndsThoseWhoWait(t *testing.T) {
 	l := defaultLimits
+	l.Linger = time.Hour
 	l.public.each, l.public.patience = pace{burst: 1, every: time.Hour}, 24*time.Hour
 	s := newServer(socketPath(t), fake{}, l)
+	var came atomic.Int32
+	s.identify = func(syscall.Conn) uint32 { came.Add(1); return 4711 }
 	stop := serve(t, s)
 	var waiting []net.Conn
 	for range 5 {
@@ -204,6 +207,7 @@ func TestStopEndsThoseWhoWait(t *testing.T) {
 		assert.NoError(t, err)
 		waiting = append(waiting, conn)
 	}
+	waitFor(t, func() bool { return came.Load() == 5 })
 	answered := 0
 	stop()
 	for i, conn := range waiting {
@@ -212,8 +216,11 @@ func TestStopEndsThoseWhoWait(t *testing.T) {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("connection %d: %v", i, err)
 		}
-		if strings.HasPrefix(string(answer), "HTTP/1.1 200 ") {
+		switch {
+		case strings.HasPrefix(string(answer), "HTTP/1.1 200 "):
 			answered++
+		case len(answer) > 0: // so a client knows that no daemon runs
+			t.Errorf("connection %d: %q, want no answer", i, answer)
 		}
 		conn.Close()
 	}
