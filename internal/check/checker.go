@@ -49,16 +49,15 @@ type checker struct {
 	messages chan message
 	out      io.Writer
 
-	asking  chan int    // has the number of the last question while nobody waits for an answer
-	answers chan answer // the last one that nobody has taken
+	mu        sync.Mutex            // guards what follows
+	questions int                   // how many there were
+	unsolved  map[int]chan<- string // takes the answers, as they are sent; by the number of the question
 }
 
 func newChecker(out io.Writer) *checker {
-	asking := make(chan int, 1)
-	asking <- 0
 	return &checker{
 		score: runScoreCommand, tasks: map[string]context.CancelFunc{}, messages: make(chan message), out: out,
-		asking: asking, answers: make(chan answer, 1),
+		unsolved: map[int]chan<- string{},
 	}
 }
 
@@ -129,11 +128,9 @@ func (c *checker) say(m message) error {
 func (c *checker) carryOut(r request) error {
 	switch {
 	case r.Answer != nil:
-		select {
-		case <-c.answers: // one that came too late
-		default:
+		if answered := c.solve(r.Answer.Number); answered != nil {
+			answered <- r.Answer.Failure
 		}
-		c.answers <- *r.Answer
 		return nil
 	case r.Order != nil:
 		c.order = *r.Order
@@ -242,36 +239,39 @@ func (c *checker) end() {
 	}
 }
 
-// askGateway has the daemon ask the default gateway by ARP. This process has no right to. There is one question at a time.
+// askGateway has the daemon ask the default gateway by ARP. This process has no right to.
 func (c *checker) askGateway(ctx context.Context, iface string) error {
+	answered := make(chan string, 1)
+	c.mu.Lock()
+	c.questions++
+	number := c.questions
+	c.unsolved[number] = answered
+	c.mu.Unlock()
+	defer c.solve(number)
 	deadline, _ := ctx.Deadline() // each run has one
-	q := question{Interface: iface, Within: time.Until(deadline)}
 	select {
-	case q.Number = <-c.asking:
+	case c.messages <- message{Question: &question{number, iface, time.Until(deadline)}}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	q.Number++
-	defer func() { c.asking <- q.Number }()
 	select {
-	case c.messages <- message{Question: &q}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	for {
-		select {
-		case a := <-c.answers:
-			switch {
-			case a.Number != q.Number: // it is late
-			case a.Failure != "":
-				return errors.New(a.Failure)
-			default:
-				return nil
-			}
-		case <-ctx.Done():
-			return ctx.Err()
+	case failure := <-answered:
+		if failure != "" {
+			return errors.New(failure)
 		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
+}
+
+// solve forgets a question, and returns what takes its answer; nil if nobody waits for that.
+func (c *checker) solve(number int) chan<- string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answered := c.unsolved[number]
+	delete(c.unsolved, number)
+	return answered
 }
 
 // Try runs the checks of an order once each, all at the same time, in this process. For each it returns why it

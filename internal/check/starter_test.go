@@ -194,6 +194,38 @@ func TestGateway(t *testing.T) {
 	}
 }
 
+// TestGatewayBeside: a check of the gateway doesn't wait for the answer to another one, which is lost.
+func TestGatewayBeside(t *testing.T) {
+	t.Parallel()
+	p := openWith(t, func(ctx context.Context, iface string) error {
+		if iface == "lost" {
+			<-ctx.Done()
+		}
+		return ctx.Err()
+	})
+	gateway := Check{Kind: Gateway, Every: MinEvery, Timeout: time.Second, Rise: 1, Fall: 1}
+	send(t, p, Order{Checks: []Check{gateway}, Interface: "eth0"})
+	assert.Equal(t, Report{ID: gateway.ID(), Passing: true}, p.report(t), "its report")
+	tried := make(chan []string)
+	go func() {
+		slow := gateway
+		slow.Timeout = 3 * time.Second
+		reasons, _ := p.Try(t.Context(), Order{Checks: []Check{slow}, Interface: "lost"})
+		tried <- reasons
+	}()
+	for {
+		select {
+		case r := <-p.Reports():
+			if r.ID != "" {
+				t.Fatalf("beside the trial: report %+v", r)
+			}
+		case reasons := <-tried:
+			assert.Equal(t, []string{"no answer within 3s"}, reasons, "the trial")
+			return
+		}
+	}
+}
+
 // TestQuestionsAreBounded: a checker that somebody has taken over cannot have the daemon ask the gateway without end.
 func TestQuestionsAreBounded(t *testing.T) {
 	var asked atomic.Int64
