@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -152,6 +153,9 @@ func (p *Process) read() {
 	defer close(p.tried)
 	for buffer := make([]byte, messageMax); ; {
 		n, err := p.conn.Read(buffer)
+		if errors.Is(err, io.EOF) && !p.over() {
+			n, err = 0, nil // a message that is empty, which the starter and its checkers don't send
+		}
 		if err != nil {
 			return
 		}
@@ -175,8 +179,21 @@ func (p *Process) read() {
 	}
 }
 
-// ask answers a question of the checker. One too many gets no answer.
+// over reports whether nobody can send anything any more.
+func (p *Process) over() bool {
+	over := true
+	if raw, err := p.conn.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { over = poll(int(fd), unix.POLLRDHUP, 0) })
+	}
+	return over
+}
+
+// ask answers a question of the checker. One too many gets no answer, nor does one about what is no interface: what the
+// holder renews takes the same way.
 func (p *Process) ask(q question) {
+	if len(q.Interface) >= unix.IFNAMSIZ {
+		return
+	}
 	select {
 	case p.asking <- struct{}{}:
 	default:

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"topdog/internal/lab/assert"
 )
 
@@ -152,6 +154,24 @@ func TestFrozen(t *testing.T) {
 	p.runs(t)
 }
 
+// TestEmptyMessage: a checker that somebody has taken over doesn't make the daemon believe that the starter has ended. It is
+// killed.
+func TestEmptyMessage(t *testing.T) {
+	p := startChecker(t)
+	ours, theirs, err := socketPair()
+	assert.NoError(t, err)
+	q := &Process{conn: ours, starter: p.Process.starter, reports: make(chan Report), tried: make(chan message, 8)}
+	go q.read()
+	assert.NoError(t, unix.Sendmsg(int(theirs.Fd()), nil, nil, nil, 0))
+	p.over(t)
+	_, err = theirs.WriteString(`{"id": "next"}`)
+	assert.NoError(t, err)
+	assert.Equal(t, Report{ID: "next"}, <-q.Reports(), "the next one")
+	theirs.Close()
+	_, open := <-q.Reports()
+	assert.Is(t, false, open, "after the end of the starter")
+}
+
 // TestCannotBeStarted: the daemon is told why, and the next order is a new try.
 func TestCannotBeStarted(t *testing.T) {
 	ours, theirs, err := socketPair()
@@ -240,4 +260,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 	assert.Until(t, "they are asked", func() bool { return asked.Load() == questionsMax })
 	time.Sleep(20 * time.Millisecond)
 	assert.Is(t, int64(questionsMax), asked.Load(), "questions at a time")
+	p.asking = make(chan struct{}, questionsMax)
+	p.ask(question{Interface: strings.Repeat("x", 10<<10), Within: time.Hour})
+	assert.Is(t, 0, len(p.asking), "questions about what is no interface")
 }
