@@ -38,6 +38,7 @@ func Open(askGateway func(ctx context.Context, iface string) error, arguments ..
 		return nil, fmt.Errorf("connect to the starter: %w", err)
 	}
 	defer theirs.Close()
+	signal.Ignore(killSignal) // so the starter ignores it as well, until it handles it
 	c := exec.Command(ownProgram, arguments...)
 	c.Args[0] = filepath.Base(os.Args[0]) // what ps shows instead of the path
 	// The starter only waits. One processor is enough for it, and a collector that never runs wakes nobody. If its memory

@@ -154,6 +154,16 @@ func TestFrozen(t *testing.T) {
 	p.runs(t)
 }
 
+// TestKillAtOnce: a starter that has just been started doesn't end because it is to kill a checker.
+func TestKillAtOnce(t *testing.T) {
+	for range 3 {
+		p := openProcess(t)
+		p.Kill()
+		send(t, p, unending)
+		p.runs(t)
+	}
+}
+
 // TestEmptyMessage: a checker that somebody has taken over doesn't make the daemon believe that the starter has ended. It is
 // killed.
 func TestEmptyMessage(t *testing.T) {
