@@ -26,6 +26,7 @@ type checks struct {
 
 	order   check.Order     // what the checker runs
 	awaited bool            // the checker has something to run
+	resends bool            // one that has ended will be replaced soon
 	heardAt time.Duration   // when the checker was last heard
 	lost    bool            // the checker was silent for too long
 	aimed   map[string]bool // the checks that turned out to be aimed at a floating address
@@ -98,8 +99,13 @@ func (c *checks) send() {
 	}
 }
 
-// ended replaces a checker that has ended, or couldn't be started for a reason, if there is anything to run.
+// ended replaces a checker that has ended, or couldn't be started for a reason, if there is anything to run. A checker that
+// was taken over may say it without end.
 func (c *checks) ended(notStarted string) {
+	if c.resends {
+		return
+	}
+	c.resends = true
 	switch {
 	case notStarted != "":
 		c.reporter.set(console.ProblemChecker, notStarted)
@@ -107,7 +113,10 @@ func (c *checks) ended(notStarted string) {
 		c.reporter.log.Warn("the checker has ended; starting another one")
 	}
 	// If another one runs already, because it had an order before this report came, the order changes nothing.
-	c.tasks.postAfter(checkerRestartPause, c.send)
+	c.tasks.postAfter(checkerRestartPause, func() {
+		c.resends = false
+		c.send()
+	})
 }
 
 // reported takes a report of the checker.
@@ -252,6 +261,8 @@ func (c *checks) expire(now time.Duration) {
 		c.lose(now)
 	}
 	c.platform.Checker.Kill()
+	// Its end is told, unless it has ended by itself as if it had nothing to run.
+	c.tasks.postAfter(checkerRestartPause, c.send)
 }
 
 // lose forgets what the checker has reported. If there are no checks, that says nothing about the fitness of this board.

@@ -229,6 +229,36 @@ func TestCheckerEnds(t *testing.T) {
 	})
 }
 
+// TestEndIsForgedWithoutEnd: a checker that was taken over makes the daemon neither log nor wait for each of its lies.
+func TestEndIsForgedWithoutEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, checking(webCheck))
+		pass(2 * time.Second)
+		var before, after int
+		one.checker.with(func() { before = len(one.checker.orders) })
+		for range 500 {
+			one.checker.reports <- check.Report{Ended: true}
+		}
+		pass(1500 * time.Millisecond)
+		one.checker.with(func() { after = len(one.checker.orders) })
+		assert.Is(t, 1, after-before, "orders for another one")
+		one.wantLog(t, "the checker has ended; starting another one", 1)
+	})
+}
+
+// TestCheckerEndsAsIfIdle: one that has something to run and ends as if it had not is replaced as well, though nobody tells
+// its end.
+func TestCheckerEndsAsIfIdle(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, checking(webCheck))
+		pass(2 * time.Second)
+		one.checker.with(func() { one.checker.stop() })
+		pass(6 * time.Second)
+		assert.Is(t, 2, one.checker.started(), "checkers that were started")
+		one.wantGrade(t, "probation", "")
+	})
+}
+
 // TestCheckerEndsWithItsChecks: after a reload without checks, a checker that ends is not replaced, and nobody is told.
 func TestCheckerEndsWithItsChecks(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
