@@ -235,7 +235,7 @@ func TestCheckerKeepsNobodyWaiting(t *testing.T) { judge.RunTogether(t, testChec
 func testCheckerKeepsNobodyWaiting(t *judge.T) {
 	b := newGuardedBoard(t, HoldLifetime)
 	must(t, b.handle.RouteAdd(&netlink.Route{LinkIndex: b.link(t, "eth0").Index, Gw: net.IP{10, 77, 0, 99}}))
-	asksGateway(t, b.guard, maxRunning/2)
+	asksGateway(t, b.guard, 32)        // 16 stand for probes
 	time.Sleep(100 * time.Millisecond) // until they are asked
 	_, err := b.floating.Renew()
 	must(t, err)

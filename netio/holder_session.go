@@ -120,8 +120,9 @@ func (s *session) serveSideSocket(side *os.File) {
 }
 
 // maxRunning bounds how many requests of the side socket are answered at once. A daemon probes for all floating addresses at
-// once, asks the gateway for its checker 16 times at most (internal/check), and asks for little else.
-const maxRunning = 32
+// once, which are 16 at most (internal/config), asks the gateway for its checker 16 times at most (internal/check), and asks
+// for little else.
+const maxRunning = 48
 
 // serve answers one request. It closes the files that came with it unless the session keeps them. A daemon that has ended
 // meanwhile needs no answer.

@@ -88,7 +88,7 @@ const (
 	// messageMax bounds a message in bytes. The longest has the results of Max checks.
 	messageMax = 32 << 10
 	// questionsMax bounds the questions that the daemon asks at a time, also for a checker that was taken over. The holder,
-	// who asks in turn, has room for twice as many (netio).
+	// who asks in turn, has room for three times as many (netio).
 	questionsMax = 16
 )
 
