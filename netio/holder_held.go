@@ -276,11 +276,17 @@ func (h *Holder) OpenSockets(o Options) (*Conn, error) {
 }
 
 // AskGateway asks the default gateway of the group's interface whether it is there, and returns when it has answered, or
-// when ctx ends. The loop must not call it.
+// when ctx ends. The loop must not call it. That it fails says nothing of the holder: the question is that of a checker.
 func (h *Holder) AskGateway(ctx context.Context, iface string) error {
 	within := maxGatewayWait
 	if deadline, bounded := ctx.Deadline(); bounded {
 		within = min(within, time.Until(deadline))
 	}
-	return h.doBeside(askGateway, gatewayRequest{iface, max(within, 0)}, nil, within+prepareWithin)
+	body, err := encode(gatewayRequest{iface, max(within, 0)})
+	if err != nil {
+		return err
+	}
+	_, files, _, err := callBeside(h.side, askGateway, body, within+answerWithin, nil, h.lost)
+	closeAll(files)
+	return err
 }
