@@ -2,7 +2,6 @@ package netio
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -139,16 +138,26 @@ func (a *Announcer) Hold(ours []netip.Addr, lasts func() bool) {
 // AnnounceAnew announces what is held as if it had been acquired now.
 func (a *Announcer) AnnounceAnew() { a.announcing.anew() }
 
-// say announces addresses once, and perhaps asks who else has them.
-func (a *Announcer) say(addrs []netip.Addr, ask bool) error {
-	var failed []error
+// Unannounced sets the function that is told why what is held could not be announced. It is tried again all the same. failed must
+// not call Hold, AnnounceAnew or Close.
+func (a *Announcer) Unannounced(failed func(error)) {
+	a.announcing.mu.Lock()
+	defer a.announcing.mu.Unlock()
+	a.announcing.failed = failed
+}
+
+// say announces addresses once, and perhaps asks who else has them. It returns the first error.
+func (a *Announcer) say(addrs []netip.Addr, ask bool) (first error) {
 	for _, addr := range addrs {
-		failed = append(failed, a.Announce(addr))
-		if ask {
-			failed = append(failed, a.Resolve(addr))
+		err := a.Announce(addr)
+		if ask && err == nil {
+			err = a.Resolve(addr)
+		}
+		if first == nil {
+			first = err
 		}
 	}
-	return errors.Join(failed...)
+	return first
 }
 
 // Announce tells every neighbour once that addr is at our Ethernet address, by

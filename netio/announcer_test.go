@@ -181,6 +181,7 @@ func TestAnnouncing(t *testing.T) {
 		lasts func(now time.Duration) bool // the lease
 		works func(now time.Duration) bool // the link
 		anew  time.Duration                // when they are announced anew
+		told  int                          // how often the daemon is told that they could not be
 		want  []string
 	}{
 		"a long lease": {want: []string{"0s", "1.1s", "2.2s", "4.4s", "10s, asks", "1m10s, asks", "2m10s, asks"}},
@@ -200,6 +201,12 @@ func TestAnnouncing(t *testing.T) {
 		"a link that fails": {
 			works: lapse(time.Second, 1500*time.Millisecond),
 			want:  []string{"0s", "1.5s", "2.6s", "3.7s", "5.9s", "11.5s, asks", "1m11.5s, asks", "2m11.5s, asks"},
+			told:  1,
+		},
+		"a firewall for half a minute": {
+			works: lapse(time.Second, 30*time.Second),
+			want:  []string{"0s", "30.1s", "31.2s", "32.3s", "34.5s", "40.1s, asks", "1m40.1s, asks"},
+			told:  1 + 28, // and then once a second
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -215,12 +222,18 @@ func TestAnnouncing(t *testing.T) {
 					assert.Equal(t, []netip.Addr{testVIP}, addrs, "announced")
 					return nil
 				}}
+				told := 0
+				a.failed = func(err error) {
+					assert.ErrorIs(t, err, ErrLinkDown, "told")
+					told++
+				}
 				a.hold([]netip.Addr{testVIP}, func() bool { return test.lasts == nil || test.lasts(time.Since(start)) })
 				anew := time.AfterFunc(cmp.Or(test.anew, never), a.anew)
 				time.Sleep(150 * time.Second)
 				anew.Stop()
 				a.hold(nil, nil)
 				assert.Equal(t, test.want, said, "announced at")
+				assert.Is(t, test.told, told, "how often it was told that they could not be announced")
 				a.anew()
 				time.Sleep(time.Hour)
 				assert.Is(t, len(test.want), len(said), "announcements, those after the release included")

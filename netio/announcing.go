@@ -14,18 +14,20 @@ type announcing struct {
 	// say announces the addresses once. ask says that everybody is asked for them as well.
 	say func(addrs []netip.Addr, ask bool) error
 
-	mu    sync.Mutex // held while they are announced: after hold(nil) nothing is announced any more
-	addrs []netip.Addr
-	lasts func() bool // reports whether the lease lasts; nil for always
-	sent  int         // how often they were announced since they were acquired
-	timer *time.Timer
+	mu       sync.Mutex // held while they are announced: after hold(nil) nothing is announced any more
+	addrs    []netip.Addr
+	lasts    func() bool // reports whether the lease lasts; nil for always
+	sent     int         // how often they were announced since they were acquired
+	failures int         // how often in a row the kernel sent nothing
+	failed   func(error) // is told of it, at the first time and then once in announceRetrySlow; nil for nobody
+	timer    *time.Timer
 }
 
 // hold has these addresses announced from now on instead of others. It begins at once.
 func (a *announcing) hold(addrs []netip.Addr, lasts func() bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.addrs, a.lasts, a.sent = slices.Clone(addrs), lasts, 0
+	a.addrs, a.lasts, a.sent, a.failures = slices.Clone(addrs), lasts, 0, 0
 	a.announce()
 }
 
@@ -44,8 +46,12 @@ func (a *announcing) again() {
 	a.announce()
 }
 
-// announceRetry is how soon it is tried again to announce what could not be announced.
-const announceRetry = 20 * time.Millisecond
+// announceRetry is how soon it is tried again to announce what could not be announced. After a second in which the kernel sent
+// nothing, it is tried once in announceRetrySlow: a rule of a firewall may be what drops it, and that stays.
+const (
+	announceRetry     = 20 * time.Millisecond
+	announceRetrySlow = time.Second
+)
 
 // announce announces the addresses, and sets when to do so again. It is called with mu locked.
 func (a *announcing) announce() {
@@ -59,13 +65,33 @@ func (a *announcing) announce() {
 	// While the lease is over, somebody else may have the address, and a fence that drops only incoming packets (FenceXDP)
 	// would let an announcement out.
 	delay := announcementDelay(a.sent + 1)
-	if a.lasts != nil && !a.lasts() || a.say(a.addrs, delay >= askOthersEvery) != nil {
+	if a.lasts != nil && !a.lasts() {
 		a.sent = 0
 		a.timer.Reset(announceRetry)
 		return
 	}
+	if err := a.say(a.addrs, delay >= askOthersEvery); err != nil {
+		a.sent = 0
+		a.fail(err)
+		return
+	}
 	a.sent++
+	a.failures = 0
 	a.timer.Reset(delay)
+}
+
+// fail sets when to try again what the kernel did not send, and tells of it. It is called with mu locked.
+func (a *announcing) fail(err error) {
+	slow := a.failures >= int(announceRetrySlow/announceRetry)
+	if a.failed != nil && (slow || a.failures == 0) {
+		a.failed(err)
+	}
+	a.failures++
+	if slow {
+		a.timer.Reset(announceRetrySlow)
+		return
+	}
+	a.timer.Reset(announceRetry)
 }
 
 // askOthersEvery is how often a leader asks everybody for the addresses: with each late announcement. A machine that answers

@@ -49,6 +49,7 @@ type Holder struct {
 	fence    int        // the fd store that keeps the fence; -1 for none
 	rival    func(netip.Addr, net.HardwareAddr)
 	answered func(ARPAnswer)
+	failed   func(error) // is told what could not be announced
 
 	lose   sync.Once
 	lost   chan struct{}
@@ -265,7 +266,7 @@ func (h *Holder) listen() {
 // happened delivers one event.
 func (h *Holder) happened(what event, body []byte, files []int) {
 	h.mu.Lock()
-	rival, answered := h.rival, h.answered
+	rival, answered, failed := h.rival, h.answered, h.failed
 	if len(files) == 1 && what == eventFence {
 		h.fence, files[0] = files[0], h.fence
 	}
@@ -277,11 +278,14 @@ func (h *Holder) happened(what event, body []byte, files []int) {
 	}
 	var host Neighbour
 	var answer ARPAnswer
+	var text string
 	switch {
 	case what == eventRival && rival != nil && decode(body, &host) == nil:
 		rival(host.Addr, host.MAC)
 	case what == eventAnswer && answered != nil && decode(body, &answer) == nil:
 		answered(answer)
+	case what == eventUnannounced && failed != nil && decode(body, &text) == nil:
+		failed(errors.New(text))
 	}
 }
 

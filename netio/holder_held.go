@@ -220,6 +220,13 @@ func (a *HeldAnnouncer) Rivals(_ []netip.Addr, heard func(netip.Addr, net.Hardwa
 	a.holder.rival = heard
 }
 
+// Unannounced sets the function that is told why what is held could not be announced; see Announcer.Unannounced.
+func (a *HeldAnnouncer) Unannounced(failed func(error)) {
+	a.holder.mu.Lock()
+	defer a.holder.mu.Unlock()
+	a.holder.failed = failed
+}
+
 // Answers sets the function that is told of answers.
 func (a *HeldAnnouncer) Answers(heard func(ARPAnswer)) {
 	a.holder.mu.Lock()
@@ -253,6 +260,7 @@ func (a *HeldAnnouncer) Calm() error { return a.end(askLAN, lanRequest{Calm: tru
 // Close closes ARP.
 func (a *HeldAnnouncer) Close() error {
 	a.Rivals(nil, nil)
+	a.Unannounced(nil)
 	a.Answers(nil)
 	return a.end(askARP, openARPRequest{})
 }

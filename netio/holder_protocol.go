@@ -63,9 +63,10 @@ const (
 type event byte
 
 const (
-	eventRival  event = 1 + iota // Neighbour: a host that speaks as a floating address, or as this board
-	eventAnswer                  // ARPAnswer
-	eventFence                   // the fd store that keeps the fence comes with it
+	eventRival       event = 1 + iota // Neighbour: a host that speaks as a floating address, or as this board
+	eventAnswer                       // ARPAnswer
+	eventUnannounced                  // string: why what is held could not be announced
+	eventFence                        // the fd store that keeps the fence comes with it
 )
 
 type (

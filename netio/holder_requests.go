@@ -304,6 +304,12 @@ func (s *session) openARP(r openARPRequest) (any, error) {
 		return nil, err
 	}
 	announcer.Answers(func(answer ARPAnswer) { s.tell(eventAnswer, answer) })
+	announcer.Unannounced(func(err error) {
+		if !errors.Is(err, ErrLinkDown) { // the daemon sees that by itself
+			text := err.Error()
+			s.tell(eventUnannounced, text[:min(len(text), maxEventBytes/2)])
+		}
+	})
 	announcer.Rivals(nil, func(addr netip.Addr, mac net.HardwareAddr) { s.tell(eventRival, Neighbour{addr, mac}) })
 	s.mu.Lock()
 	s.announcer = announcer

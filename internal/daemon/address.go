@@ -86,6 +86,7 @@ func (a *address) open(iface string, n Announcer) {
 	a.iface, a.announcer = iface, n
 	if n != nil {
 		n.Rivals(nil, func(addr netip.Addr, mac net.HardwareAddr) { a.tasks.tryPost(func() { a.rivalHeard(addr, mac) }) })
+		n.Unannounced(func(err error) { a.tasks.tryPost(func() { a.group.noteSend(err) }) })
 	}
 	a.openAddresses()
 	if a.wanted {

@@ -561,6 +561,8 @@ func (b *fakeBoard) probesOwn(addr netip.Addr) (owner net.HardwareAddr, found bo
 	return owner, owner != nil, nil
 }
 
+func (a *fakeAnnouncer) Unannounced(func(error)) {}
+
 func (a *fakeAnnouncer) Rivals(ours []netip.Addr, heard func(netip.Addr, net.HardwareAddr)) {
 	a.board.mu.Lock()
 	defer a.board.mu.Unlock()

@@ -51,6 +51,8 @@ type Announcer interface {
 	// may answer for them. Without addresses it ends that. AnnounceAnew begins it anew.
 	Hold(ours []netip.Addr, lasts func() bool)
 	AnnounceAnew()
+	// Unannounced sets who is told why that failed.
+	Unannounced(failed func(error))
 	Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error)
 	Rivals(ours []netip.Addr, heard func(netip.Addr, net.HardwareAddr))
 	Answers(heard func(netio.ARPAnswer))

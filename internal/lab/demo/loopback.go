@@ -347,6 +347,8 @@ func (*noNeighbours) Probe(ctx context.Context, _ netip.Addr, n int, spacing tim
 	}
 }
 
+func (*noNeighbours) Unannounced(func(error)) {}
+
 func (*noNeighbours) Rivals([]netip.Addr, func(netip.Addr, net.HardwareAddr)) {}
 func (*noNeighbours) Answers(func(netio.ARPAnswer))                           {}
 func (*noNeighbours) Ask([]netio.ARPQuestion) error                           { return nil }
