@@ -110,9 +110,6 @@ func checkInit(b *setup.Board, address string, export, imports bool) error {
 		return errors.New("--export is for the board that has the key, --import for the one that gets it")
 	case pipe && (b.Address != "" || b.Interface != "" || b.Group != "" || b.LED != "" || b.Strict || b.Page):
 		return errors.New("with --export and --import the configuration is the one of the first board: leave out the address and the other options")
-	case b.Strict && b.Voters == nil:
-		return errors.New("which boards vote? Add --voters with the own addresses of three boards, or of two and a witness, " +
-			"which never change: --voters 192.168.1.11,192.168.1.12,192.168.1.13")
 	case export && b.Force:
 		return errors.New("--export replaces nothing: --force belongs to --import")
 	}

@@ -90,6 +90,17 @@ func TestInitCommandLine(t *testing.T) {
 	}
 }
 
+// TestInitStrictAgain: on a board that is set up already, --strict needs no voters to print the lines for the others again.
+func TestInitStrictAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "topdog.toml")
+	for _, args := range [][]string{
+		{"10.0.0.9", "--interface", "absent0", "--strict", "--voters", "10.0.0.1,10.0.0.2,10.0.0.3"}, {"10.0.0.9", "--strict"},
+	} {
+		got := executed(t, append([]string{"init", "--config", path}, args...)...)
+		got.want(t, 0, fmt.Sprintf("%q", args), "A witness, which votes")
+	}
+}
+
 // A prefix length that is asked for is the one that is there, or it is an error.
 func TestInitComparesPrefixLengths(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "topdog.toml")

@@ -56,6 +56,9 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 	if err := b.findPath(); err != nil {
 		return err
 	}
+	if err := b.needVoters(); err != nil {
+		return err
+	}
 	if b.From != "" {
 		if err := b.convert(hasUnit); err != nil {
 			return err
@@ -117,6 +120,19 @@ func (b *Board) findPath() (err error) {
 		err = fmt.Errorf("make the path of the configuration absolute: %w", err)
 	}
 	return err
+}
+
+// needVoters refuses Strict without voters, unless this board is set up with some: then there is nothing to write.
+func (b *Board) needVoters() error {
+	if !b.Strict || b.Voters != nil {
+		return nil
+	}
+	if cfg, exists, err := present("configuration", b.Path, config.Load); exists && err == nil && isStrict(cfg) && !b.Force {
+		b.Strict = false
+		return nil
+	}
+	return usage("which boards vote? Add --voters with the own addresses of three boards, or of two and a witness, " +
+		"which never change: --voters 192.168.1.11,192.168.1.12,192.168.1.13")
 }
 
 // check finds out whether what is asked for makes a configuration, without looking at any file.
