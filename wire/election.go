@@ -1,6 +1,9 @@
 package wire
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Election asks whether the suspect is alive, and announces that the sender is
 // about to take over if nobody objects.
@@ -115,3 +118,14 @@ const (
 	DecisionOpen  Decision = 0 // none yet: tell me your reach
 	DecisionYield Decision = 1 // the receiver releases the address, and follows the sender
 )
+
+func (d Decision) String() string {
+	switch d {
+	case DecisionOpen:
+		return "open"
+	case DecisionYield:
+		return "yield"
+	default:
+		return fmt.Sprintf("decision %d", uint8(d))
+	}
+}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -151,10 +152,15 @@ func graceCode(grace time.Duration) (code byte, ok bool) {
 	if grace <= 0 || grace > MaxGrace {
 		return 0, grace == 0
 	}
-	for code = 1; graceOf(code) < grace; {
-		code++
+	low, high := 1, math.MaxUint8
+	for low < high {
+		if middle := (low + high) / 2; graceOf(byte(middle)) >= grace {
+			high = middle
+		} else {
+			low = middle + 1
+		}
 	}
-	return code, true
+	return byte(low), true
 }
 
 // RoundGrace rounds a grace up to one that has a code; MaxGrace is the longest.

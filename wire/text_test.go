@@ -222,27 +222,3 @@ func (p Purpose) String() string {
 		return fmt.Sprintf("purpose %d", uint8(p))
 	}
 }
-
-func (d Decision) String() string {
-	switch d {
-	case DecisionOpen:
-		return "open"
-	case DecisionYield:
-		return "yield"
-	default:
-		return fmt.Sprintf("decision %d", uint8(d))
-	}
-}
-
-func (b Ballot) String() string {
-	switch b {
-	case BallotRequest:
-		return "request"
-	case BallotWithdraw:
-		return "withdraw"
-	case BallotList:
-		return "list"
-	default:
-		return fmt.Sprintf("ballot %d", uint8(b))
-	}
-}

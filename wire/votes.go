@@ -3,6 +3,7 @@ package wire
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"sort"
 	"time"
@@ -56,6 +57,19 @@ const (
 	BallotWithdraw Ballot = 1 // I no longer need the votes that I have asked for until now
 	BallotList     Ballot = 2 // this is the hash of my list of voters
 )
+
+func (b Ballot) String() string {
+	switch b {
+	case BallotRequest:
+		return "request"
+	case BallotWithdraw:
+		return "withdraw"
+	case BallotList:
+		return "list"
+	default:
+		return fmt.Sprintf("ballot %d", uint8(b))
+	}
+}
 
 // Grant gives a candidate the sender's vote: a promise, as a SUPPORT is one.
 type Grant struct {

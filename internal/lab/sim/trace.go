@@ -136,12 +136,6 @@ func (e Event) Text() string {
 	return at + "   > " + to + ": " + body(e.Message)
 }
 
-// The words for what the decision of a RIVAL and the ballot of a VOTE say.
-var (
-	decisions = [...]string{wire.DecisionOpen: "open", wire.DecisionYield: "yield"}
-	ballots   = [...]string{wire.BallotRequest: "request", wire.BallotWithdraw: "withdraw", wire.BallotList: "list"}
-)
-
 // milliseconds writes a time with the precision that matters here.
 func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
@@ -182,7 +176,7 @@ func Details(m *wire.Message) string {
 	case wire.TypeHello:
 		return fmt.Sprintf("following %v", m.Hello.Following)
 	case wire.TypeRival:
-		return fmt.Sprintf("%s, reach %d, leads for %s", decisions[m.Rival.Decision], m.Rival.Reach, milliseconds(m.Rival.Age))
+		return fmt.Sprintf("%v, reach %d, leads for %s", m.Rival.Decision, m.Rival.Reach, milliseconds(m.Rival.Age))
 	case wire.TypeHalt:
 		return fmt.Sprintf("suspect %v", m.Halt.Suspect)
 	case wire.TypeStart, wire.TypeAck, wire.TypeCollect:
@@ -194,7 +188,7 @@ func Details(m *wire.Message) string {
 	case wire.TypeSupport:
 		return fmt.Sprintf("%v, heartbeat %d", m.Support.Leader, m.Support.Heartbeat)
 	case wire.TypeVote:
-		return fmt.Sprintf("%s %d", ballots[m.Vote.Ballot], m.Vote.Number)
+		return fmt.Sprintf("%v %d", m.Vote.Ballot, m.Vote.Number)
 	case wire.TypeGrant:
 		return fmt.Sprintf("%v, request %d", m.Grant.Candidate, m.Grant.Number)
 	case wire.TypePause:
