@@ -115,7 +115,7 @@ func (t *trial) steps(image *background) []step {
 			return t.image, err
 		}},
 		{name: fmt.Sprintf("boot %d of %d boards, the others are native", t.Emulated, boards), do: t.boot},
-		{name: "run the ARMv6 test that user mode cannot, on a board", do: t.armv6OnBoard},
+		{name: "run a test for ARMv6 on a board", do: t.armv6OnBoard},
 		{name: "install the package: nothing starts unconfigured", do: t.install},
 		{name: "configure and start: the units get ready", do: t.configure},
 		{name: "one leader, its light pulses, its address answers", do: t.oneLeader},
