@@ -223,8 +223,11 @@ func (p *Process) Try(ctx context.Context, o Order) ([]string, error) {
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*endWithin)
 	defer cancel()
-	if _, err := p.try(ending, Order{}); errors.Is(err, context.DeadlineExceeded) {
-		p.Kill() // it is stuck
+	if _, err := p.try(ending, Order{}); errors.Is(err, context.DeadlineExceeded) { // it is stuck
+		p.Kill()
+		killed, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+		defer cancel()
+		_, _ = p.awaitTrial(killed) // a request from before its end would be lost, see tellEnd
 	}
 	return reasons, err
 }
@@ -237,6 +240,11 @@ func (p *Process) try(ctx context.Context, o Order) ([]string, error) {
 	if err := p.request(request{Trial: &trial{o, p.trials}}); err != nil {
 		return nil, err
 	}
+	return p.awaitTrial(ctx)
+}
+
+// awaitTrial waits for the result of the last trial, or for the end of the checker.
+func (p *Process) awaitTrial(ctx context.Context) ([]string, error) {
 	for {
 		select {
 		case m, more := <-p.tried:
