@@ -23,8 +23,8 @@ type RateMeter struct {
 }
 
 const (
-	// readTogether is how far apart two readings may be to be of one moment. Of the shortest
-	// window it is 0.02 %.
+	// readTogether is how far apart two readings may be to be of one moment. That is 0.02 %
+	// of the shortest window.
 	readTogether = 50 * time.Microsecond
 	// rateWindow is the shortest time over which a rate is measured.
 	rateWindow = 200 * time.Millisecond
@@ -101,7 +101,7 @@ func NewTimer() (*Timer, error) {
 func (t *Timer) Set(after time.Duration) {
 	// A time of 0 would switch it off, and on a 32-bit board seconds end in 68 years.
 	after = min(max(after, 1), time.Hour)
-	// It fails only for a descriptor or a time that is none.
+	// It fails only for an invalid descriptor or time.
 	_ = unix.TimerfdSettime(t.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(after))}, nil)
 }
 

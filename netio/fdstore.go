@@ -11,12 +11,16 @@ import (
 
 // An fd store is a socket with open files in its queue, as unix(7) describes it for SCM_RIGHTS: a TUN device, and a
 // second socket that has copies of the fence's programs in its own queue. Only the holder has the store, and no other
-// copy of the device. The daemon has a copy of the second socket, so that the fence outlives the holder.
+// copy of the device.
 //
-// If both processes are killed, even while they stand still, the files are closed in order. The kernel closes what the
-// store has in its queue: the device, which takes the addresses with it, and the second socket. It empties the queue
-// of that one only after it has closed everything that was queued beside it. Otherwise the programs could be gone some
-// milliseconds before the addresses.
+// If the holder is killed, even while it stands still, the files are closed in order. The kernel closes what the store
+// has in its queue: the device, which takes the addresses with it, and the second socket. It empties the queue of that
+// one only after it has closed everything that was queued beside it. Otherwise the programs could be gone before the
+// addresses, by as long as the kernel takes for the device: 40 ms on a busy machine. So the daemon must have no copy of
+// the programs then: it may be killed with the holder, and the kernel closes the files of two processes in any order.
+//
+// Without a device, the addresses outlive the holder until their lifetime ends. Then the daemon has a copy of the second
+// socket, so that the fence outlives the holder, too.
 
 // maxPassed is how many files the kernel passes at once (SCM_MAX_FD).
 const maxPassed = 253
@@ -62,29 +66,27 @@ func queued(socket int) (files []int, err error) {
 	return files, err
 }
 
-// keep puts a device, which may be nil, and the fence's programs into a store, and calls tell with the socket that has
-// the programs. It does nothing if they are there. It closes the device: from then on this process, too, has that only
-// in the store.
-func (f *kernelFence) keep(device *os.File, tell func(programs int)) error {
+// keep puts a device, which may be nil, and the fence's programs into a store, and calls tell with what the daemon is to
+// have: the socket that has the programs, or nothing beside a device. It does nothing if they are there. It closes the
+// device: from then on this process, too, has that only in the store.
+func (f *kernelFence) keep(device *os.File, tell func(programs ...int)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	isNew := device != nil && int(device.Fd()) >= 0
-	if !isNew && !f.unkept {
+	if !isNew && !f.unkept && f.keepsDevice == (device != nil) {
 		return nil
 	}
 	tun := -1
 	switch {
 	case isNew:
 		tun = int(device.Fd())
-	case f.store >= 0:
+	case device != nil && f.keepsDevice:
 		kept, err := queued(f.store)
 		if err != nil {
 			return err
 		}
 		defer closeAll(kept)
-		if len(kept) > 1 {
-			tun = kept[1]
-		}
+		tun = kept[1]
 	}
 	programs, err := queue(slices.Concat(slices.Collect(maps.Values(f.attached))...))
 	if err != nil {
@@ -103,8 +105,12 @@ func (f *kernelFence) keep(device *os.File, tell func(programs int)) error {
 	if isNew {
 		device.Close()
 	}
-	f.store, f.unkept = store, false
-	tell(programs)
+	f.store, f.unkept, f.keepsDevice = store, false, tun >= 0
+	if f.keepsDevice {
+		tell()
+	} else {
+		tell(programs)
+	}
 	return nil
 }
 

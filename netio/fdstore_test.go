@@ -25,8 +25,8 @@ func TestStoreFollowsTheInterfaces(t *testing.T) {
 		for _, shared := range []bool{false, true, true} {
 			b.do(t, func() error { return f.Cover(wanted) })
 			if shared {
-				must(t, f.keep(nil, func(programs int) {
-					kept, err := queued(programs)
+				must(t, f.keep(nil, func(programs ...int) {
+					kept, err := queued(programs[0])
 					must(t, err)
 					assert.Is(t, 2*len(wanted), len(kept), "%v wanted: programs in the store", wanted)
 					closeAll(kept)
@@ -44,7 +44,7 @@ func TestStoreFollowsTheInterfaces(t *testing.T) {
 	}
 	before := openFiles(t)
 	b.do(t, func() error { return f.Cover([]int{eth0}) })
-	must(t, f.keep(nil, func(int) {}))
+	must(t, f.keep(nil, func(...int) {}))
 	b.do(t, func() error { return f.Cover(nil) })
 	if after := openFiles(t); after > before+1 { // the store, until the next one
 		t.Errorf("%d files are open, %d were before", after, before)

@@ -36,12 +36,13 @@ type kernelFence struct {
 
 	covering sync.Mutex // held while programs are attached or detached, for as long as the kernel takes
 
-	mu       sync.Mutex    // guards what follows, and is held only for a moment
-	attached map[int][]int // the links of the programs on each covered interface, by its index
-	failed   map[int]error // why an interface is not covered, by its index
-	wanted   []int         // the interfaces to cover
-	store    int           // the fd store; -1 while there is none
-	unkept   bool          // the store does not have what is attached
+	mu          sync.Mutex    // guards what follows, and is held only for a moment
+	attached    map[int][]int // the links of the programs on each covered interface, by its index
+	failed      map[int]error // why an interface is not covered, by its index
+	wanted      []int         // the interfaces to cover
+	store       int           // the fd store; -1 while there is none
+	keepsDevice bool          // the store has a TUN device
+	unkept      bool          // the store does not have what is attached
 }
 
 // FenceKind is how the kernel enforces the lease.

@@ -254,7 +254,7 @@ func TestFenceDuringCover(t *testing.T) {
 	go func() {
 		_, problem := b.fence.State()
 		good := b.fence.Closes() && problem == ""
-		err := b.fence.keep(nil, func(int) {})
+		err := b.fence.keep(nil, func(...int) {})
 		answered <- good && err == nil
 	}()
 	select {

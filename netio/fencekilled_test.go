@@ -74,7 +74,8 @@ func TestFrozenThenKilled(t *testing.T) {
 	})
 }
 
-// TestAllKilled kills daemon and holder, and starts them again, a few times.
+// TestAllKilled kills a holder and its daemon while both stand still, and starts them again, a few times. The address
+// goes before the fence, though the daemon still lives.
 func TestAllKilled(t *testing.T) {
 	t.Parallel()
 	judge.RunTogether(t, testAllKilled)
@@ -95,6 +96,16 @@ func testAllKilled(t *judge.T) {
 		must(t, syscall.Kill(holder, syscall.SIGSTOP)) // so that it does not act first
 		must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
 		must(t, syscall.Kill(holder, syscall.SIGKILL))
+		// The daemon might be killed at any instant now. So the fence must not be in its hands.
+		eventually(t, "the address and the fence are gone", func() bool {
+			fenced := kinds[0] == FenceTCX && b.programsAt(t, b.link(t, "eth0").Index, unix.BPF_TCX_INGRESS) > 0
+			held := b.has(t, "", testVIP)
+			if held && kinds[0] == FenceTCX && !fenced {
+				t.Fatal("the fence is gone before the address")
+			}
+			return !held && !fenced
+		})
+		wantNothingLeft(t, b)
 		must(t, daemon.cmd.Process.Kill())
 		daemon.cmd.Wait()
 		eventually(t, "both have ended", func() bool { return gone(holder) })

@@ -267,8 +267,13 @@ func (h *Holder) listen() {
 func (h *Holder) happened(what event, body []byte, files []int) {
 	h.mu.Lock()
 	rival, answered, failed := h.rival, h.answered, h.failed
-	if len(files) == 1 && what == eventFence {
-		h.fence, files[0] = files[0], h.fence
+	if what == eventFence && len(files) <= 1 {
+		former := h.fence
+		h.fence = -1
+		if len(files) == 1 {
+			h.fence = files[0]
+		}
+		files = []int{former}
 	}
 	h.mu.Unlock()
 	for _, fd := range files {

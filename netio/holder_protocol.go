@@ -51,8 +51,8 @@ const (
 // sideRequests are those that may take long, and so are made on the side socket.
 var sideRequests = []holderRequest{askCover, askRenew, askProbe, askGateway, askPing}
 
-// What an answer begins with: that all went well, that it did not, or that and which of knownErrors it was. The body
-// of a failure is its text.
+// The first byte of an answer: success, failure, or failure with one of knownErrors. The body of a failure is its
+// text.
 const (
 	answerGood byte = iota
 	answerFailed
@@ -66,7 +66,7 @@ const (
 	eventRival       event = 1 + iota // Neighbour: a host that speaks as a floating address, or as this board
 	eventAnswer                       // ARPAnswer
 	eventUnannounced                  // string: why what is held could not be announced
-	eventFence                        // the fd store that keeps the fence comes with it
+	eventFence                        // the socket that keeps the fence comes with it; none if the holder alone is to keep that
 )
 
 type (
@@ -170,7 +170,8 @@ func decoded[R any](body []byte, do func(R) (any, error)) (answer any, err error
 	return do(r)
 }
 
-// knownErrors are those that a daemon tells apart. The order is a part of the protocol.
+// knownErrors are the errors that a daemon tells apart. The order is a part of the
+// protocol.
 var knownErrors = []error{ErrLinkDown, ErrExpired, ErrNotHeld, unix.EADDRINUSE, unix.EPERM}
 
 // answerMessage is the answer to a request: a value, or an error.
@@ -193,7 +194,8 @@ func answerMessage(value any, failed error) []byte {
 	return append([]byte{status}, text[:min(len(text), maxAnswerBytes-1)]...)
 }
 
-// holderError is an error of the holder. It matches the one that it was there, if that is known.
+// holderError is an error of the holder. If the original error is one of knownErrors, it matches
+// that.
 type holderError struct {
 	text  string
 	known error

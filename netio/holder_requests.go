@@ -237,8 +237,8 @@ func (s *session) leased() (*FloatingIP, error) {
 	return nil, errNoLease
 }
 
-// acquire acquires the addresses, and has them announced: nobody looks for them here before that, and to be asked for it
-// takes longer than it does. To acquire them may take until after the end of the lease.
+// acquire acquires the addresses, and announces them at once: no client looks for them here before that, and a second
+// request for it would take longer than the announcement. The lease may end while the kernel adds the addresses.
 func (s *session) acquire() (any, error) {
 	floating, err := s.leased()
 	if err != nil {
@@ -273,7 +273,8 @@ func (s *session) renew() (any, error) {
 	return addressAnswer{Restored: restored, State: &state}, nil
 }
 
-// releaseAsAsked releases the addresses because the daemon wants it, which tells the others itself.
+// releaseAsAsked releases the addresses because the daemon wants it. The daemon tells the other
+// boards itself.
 func (s *session) releaseAsAsked() error {
 	s.past = true
 	return s.removeAddresses()

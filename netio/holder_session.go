@@ -164,8 +164,8 @@ func (s *session) tell(what event, value any, files ...int) {
 	}
 }
 
-// keepTogether puts the TUN device and the fence's programs into an fd store, so that they end in the right order, and
-// gives the daemon the programs, so that the fence outlives this process if it is killed. The daemon is not given the
+// keepTogether puts the TUN device and the fence's programs into an fd store, so that they end in the right order if this
+// process is killed. Without a device it gives the daemon the programs, see kernelFence.keep. The daemon is never given a
 // device: through it, it could send whatever it likes.
 func (s *session) keepTogether() {
 	s.mu.Lock()
@@ -178,7 +178,7 @@ func (s *session) keepTogether() {
 	if floating != nil {
 		device = floating.device.Load().tun
 	}
-	err := fence.keep(device, func(programs int) { s.tell(eventFence, nil, programs) })
+	err := fence.keep(device, func(programs ...int) { s.tell(eventFence, nil, programs...) })
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "netio: keep the fence together with the device: %v\n", err)
 	}
