@@ -81,9 +81,9 @@ func (c *Core) askIncumbent() {
 	c.candidacy.incumbent = clock.Due(c.detector.Freshness())
 }
 
-// incumbentLate ends the wait for a handover when the leader that was asked for it is late: it has died.
-// A board that has just started does not know how long an answer takes, and waits for many times an interval.
-// Meanwhile one that joins would hear of nobody who leads or elects, and would claim.
+// incumbentLate ends the wait for a handover when the leader that was asked for it is late: it has died. A
+// board that has just started does not know how long an answer takes, and waits for many times an interval.
+// During that wait, a board that joins would hear nobody that leads or holds an election, and would claim.
 func (c *Core) incumbentLate() {
 	switch {
 	case !c.answers.Set:
@@ -95,8 +95,8 @@ func (c *Core) incumbentLate() {
 }
 
 // waitsInVain reports whether this candidate was called upon, was answered, and waits for the COORDINATOR of a leader
-// that has proclaimed itself before: it goes on with its heartbeats. Without this the board would wait
-// as long as it waits for answers, which is seconds after heavy losses.
+// that has sent it already: that leader now sends scheduled heartbeats. Without this check the candidate would wait
+// until its deadline for the COORDINATOR, which is seconds away after heavy losses.
 func (c *Core) waitsInVain(m *wire.Message) bool {
 	called := c.candidacy.cause == ReasonCalledUpon && c.candidacy.coordinator.Set
 	return called && m.Type == wire.TypeHeartbeat && !m.Reply && !c.supersedes(m.Sender)
@@ -180,9 +180,9 @@ func (c *Core) Evidence(now Instant) []Effect {
 }
 
 // receives reports whether the silence that this candidate hears cannot be its own port's: it
-// has received something since it began to ask. A board that has never heard anything but
-// the lost leader, as one of two on a switch, has nobody to hear it from, and takes the silence
-// for what it seems. So does one that was told of the end of a leader that it has just heard.
+// has received something since it began to ask. A board that has never heard anything but the
+// lost leader, as one of two on a switch, cannot tell the two apart, and takes the leader for
+// gone. So does a board that has just heard the leader and was then told that it is gone.
 func (c *Core) receives() bool {
 	return c.leader != wire.Nobody && c.now < c.detector.Freshness() ||
 		c.evidence.at >= c.candidacy.since || !c.evidence.foreign && !c.roster.HeardBesides(c.lastLeader.id)
@@ -191,8 +191,9 @@ func (c *Core) receives() bool {
 // PortSilent reports whether nothing arrives on the port of this candidate, so that it claims nothing.
 func (c *Core) PortSilent() bool { return c.candidacy.unheard && !c.receives() }
 
-// beginAnew begins the candidacy anew of a board that could not claim because it heard nothing, and
-// now does: what it has asked in vain says nothing, and others may have waited for the same.
+// beginAnew restarts the candidacy of a board that could not claim because it heard nothing, and
+// that now hears something. Its unanswered questions prove nothing, and other boards may have just
+// begun to hear again as well.
 func (c *Core) beginAnew() {
 	if c.role == Candidate && c.candidacy.unheard && c.receives() {
 		cause := c.candidacy.cause

@@ -47,9 +47,9 @@ func (c *Core) Deadline() (at Instant, ok bool) {
 	return next.At, next.Set
 }
 
-// enter begins every call: it receives the time, and notices if the board was
-// not running while something was due. A look does not tell: nobody waits for it, and it comes more often
-// than anything else, so it would have a leader doubt itself whose heartbeat is not late.
+// enter begins every call: it receives the time, and notices if the board was not running while something
+// was due. A late look (see deposed) does not count: nobody waits for it. It comes so often that it would
+// make a leader doubt itself whose heartbeat is not late.
 func (c *Core) enter(now Instant) {
 	next := c.timetable.earliest(&c.leading.deposed.look)
 	c.begin(now)

@@ -80,17 +80,18 @@ func (c *Core) nameNext() {
 	c.nameSuccessor(next)
 }
 
-// SuccessorNamed tells that the RESIGN that was signed beforehand has left while this leader handed over: whoever it
-// names has the lead from now on, and no other board must be named as long as that one may be busy.
+// SuccessorNamed tells that the RESIGN that was signed beforehand has left while this leader handed over: the board
+// that it names has the lead from now on, and no other board must be named as long as the named one may merely be
+// busy.
 func (c *Core) SuccessorNamed(id wire.ID) {
 	if c.handover.repeat.Set {
 		c.handover.successor = id
 	}
 }
 
-// yieldDoublings is how often the pause doubles after which an unfit leader hands over that had to take the lead
-// back the last time. Each try costs the time that a board which has resigned waits until it claims. With
-// the default interval they are 2 s apart at first, and 16 s in the end: less than 2 % of the time.
+// yieldDoublings is how often the pause before a handover doubles, for an unfit leader that had to take the lead
+// back the last time. Each try costs the time that a board which has resigned waits until it claims. With the
+// default interval they are 2 s apart at first, and 16 s in the end: less than 2 % of the time.
 const yieldDoublings = 3
 
 // considerYield sets when an unfit leader hands over, if a fitter board is there: at once, or after

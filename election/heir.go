@@ -17,8 +17,9 @@ import (
 // In the steady state there is one HEARTBEAT per interval, whatever the number
 // of boards. A takeover is k rounds of ELECTIONs and one COORDINATOR, all multicast.
 //
-// It is the core's own algorithm: the failure detector gives all its waiting times, and answers correct what
-// was heard of the leader last. With votes it is the algorithm strict, see strict.go.
+// It is the core's own algorithm: all its waiting times come from the failure detector, and an ANSWER
+// corrects what this board knows about when the leader was last heard. With votes it is the algorithm
+// strict, see strict.go.
 type heir struct{ c *Core }
 
 // Heir defines the algorithm heir, the default, and Strict the algorithm strict. All the others are in package
@@ -64,20 +65,20 @@ func (h *heir) TurnDelay() time.Duration {
 
 // copiesMax is how often a question or an answer is sent at most at the same time.
 //
-// How many rounds of questions are needed is learned from the loss, and so comes too late
-// for a wire that was good and loses 40 % all of a sudden: three rounds of single
-// packets would depose a living leader every fourth time. So a question that nobody has answered is
-// followed by one with more copies. A leader that is dead costs three packets more.
+// The number of rounds is learned from the loss. That is too late for a wire that was good and
+// suddenly loses 40 %: three rounds of single packets would depose a living leader every fourth
+// time. So a question that nobody has answered is followed by one with more copies. A leader that
+// is dead costs three packets more.
 const copiesMax = 3
 
-// lossHeeded is the loss of heartbeats from which on boards wait for one more of them
-// for each board of higher rank.
+// lossHeeded is the share of lost heartbeats from which on a turn step is an interval at
+// least.
 const lossHeeded = 0.02
 
-// turnStep is the time that each board of higher rank is given to act first: to ask
-// as often as it must, and to be heard. Where heartbeats get lost, each board misses
-// others; there it is an interval at least, so that the next one comes first and not all
-// who are next in the succession ask as well.
+// turnStep is the time that each board of higher rank is given to act first: to ask as
+// often as it must, and to be heard. Where heartbeats get lost, each board misses
+// different ones. There the step is an interval at least: a board behind the heir then
+// hears the next heartbeat before its own turn, so not all of them ask.
 func (c *Core) turnStep() time.Duration {
 	quality := c.detector.Quality()
 	q := quality.Questions
@@ -117,8 +118,9 @@ func (c *Core) ask() {
 			return // EventAddressFree follows when an answer would have come
 		}
 	case c.candidacy.cause == ReasonSilence && c.leader != wire.Nobody && c.now < earliest:
-		// What the margin was when the turn was planned, and what the questions have
-		// left of the grace since, need not make up the whole of it.
+		// The margin was taken when the turn was planned, and the length of the questions
+		// may have changed since. Together they may be shorter than the grace, so wait
+		// for the rest of it.
 		c.answers = clock.Due(earliest)
 		return
 	default:
@@ -182,7 +184,7 @@ func (c *Core) hearElection(m *wire.Message) {
 		case c.knowsBetter(m):
 			c.sendEvidence(m)
 		case above || !c.rank().Eligible() || c.lastLeader.predecessor == c.cfg.ID:
-			// The last: this board has resigned, so it must not stand in the way.
+			// The last place: this board has resigned, so it must not stand in the way.
 			c.missToo(m)
 			if c.defersTo(m) {
 				c.postpone(c.backOff())
@@ -198,10 +200,10 @@ func (c *Core) hearElection(m *wire.Message) {
 	}
 }
 
-// questionCopies is how often this round's question is sent: the first one once. After the third
-// one the number of rounds does the rest. There is no hurry at a cold start, and where
-// everybody is sent a packet of his own they are enough. One copy of the last question goes
-// to the leader alone, see askLeader.
+// questionCopies is how often this round's question is sent: the first one once. From the fourth
+// round on one copy is enough, because there are many rounds. So it is at a cold start, when
+// there is no hurry, and with unicast, where each board gets a packet of its own. One copy of
+// the last question goes to the leader alone, see askLeader.
 func (c *Core) questionCopies() int {
 	switch {
 	case c.asking.round > copiesMax, c.coldStart.pending, c.cfg.Fanout == FanoutUnicast:
@@ -295,8 +297,9 @@ func (c *Core) sendEvidence(m *wire.Message) {
 	}
 }
 
-// defersTo reports whether this board leaves it to a candidate to act. One that hears nothing
-// may not claim, and would go on asking for ever if its port is deaf: it is waited for once.
+// defersTo reports whether this board leaves it to a candidate to act. A candidate that hears
+// nothing may not claim, and would ask for ever if its port is deaf. So this board waits only
+// once for such a candidate.
 func (c *Core) defersTo(m *wire.Message) bool {
 	d := &c.deferred
 	if !m.Election.NoClaim || d.leader != c.leader || d.lastHeard != c.lastLeader.lastHeard {
@@ -313,8 +316,9 @@ func (c *Core) missToo(m *wire.Message) {
 	}
 }
 
-// object tells a candidate that a board of higher rank is alive. Some do, and not
-// all: while a foreign machine has the address, everybody asks time and again.
+// object tells a candidate that a board of higher rank is alive. Only the first boards in
+// the succession do so: while a foreign machine has the address, everybody asks time and
+// again.
 func (c *Core) object(m *wire.Message) {
 	if !c.rank().Eligible() || c.succession() >= witnesses || !c.firstCopy(m) {
 		return

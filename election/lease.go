@@ -53,8 +53,8 @@ func (c *Core) FirstLeaseEnd() Instant {
 
 // OverdueAt is when a leader that has votes would have sent its next heartbeat at the latest, if it
 // runs. Until then its lease may be over because the majority was not heard. Then whoever watches
-// over the lease must not tell the others that this leader has gone. It is 0 for others: what
-// they have sent is what their leases end by.
+// over the lease must not tell the others that this leader has gone. It is 0 for a leader without
+// votes: its lease is counted from its own last heartbeat, and so ends only if the leader is late.
 func (c *Core) OverdueAt() Instant {
 	if !c.votes.needed() || c.role != Leader {
 		return 0
@@ -64,8 +64,9 @@ func (c *Core) OverdueAt() Instant {
 
 // lease is how long a lease lasts from a heartbeat.
 func (c *Core) lease() time.Duration {
-	// Where a board does not ask before it acts on a suspicion, the silence that the others
-	// wait for counts. They see the same network, but each measures it for itself.
+	// Where boards act on a suspicion without asking first, nobody acts before
+	// suspectAfter. The others see the same network, but each measures it for itself, so
+	// half an interval is left as a margin.
 	lease := c.cfg.Interval + lease.WithinLease(c.grace.Lease)
 	if c.detectorKind() != silence.DetectorAsk {
 		lease = max(lease, c.suspectAfter()-c.cfg.Interval/2)
@@ -95,8 +96,8 @@ func (c *Core) checkLapse() {
 	}
 	if l := &c.leading.lapse; l.over.Set {
 		if c.now >= c.leading.sentAt+c.lease() {
-			// This board stood still once more, long enough for somebody to claim: what the last
-			// heartbeat would have found out is nothing now.
+			// This board stood still once more, long enough for somebody to claim. So the
+			// silence after its last heartbeat proves nothing.
 			l.over, l.waited = clock.Due(c.now+c.answerWithin()), false
 		}
 		return
@@ -162,8 +163,8 @@ func (c *Core) LeaseExpired(now Instant) []Effect {
 }
 
 // overslept returns by how much this leader is late for its own heartbeat; 0 if it is not, or if
-// nobody is there who could take over. The first heartbeat does not count: to acquire the address
-// takes its time, and happens once.
+// nobody is there who could take over. The first heartbeat does not count: it waits for the
+// address to be acquired, which takes time and happens only once.
 func (c *Core) overslept() (late time.Duration) {
 	if c.role != Leader || !c.leading.heartbeat.Reached(c.now) || c.leading.sentAt == c.leading.since {
 		return 0
@@ -174,8 +175,8 @@ func (c *Core) overslept() (late time.Duration) {
 	return c.now - c.leading.heartbeat.At
 }
 
-// learnOverslept learns from that. This board may have lost the lead by then, or may not: a lease
-// that is over is reason enough.
+// learnOverslept learns a longer grace from that lateness, whether or not this board has lost the
+// lead by then: a lease that is over is reason enough.
 func (c *Core) learnOverslept(late time.Duration) {
 	if late > 0 {
 		c.needGrace(lease.GraceFor(late), silence.Lesson{Kind: silence.LessonOverslept, Board: c.cfg.ID, Late: late})

@@ -114,9 +114,9 @@ func (c *Core) receivePause(m *wire.Message) {
 	}
 }
 
-// correctPause tells a board of the latest pause that has told of an older one. Where two halves of a group
-// meet, all boards of the one hear all of the other at once, so each tells one a millisecond. A
-// board that nobody has told is told when it speaks of its pause again, which it does behind every HELLO.
+// correctPause tells the latest pause to a board that has told of an older one. Where two halves of a group
+// meet, all boards of the one hear all of the other at once, so each tells one a millisecond. A board that
+// nobody has told is told when it speaks of its pause again, which it does behind every HELLO.
 func (c *Core) correctPause(board wire.ID) {
 	if c.now-c.pause.correctedAt < silence.RoundTripMin {
 		return

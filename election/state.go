@@ -111,7 +111,7 @@ type addressState struct {
 	ask      clock.Deadline // the leader's lease ends, so that its address should not answer any more
 	asked    bool           // it was asked since then
 	askedAt  Instant        // when it was asked last
-	answered bool           // it has answered that, or one question later
+	answered bool           // it has answered the last question or the one before
 	silent   clock.Deadline // an answer would have come by then
 	waited   bool           // see readsFirst
 }
@@ -132,9 +132,10 @@ type leaderState struct {
 	yield       clock.Deadline // it is unfit, and hands over
 }
 
-// lapse is that the lease of this leader has ended before its next heartbeat. It must make sure that nobody has
+// lapse is the state of a leader whose lease has ended before its next heartbeat. It must make sure that nobody has
 // claimed meanwhile: it must not answer beside its successor. It sends the heartbeat that was due. A board that is
-// about to claim hears it, and one that has claimed would be heard within a round trip. Only then the lease begins again.
+// about to claim hears it, and one that has claimed would be heard within a round trip. Only then the lease begins
+// again.
 type lapse struct {
 	end    Instant        // of the lease that has ended
 	over   clock.Deadline // nobody was heard who leads, so the lease begins again
@@ -263,15 +264,15 @@ type rivals struct {
 // nothing. And the address may still be held by a leader whose daemon is silent. So the LAN is asked as well, by
 // ARP: its witnesses, and the address itself.
 type evidence struct {
-	at      Instant // when anything came from another machine last
-	foreign bool    // something has, in this life of the process, that was no message of a board
+	at      Instant // when something last came from another machine
+	foreign bool    // since this process started, something has come that was no message of a board
 }
 
 // paths is by which ways this board hears its leader.
 type paths struct {
 	direct      bool    // the present message came by unicast or broadcast
-	multicastAt Instant // when the leader was heard by multicast last, or began to be followed
-	noMulticast bool    // it is heard, and not by multicast; or was when it was heard last
+	multicastAt Instant // when the leader was last heard by multicast, or when this board began to follow it
+	noMulticast bool    // when the leader was last heard, it was not by multicast
 }
 
 // handover is how this board gives the lead to another one. It goes on while the board

@@ -152,8 +152,8 @@ func (c *Core) sendHello() {
 // helloInterval is how often this board says HELLO.
 func (c *Core) helloInterval() time.Duration { return roster.HelloInterval(c.roster.Live(c.now) + 1) }
 
-// sayHello makes this board known to one board, or to all. That it got no multicast it says even if
-// it hears nobody any more: boards that hear it must broadcast, or it would not hear them.
+// sayHello makes this board known to one board, or to all. It says that it gets no multicast even
+// when it hears nobody any more: unless the others broadcast, it cannot hear them.
 func (c *Core) sayHello(to wire.ID) {
 	var wished time.Duration
 	if c.role == Follower {

@@ -163,7 +163,7 @@ func (c *Core) vote() {
 	case c.candidacy.request.open:
 		c.votes.promiseEnds = clock.Due(c.votes.promise.Until)
 	case c.role == Candidate:
-		// It is about to ask for votes itself.
+		// This board is about to ask for votes itself.
 	default:
 		switch v := c.waitsForVote(nil); {
 		case v != nil && free:
@@ -186,9 +186,9 @@ func (c *Core) supportSelf(item *lease.Sent, binds time.Duration) {
 	self.Count(item)
 }
 
-// waitsForVote returns who waits for this board's vote, beside one: the first in rank of those that
-// have made least of the votes that they had. Else a board that does not hear, or is split from the
-// others, could have the same voters for ever.
+// waitsForVote returns the voter, other than beside, that waits for this board's vote: the one that
+// was given the fewest votes in vain, and of several the first in rank. Otherwise a board that is
+// deaf, or cut off from the others, could keep the same voters for ever.
 func (c *Core) waitsForVote(beside *lease.Voter) (first *lease.Voter) {
 	for i := range c.votes.support.Voters {
 		v := &c.votes.support.Voters[i]

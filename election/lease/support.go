@@ -13,14 +13,14 @@ import (
 // follows from it.
 type Support struct {
 	Voters []Voter // ordered by id
-	// sent has the heartbeats and requests that may still be answered, the oldest first. Of
-	// the others the lease would be over already.
+	// sent has the heartbeats and requests that may still be answered, the oldest first.
+	// The lease of older ones would be over already.
 	sent   []Sent
 	Number uint32 // of the newest one; 0 is none
 }
 
-// sentMax bounds how many are remembered. A heartbeat that nobody acknowledges is repeated every
-// millisecond to each of the other voters, for about an interval.
+// sentMax bounds how many heartbeats and requests are remembered. A heartbeat that nobody
+// acknowledges is repeated every millisecond to each of the other voters, for about an interval.
 const sentMax = 1024
 
 // Sent is a heartbeat, or a request for votes.
@@ -30,14 +30,14 @@ type Sent struct {
 	sequence wire.Sequence // of a heartbeat; 0 until the owner has told it
 	Term     wire.Term
 	At       clock.Instant // when the call began that sent it
-	Ends     clock.Instant // until when who supports it supports it
+	Ends     clock.Instant // until when a voter that answers it supports this board
 }
 
 // Voter is what this board knows of one of the voters, which may be itself.
 type Voter struct {
 	ID    wire.ID
 	until clock.Instant // it has promised to support this board until then
-	Acked clock.Instant // when that was sent which it has acknowledged last
+	Acked clock.Instant // when the newest message that it has acknowledged was sent
 
 	incarnation wire.Incarnation
 	former      wire.Incarnation // before that one; 0 if there was none
@@ -139,8 +139,8 @@ func (v *Voter) Count(item *Sent) {
 	v.Acked = max(v.Acked, item.At)
 }
 
-// counts reports whether what a voter says counts. If it is there twice, one of the two may
-// promise what the other one does not know of.
+// counts reports whether what a voter says counts. If it runs in two processes, one of them
+// may make a promise that the other one does not know.
 func (v *Voter) counts(now clock.Instant) bool { return !v.Twice.Ahead(now) }
 
 // End is until when a majority supports this board.
@@ -148,7 +148,7 @@ func (s *Support) End(now clock.Instant) clock.Instant {
 	return s.majorityOf(now, func(v *Voter) clock.Instant { return v.until })
 }
 
-// Acked is when that was sent which a majority has acknowledged.
+// Acked is when the newest message that a majority has acknowledged was sent.
 func (s *Support) Acked(now clock.Instant) clock.Instant {
 	return s.majorityOf(now, func(v *Voter) clock.Instant { return v.Acked })
 }
@@ -169,8 +169,9 @@ func (s *Support) majorityOf(now clock.Instant, of func(*Voter) clock.Instant) (
 	return latest
 }
 
-// TwiceFor is for how long a voter does not count that was seen in two processes: whatever the
-// other one has promised is over by then, and five HELLOs of a voter that lives were heard.
+// TwiceFor is for how long a voter that was seen in two processes does not count. By then
+// every promise of the other process is over, and a voter that lives has said HELLO five
+// times.
 const TwiceFor = 5 * time.Second
 
 // Hear notes in which incarnation a voter was heard, and reports whether it is there twice:

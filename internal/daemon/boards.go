@@ -15,7 +15,7 @@ import (
 // board is what is known of another board: when and by which paths it was heard, where it is reached, and what it has
 // told of itself.
 type board struct {
-	first, at time.Duration                         // when it was heard for the first and the last time
+	first, at time.Duration                         // when it was first and last heard
 	heardBy   [netio.PathFloating + 1]time.Duration // when it was last heard by each path
 	toldAt    time.Duration                         // when something was last sent to it alone
 	addr      netip.Addr                            // where it was heard last

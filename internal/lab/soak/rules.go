@@ -154,6 +154,11 @@ func onePromise(board string, c console.TracedChange) (found []string) {
 			if to != "" && to != s.Board && left > 0 {
 				found = append(found, breach(board, s, "sends %s to %s, and is bound to %s for %v", s.Message, s.Board, to, left))
 			}
+			// A GRANT that repeats one to a board that does not seem to hear need not extend the promise: others may
+			// wait for it (election, grantAgain).
+			if to == s.Board && sent(s, wire.TypeGrant) {
+				continue
+			}
 			// The promise was made before it was sent, and after what came before.
 			if to, since = s.Board, s.AtNs; i > 0 {
 				since = c.Steps[i-1].AtNs

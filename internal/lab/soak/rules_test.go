@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
@@ -79,6 +80,19 @@ func TestBreaches(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A GRANT that is told again does not extend the promise, so another board may be granted the vote when that has ended.
+func TestGrantToldAgain(t *testing.T) {
+	grant := func(at time.Duration, to string) console.TraceStep {
+		return console.TraceStep{AtNs: int64(at), Step: console.StepSent, Message: wire.TypeGrant.String(), Board: to}
+	}
+	c := console.TracedChange{Steps: []console.TraceStep{
+		grant(0, "10.77.0.3"), grant(shortestPromise-time.Millisecond, "10.77.0.3"), grant(shortestPromise, "10.77.0.1"),
+	}}
+	assert.Equal(t, []string(nil), onePromise("10.77.0.2", c), "the breaches")
+	c.Steps[2].AtNs--
+	assert.Is(t, 1, len(onePromise("10.77.0.2", c)), "breaches, a nanosecond earlier")
 }
 
 // A board that leads 1 ms after another one has, by votes that are bound, breaks the rule.
