@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
 	"errors"
 	"net/netip"
 	"os"
@@ -83,7 +82,7 @@ func newClusterOf(t testing.TB, p cluster.Program, boards int, common settings) 
 	netns.Reserve(t)
 	built, err := cluster.New(boards)
 	must(t, err)
-	c := &testCluster{Cluster: built, t: t, program: p, key: newKey(t), began: time.Now()}
+	c := &testCluster{Cluster: built, t: t, program: p, key: config.NewKey(), began: time.Now()}
 	t.Cleanup(c.close)
 	c.asker, err = c.LAN.Ask(vip, clientInterval)
 	must(t, err)
@@ -102,13 +101,6 @@ func (c *testCluster) add(n int, changes settings) *board {
 	b := &board{Topdog: t, c: c}
 	c.boards = append(c.boards, b)
 	return b
-}
-
-func newKey(t testing.TB) config.Key {
-	t.Helper()
-	key, err := config.NewKey(rand.Reader)
-	must(t, err)
-	return key
 }
 
 func must(t testing.TB, err error) {

@@ -114,7 +114,7 @@ func TestKeyMistakes(t *testing.T) {
 		text []byte
 		mode os.FileMode
 	}{
-		"a key for all to read": {config.Keyring{Signs: newKey(t)}.Encode(), 0o644},
+		"a key for all to read": {config.Keyring{Signs: config.NewKey()}.Encode(), 0o644},
 		"no key in the file":    {[]byte("secret\n"), 0o600},
 	} {
 		t.Run(name, func(t *testing.T) {

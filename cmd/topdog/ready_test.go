@@ -290,10 +290,12 @@ func tryOut(ctx context.Context, drawn []trait) (works bool, text string, err er
 	if s.other, err = s.NewTopdog(itself(), 2, settings{"heartbeat": quote("100ms")}); err != nil {
 		return false, "", err
 	}
-	for i, key := range []*config.Key{&s.ownKey, &s.otherKey} {
-		if *key, err = config.NewKey(bytes.NewReader(bytes.Repeat([]byte{byte(i + 1)}, 64))); err != nil {
+	for key, digits := range map[*config.Key]string{&s.ownKey: "01", &s.otherKey: "02"} {
+		ring, err := config.ParseKeys("test", []byte(strings.Repeat(digits, wire.KeySize)))
+		if err != nil {
 			return false, "", err
 		}
+		*key = ring.Signs
 	}
 	for _, b := range []*cluster.Topdog{s.board, s.other} {
 		if err := b.SetKey(s.ownKey); err != nil {

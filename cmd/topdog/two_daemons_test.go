@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"topdog/gpio"
+	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
@@ -31,7 +32,7 @@ func (b *board) beside(address netip.Addr) *board {
 		"multicast": quote("224.0.0.254:9255"),
 	})
 	second := b.c.add(b.Number, changes)
-	must(b.c.t, second.SetKey(newKey(b.c.t)))
+	must(b.c.t, second.SetKey(config.NewKey()))
 	return second
 }
 

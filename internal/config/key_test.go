@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -22,9 +21,9 @@ import (
 // testKey has bytes that are easily found in any output.
 func testKey(t testing.TB) Key {
 	t.Helper()
-	k, err := NewKey(bytes.NewReader(bytes.Repeat([]byte{0xab}, wire.KeySize)))
+	ring, err := ParseKeys("test", []byte(hexKey))
 	assert.NoError(t, err)
-	return k
+	return ring.Signs
 }
 
 // otherHexKey has another mark than hexKey, and alike the same.
@@ -149,12 +148,15 @@ func TestLoadKey(t *testing.T) {
 	assert.ErrorContains(t, err, keyHint, "a directory")
 }
 
-func TestNewKeyWantsRandomness(t *testing.T) {
-	_, err := NewKey(strings.NewReader("too short"))
-	assert.ErrorIs(t, err, io.ErrUnexpectedEOF, "a source that ends")
-	if _, err := NewKey(bytes.NewReader(make([]byte, wire.KeySize))); err == nil {
-		t.Error("zeros are a key")
+func TestNewKeyIsRandom(t *testing.T) {
+	one, other := NewKey(), NewKey()
+	if one == other {
+		t.Error("two new keys are the same")
 	}
+	ring := Keyring{Signs: one}
+	read, err := ParseKeys("test", ring.Encode())
+	assert.NoError(t, err)
+	assert.Is(t, ring, read, "the key of a file")
 }
 
 func FuzzKey(f *testing.F) {

@@ -173,11 +173,11 @@ func (b *fakeBoard) run(ctx context.Context) (err error) {
 
 // testKey is a group key that is made of one byte.
 func testKey(b byte) config.Key {
-	key, err := config.NewKey(bytes.NewReader(bytes.Repeat([]byte{b}, wire.KeySize)))
+	ring, err := config.ParseKeys("test", fmt.Appendf(nil, "%x", bytes.Repeat([]byte{b}, wire.KeySize)))
 	if err != nil {
 		panic(err)
 	}
-	return key
+	return ring.Signs
 }
 
 // reload has the board apply its configuration with a change.

@@ -16,7 +16,6 @@ package rekey
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -44,8 +43,6 @@ type Board struct {
 	Out     io.Writer     // is told what was done, and which boards a step waits for
 	Wait    time.Duration // how long a step waits for the other boards
 	Force   bool          // a step waits for no board
-
-	random io.Reader // nil: crypto/rand
 }
 
 // Add adds a new key: the one that came, or a random one if none came.
@@ -75,7 +72,7 @@ func (b Board) keyToAdd(has config.Keyring, came *config.Keyring) (added config.
 			return added, fmt.Errorf("%s has two keys already, %v: end that change with topdog key first and topdog key drop before you begin another one",
 				b.KeyFile, listed(has))
 		}
-		return b.draw(has.Signs)
+		return draw(has.Signs), nil
 	}
 	// After two changes a key has the mark again that the key before them had.
 	nothingInCommon := fmt.Errorf("%s has the key %v, and %v came: they are of another group, or this board has missed two changes. "+
@@ -103,15 +100,11 @@ func (b Board) keyToAdd(has config.Keyring, came *config.Keyring) (added config.
 }
 
 // draw draws keys until one has another mark. That takes two on average.
-func (b Board) draw(other config.Key) (config.Key, error) {
-	source := b.random
-	if source == nil {
-		source = rand.Reader
-	}
+func draw(other config.Key) config.Key {
 	for {
-		key, err := config.NewKey(source)
-		if err != nil || key.Fingerprint().Mark() != other.Fingerprint().Mark() {
-			return key, err
+		key := config.NewKey()
+		if key.Fingerprint().Mark() != other.Fingerprint().Mark() {
+			return key
 		}
 	}
 }

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -71,11 +70,7 @@ func provideKey(path string, force bool) (isNew bool, err error) {
 			return false, err
 		}
 	}
-	key, err := config.NewKey(rand.Reader)
-	if err != nil {
-		return false, err
-	}
-	return true, writeFile(path, config.Keyring{Signs: key}.Encode(), 0o600, force)
+	return true, writeFile(path, config.Keyring{Signs: config.NewKey()}.Encode(), 0o600, force)
 }
 
 // config is the configuration that a new board gets: what it must say, and the three lines

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"crypto/rand"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -48,8 +47,7 @@ func (s *stage) build(t *testing.T) {
 func (s *stage) boards(t *testing.T) (all []*board, leader *board) {
 	t.Helper()
 	s.build(t)
-	key, err := config.NewKey(rand.Reader)
-	must(t, err)
+	key := config.NewKey()
 	for n := 1; n <= boards; n++ {
 		d, err := s.NewTopdog(s.program, n, nil)
 		must(t, err)

@@ -188,10 +188,7 @@ func newGroup(o Options) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := config.NewKey(rand.Reader)
-	if err != nil {
-		return nil, err
-	}
+	key := config.NewKey()
 	// A name and a key of its own keep this demo apart from every other one on
 	// this machine, and from a real group.
 	g := &group{

@@ -2,7 +2,6 @@ package recipes
 
 import (
 	"context"
-	"crypto/rand"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,8 +63,7 @@ func newRig(t testing.TB, s *service) *rig {
 	if s.beside != nil {
 		s.beside(t, c)
 	}
-	key, err := config.NewKey(rand.Reader)
-	assert.NoError(t, err)
+	key := config.NewKey()
 	for i, hold := range holds {
 		r.add(i+1, hold, key)
 	}

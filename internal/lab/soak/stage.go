@@ -2,7 +2,6 @@ package soak
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"slices"
 	"strings"
@@ -54,10 +53,7 @@ func newStage(p cluster.Program, strict bool) (s *stage, err error) {
 }
 
 func (s *stage) startBoards(p cluster.Program, strict bool) error {
-	key, err := config.NewKey(rand.Reader)
-	if err != nil {
-		return err
-	}
+	key := config.NewKey()
 	for n := 1; n <= numBoards; n++ {
 		b, err := s.NewTopdog(p, n, s.settings(strict))
 		if err != nil {
