@@ -34,7 +34,7 @@ does not run, 4 if it does not answer, 5 if one holds it and no fit board could 
 			} else if err := show(c, s, console.WriteStatus); err != nil {
 				return err
 			}
-			return exitWith(console.ExitStatus(s, err))
+			return exitStatus(console.ExitStatus(s, err))
 		},
 	}
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it again twice a second, until interrupted")

@@ -87,7 +87,7 @@ because it has not ended yet.`,
 			if err != nil {
 				return err
 			}
-			return exitWith(status)
+			return exitStatus(status)
 		},
 	}
 	c.Flags().SetInterspersed(false) // what follows the command belongs to it

@@ -50,7 +50,7 @@ func readRun(args []string) (*scenario.Request, error) {
 	if err := c.ParseFlags(args); err != nil {
 		return nil, err
 	}
-	if err := traceFormat(r, c.Flags().Args()); err != nil {
+	if err := optionalValue(&r.Trace, scenario.Formats()[0], c.Flags().Args()); err != nil {
 		return nil, err
 	}
 	return r, r.Read()

@@ -37,7 +37,7 @@ func demoCommand() *cobra.Command {
 	options := demo.Options{Boards: demo.DefaultBoards, Heartbeat: demo.DefaultHeartbeat}
 	algorithm := literature.Algorithms()[0]
 	var script, asJSON bool
-	var page *pageFlag
+	var page *string
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Watch a few boards elect a leader, without any hardware",
@@ -68,11 +68,11 @@ can do to the boards whatever may happen to them, and see what follows.`,
 				return usageError{err}
 			}
 			show := script || asJSON
-			if page.given() {
+			if *page != "" {
 				if show {
 					return misuse("--page is a page, and --script and --json are a show: choose one")
 				}
-				return demo.Page(c.Context(), options, page.listen, []string{"/proc/self/exe", demoPageWord}, c.OutOrStdout())
+				return demo.Page(c.Context(), options, *page, []string{"/proc/self/exe", demoPageWord}, c.OutOrStdout())
 			}
 			out := c.OutOrStdout()
 			if screen, ok := out.(*os.File); ok && !show && canDraw(os.Stdin, screen) {
@@ -106,31 +106,22 @@ func interruptedSilently(c *cobra.Command, err error) error {
 	return err
 }
 
-// pageFlag is the flag --page of a command that can show what it does in a browser. It may stand alone,
-// and it takes its address as --page=:8080 or as --page :8080.
-type pageFlag struct {
-	listen string // where the page is wanted, or ""
-}
-
-// addPageFlag gives a command the flag, and the arguments of the command to the flag.
-func addPageFlag(c *cobra.Command, usage string) *pageFlag {
-	p := &pageFlag{}
-	c.Flags().StringVar(&p.listen, "page", "", usage+", at `HOST:PORT`, such as :8080 for a projector; --page alone is this machine only, at a free port")
+// addPageFlag gives the flag --page to a command that can show what it does in a browser. The flag may stand alone,
+// and it takes its address as --page=:8080 or as --page :8080. The value is "" if nobody wants the page.
+func addPageFlag(c *cobra.Command, usage string) (listen *string) {
+	listen = c.Flags().String("page", "", usage+", at `HOST:PORT`, such as :8080 for a projector; --page alone is this machine only, at a free port")
 	c.Flags().Lookup("page").NoOptDefVal = webpage.DefaultListen
 	c.Args = func(_ *cobra.Command, args []string) error {
-		if err := optionalValue(&p.listen, webpage.DefaultListen, args); err != nil || !p.given() {
+		if err := optionalValue(listen, webpage.DefaultListen, args); err != nil || *listen == "" {
 			return err
 		}
-		if err := webpage.CheckListen(p.listen); err != nil {
+		if err := webpage.CheckListen(*listen); err != nil {
 			return fmt.Errorf("--page: %w", err)
 		}
 		return nil
 	}
-	return p
+	return listen
 }
-
-// given reports whether somebody wants the page.
-func (p *pageFlag) given() bool { return p.listen != "" }
 
 // optionalValue gives the word behind a flag that may stand alone to the flag: for pflag that word is an argument of
 // the command. alone is the value of the flag without a word.
@@ -158,10 +149,10 @@ reaches the port may look and let it compute; there is nothing to change.`,
 	}
 	page := addPageFlag(c, "show the algorithms as a page")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if !page.given() {
+		if *page == "" {
 			return c.Help()
 		}
-		return simpage.Run(c.Context(), page.listen, c.OutOrStdout())
+		return simpage.Run(c.Context(), *page, c.OutOrStdout())
 	}
 	c.AddCommand(
 		simRunCommand(),
@@ -191,7 +182,10 @@ trace folds them away, unless --all is given.`,
   topdog sim run --algorithm bully --crash 5@2s --notice 2 --trace svg --out bully.svg
   topdog sim run --nodes 4 --partition 1,2/3,4@2s --heal 6s --trace mermaid
   topdog sim run --loss 20% --latency exp:2ms --pause 5@2s+500ms --seed 7 --for 60s --json`,
-		Args: func(_ *cobra.Command, args []string) error { return traceFormat(r, args) },
+		// The word behind --trace is its value. Read checks whether there is such a format.
+		Args: func(_ *cobra.Command, args []string) error {
+			return optionalValue(&r.Trace, scenario.Formats()[0], args)
+		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := r.Read(); err != nil {
 				return seeHelp(c, err)
@@ -237,11 +231,6 @@ func simRunFlags(c *cobra.Command, r *scenario.Request) {
 	} {
 		completeFlag(c, name, values)
 	}
-}
-
-// traceFormat gives the word behind --trace to the flag. Read checks whether there is such a format.
-func traceFormat(r *scenario.Request, args []string) error {
-	return optionalValue(&r.Trace, scenario.Formats()[0], args)
 }
 
 func simTablesCommand() *cobra.Command {

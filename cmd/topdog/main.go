@@ -95,18 +95,10 @@ func statusOf(err error) int {
 	}
 }
 
-// exitStatus ends the program with that status when everything has been said.
+// exitStatus ends the program with that status, which may be 0. Everything has been said already.
 type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
-
-// exitWith returns the error that ends the program with that status.
-func exitWith(status int) error {
-	if status == 0 {
-		return nil
-	}
-	return exitStatus(status)
-}
 
 // usageError is a mistake in the command line.
 type usageError struct{ error }
