@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os/user"
-	"strconv"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -40,9 +37,9 @@ You do not need this if you start the daemon by hand: topdog run starts a holder
 
 // serveHolder runs the holder of a service until a signal ends it.
 func serveHolder(ctx context.Context, file, path, name string) error {
-	uid, gid, err := idsOf(name)
+	uid, gid, err := config.UserIDs(name)
 	if err != nil {
-		return misuse("--user: %w", err)
+		return misuse("--user: %w: the package makes the user topdog; by hand: systemd-sysusers topdog.conf", err)
 	}
 	notifier := systemd.New()
 	return netio.ServeHolder(ctx, netio.ServiceOptions{
@@ -57,18 +54,6 @@ func serveHolder(ctx context.Context, file, path, name string) error {
 		Ready: func() { warn(notifier.Ready()) },
 		Alive: func() { warn(notifier.Watchdog()) }, AliveEvery: notifier.WatchdogInterval(),
 	})
-}
-
-// idsOf returns the numbers of a user and of the user's group.
-func idsOf(name string) (uid, gid int, err error) {
-	u, err := user.Lookup(name)
-	if err != nil {
-		return 0, 0, fmt.Errorf("%w: the package makes the user topdog; by hand: systemd-sysusers topdog.conf", err)
-	}
-	if uid, err = strconv.Atoi(u.Uid); err == nil {
-		gid, err = strconv.Atoi(u.Gid)
-	}
-	return uid, gid, err
 }
 
 // startHolder starts a holder that belongs to this process.

@@ -189,10 +189,7 @@ func walk(path string, owners []uint32) (info fs.FileInfo, err error) {
 
 // allowed refuses what belongs to anybody but the owners, or what a stranger may write to.
 func allowed(path string, info fs.FileInfo, owners []uint32) error {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return nil // a system without owners
-	}
+	stat := info.Sys().(*syscall.Stat_t)
 	if !slices.Contains(owners, stat.Uid) {
 		return refuse("if it is right all the same, and topdog does not run as that user, run: chown -h root "+ShellQuote(path),
 			"%s belongs to %s, who is neither root nor the user who runs topdog", path, userName(stat.Uid))
@@ -249,12 +246,20 @@ func keyOwners() (owners []uint32) {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	u, err := user.Lookup(DaemonUser)
-	if err != nil {
-		return nil
-	}
-	if uid, err := strconv.ParseUint(u.Uid, 10, 32); err == nil {
+	if uid, _, err := UserIDs(DaemonUser); err == nil {
 		owners = append(owners, uint32(uid))
 	}
 	return owners
+}
+
+// UserIDs returns the numbers of a user and of the user's group.
+func UserIDs(name string) (uid, gid int, err error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return 0, 0, err
+	}
+	if uid, err = strconv.Atoi(u.Uid); err == nil {
+		gid, err = strconv.Atoi(u.Gid)
+	}
+	return uid, gid, err
 }

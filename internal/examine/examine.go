@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
-	"strconv"
 	"syscall"
 
 	"topdog/gpio"
@@ -125,16 +123,12 @@ func AddMistakes(r *console.Report, topic console.Topic, err error) {
 
 // unreadable reports whether the unit's user cannot read the key, although root can.
 func (b *Board) unreadable() bool {
-	u, err := user.Lookup(config.DaemonUser)
+	uid, _, err := config.UserIDs(config.DaemonUser)
 	if err != nil || !b.managed() {
 		return false
 	}
 	info, err := os.Stat(b.Config.KeyFile)
-	if err != nil {
-		return false
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	return ok && strconv.FormatUint(uint64(owner.Uid), 10) != u.Uid
+	return err == nil && int(info.Sys().(*syscall.Stat_t).Uid) != uid
 }
 
 // network judges the network as the daemon does. It reports whether a daemon would take part.

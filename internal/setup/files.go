@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -137,10 +135,7 @@ func ReplaceKeys(path string, keys config.Keyring) error {
 	if err != nil {
 		return fmt.Errorf("look at the key file: %w", err)
 	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return fmt.Errorf("look at the owner of %s: this system does not tell it", path)
-	}
+	owner := info.Sys().(*syscall.Stat_t)
 	const replace = true
 	return writeOwnedFile(path, keys.Encode(), info.Mode().Perm(), int(owner.Uid), int(owner.Gid), replace)
 }
@@ -198,19 +193,14 @@ func syncDir(dir string) error {
 // giveToDaemon makes the daemon's user the owner of the key, if this is root and the package has made that user: then the
 // daemon does not run as root, and could not read the key.
 func giveToDaemon(keyPath string) error {
-	u, err := user.Lookup(config.DaemonUser)
+	uid, gid, err := config.UserIDs(config.DaemonUser)
 	if err != nil || keyPath == "" || os.Geteuid() != 0 {
 		return nil
 	}
-	return giveTo(u, keyPath)
+	return giveTo(uid, gid, keyPath)
 }
 
-func giveTo(u *user.User, keyPath string) error {
-	uid, err := strconv.Atoi(u.Uid)
-	gid, gidErr := strconv.Atoi(u.Gid)
-	if err := errors.Join(err, gidErr); err != nil {
-		return fmt.Errorf("give the key to the user %s: its numbers: %w", config.DaemonUser, err)
-	}
+func giveTo(uid, gid int, keyPath string) error {
 	// A link is not followed: what it points to may be anybody's file.
 	if err := os.Lchown(keyPath, uid, gid); err != nil {
 		return fmt.Errorf("give the key to the user %s, which the daemon runs as: %w", config.DaemonUser, err)

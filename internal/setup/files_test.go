@@ -4,9 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -206,7 +204,6 @@ func TestTheKeyIsGivenAndNoLinkFollowed(t *testing.T) {
 		t.Skip("needs root, which may give files away")
 	}
 	const daemon = 4242
-	u := &user.User{Uid: strconv.Itoa(daemon), Gid: strconv.Itoa(daemon)}
 	dir := t.TempDir()
 	foreign, key := filepath.Join(dir, "foreign"), filepath.Join(dir, "key")
 	owner := func(path string) uint32 {
@@ -217,10 +214,10 @@ func TestTheKeyIsGivenAndNoLinkFollowed(t *testing.T) {
 	}
 	assert.NoError(t, os.WriteFile(foreign, nil, 0o600))
 	assert.NoError(t, os.WriteFile(key, nil, 0o600))
-	assert.NoError(t, giveTo(u, key))
+	assert.NoError(t, giveTo(daemon, daemon, key))
 	assert.Is(t, daemon, owner(key), "the owner of the key")
 	assert.NoError(t, os.Remove(key))
 	assert.NoError(t, os.Symlink(foreign, key))
-	assert.NoError(t, giveTo(u, key))
+	assert.NoError(t, giveTo(daemon, daemon, key))
 	assert.Is(t, 0, owner(foreign), "the owner of what a link points to")
 }
