@@ -16,9 +16,6 @@ import (
 	"topdog/internal/setup/keepalived"
 )
 
-// conversion is what became of keepalived's configuration.
-type conversion = keepalived.Converted
-
 // convert reads keepalived's configuration instead of asking questions. What the caller has asked for comes first.
 func (b *Board) convert(hasUnit func(name string) bool) error {
 	const most = 1 << 20
@@ -84,10 +81,10 @@ func (b Board) hookPath() string {
 // provideHook writes the hook that calls the notify scripts. It keeps the same hook, and replaces another one only with
 // Force.
 func (b Board) provideHook(out io.Writer) error {
-	if b.hookPath() == "" {
+	path := b.hookPath()
+	if path == "" {
 		return nil
 	}
-	path := b.hookPath()
 	present, err := os.ReadFile(path)
 	switch {
 	case err == nil && bytes.Equal(present, b.converted.Hook):

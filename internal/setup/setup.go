@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"topdog/internal/config"
+	"topdog/internal/setup/keepalived"
 )
 
 // UsageError is a mistake in what was asked for. It would be one on any board, and in any network.
@@ -42,7 +43,7 @@ type Board struct {
 	// what would be written.
 	From, Instance string
 	DryRun         bool
-	converted      *conversion
+	converted      *keepalived.Converted
 	foundOn        string // the interface that the address was found to belong to, if none is named
 }
 

@@ -22,7 +22,7 @@ func (b Board) Export(out io.Writer) error {
 		return usage("--export writes the secret key and this is a terminal; pipe it, as in\n\n    %s",
 			copyLine(b.Path, startLine))
 	}
-	cfg, err := config.Load(b.Path)
+	cfg, text, err := config.LoadText(b.Path)
 	if err != nil {
 		return err
 	}
@@ -31,10 +31,6 @@ func (b Board) Export(out io.Writer) error {
 			return config.Errors{{File: b.Path, Message: key + " is this board's own, and every other board needs another one",
 				Hint: "remove it (each board then finds its own), or write the other boards' files by hand"}}
 		}
-	}
-	text, err := os.ReadFile(b.Path)
-	if err != nil {
-		return fmt.Errorf("read the configuration: %w", err)
 	}
 	if err := cfg.ReadKeys(); err != nil {
 		return err
