@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -250,9 +249,7 @@ The exit status is 1 if a figure differs.`,
 			}
 			switch out := c.OutOrStdout(); {
 			case asJSON:
-				e := json.NewEncoder(out)
-				e.SetIndent("", "  ")
-				err = e.Encode(tables)
+				err = writeJSON(out, tables, "  ")
 			case asCSV:
 				err = papers.CSV(out, tables)
 			default:

@@ -78,15 +78,7 @@ func Convert(path string, data []byte, name string, hasUnit func(name string) bo
 }
 
 // ChoiceError says that a file has several groups, one of which has to be chosen.
-type ChoiceError struct {
-	file  string
-	names []string
-	why   string
-}
-
-func (e *ChoiceError) Error() string {
-	return fmt.Sprintf("%s %s: %s", e.file, e.why, strings.Join(e.names, ", "))
-}
+type ChoiceError struct{ error }
 
 // mistake is a config.Errors of one problem.
 func mistake(at Place, hint, format string, args ...any) error {
@@ -108,15 +100,16 @@ func (b block) choose(path, name string) (*statement, error) {
 			all, names = append(all, s), append(names, printable(given))
 		}
 	}
+	listed := strings.Join(names, ", ")
 	switch {
-	case name != "":
-		return nil, &ChoiceError{path, names, fmt.Sprintf("has no vrrp_instance %s, but", printable(name))}
 	case len(all) == 0:
 		return nil, mistake(Place{file: path}, "topdog keeps addresses, which keepalived has in blocks vrrp_instance. "+
 			"Files that it includes are not read", "there is no vrrp_instance in it")
+	case name != "":
+		return nil, &ChoiceError{fmt.Errorf("%s has no vrrp_instance %s, but: %s", path, printable(name), listed)}
 	case len(all) == 1:
 		return all[0], nil
 	}
-	return nil, &ChoiceError{path, names,
-		"has several groups of addresses, which may be on different boards, and each is a daemon of topdog's own; choose one of"}
+	return nil, &ChoiceError{fmt.Errorf("%s has several groups of addresses, which may be on different boards, "+
+		"and each is a daemon of topdog's own; choose one of: %s", path, listed)}
 }

@@ -173,4 +173,6 @@ func TestChoice(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
+	_, err = convertText("", "VI")
+	assert.ErrorContains(t, err, "there is no vrrp_instance in it", "nothing to choose from")
 }
