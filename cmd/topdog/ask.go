@@ -41,7 +41,8 @@ does not run, 4 if it does not answer, 5 if one holds it and no fit board could 
 	return withJSON(withSocket(c))
 }
 
-// explainNotRunning says what keeps a daemon that does not run from running, or what it waits for: it has no socket then.
+// explainNotRunning says whether the files of the daemon are why it does not run. A daemon that waits for a file has no
+// socket either.
 func explainNotRunning(c *cobra.Command, err error) {
 	if asked, _ := c.Flags().GetString("socket"); asked != "" || !errors.Is(err, console.ErrNotRunning) {
 		return // nobody knows which files the daemon of that socket has
@@ -76,7 +77,7 @@ func watchStatus(c *cobra.Command) error {
 	}
 }
 
-// untilInterrupted is the error of a command that goes on until somebody interrupts it, which is no failure.
+// untilInterrupted returns the error of a command that runs until somebody interrupts it: nil if that is how it ended.
 func untilInterrupted(c *cobra.Command, err error) error {
 	if c.Context().Err() != nil {
 		return nil
@@ -163,7 +164,7 @@ that released the address, if its daemon still runs.`,
 	return withJSON(withSocket(c))
 }
 
-// defaultPause is how long a pause lasts unless somebody says it.
+// defaultPause is how long a pause lasts without --for.
 const defaultPause = time.Hour
 
 // acting makes a command that has the daemon do something, and prints what the daemon answers.

@@ -140,7 +140,7 @@ type verdict struct {
 	reason  string // why it fails
 }
 
-// report adds to a report what all checks have come to.
+// report tries the checks, and adds their results to a report.
 func (t *trial) report(ctx context.Context, r *console.Report) {
 	if len(t.Checks) == 0 {
 		return

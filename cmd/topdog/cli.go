@@ -60,7 +60,7 @@ func argument(args []string) string {
 	return args[0]
 }
 
-// withJSON gives a command the flag --json, which show heeds.
+// withJSON gives a command the flag --json, which show obeys.
 func withJSON(c *cobra.Command) *cobra.Command {
 	c.Flags().Bool("json", false, "print JSON, for programs")
 	return c
@@ -107,7 +107,7 @@ func terminalWidth(w io.Writer) (int, bool) {
 	return width, err == nil
 }
 
-// isTerminal reports whether a person is at this end of the program.
+// isTerminal reports whether the input or the output of the program is a terminal.
 func isTerminal(end any) bool {
 	f, ok := end.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -138,7 +138,7 @@ func completeFlag(c *cobra.Command, name string, values func() []string) {
 	}
 }
 
-// lights are those that every board has.
+// lights are what a shell offers as the name of a light: every board has these.
 func lights() []string { return []string{"ACT", "none"} }
 
 // interfaceNames are the interfaces that a group can be on.

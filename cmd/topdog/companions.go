@@ -17,8 +17,8 @@ import (
 	"topdog/internal/page"
 )
 
-// This file has the services beside the daemon, which follow what it says: those that run something else while this board
-// leads, or when that changes, and the page.
+// This file has the services that follow the daemon: those that run something while this board leads, or when it begins
+// or ceases to lead, and the page.
 
 const (
 	hooksDirectory = "/etc/topdog/hooks.d"

@@ -116,7 +116,7 @@ func checkInit(b *setup.Board, address string, export, imports bool) error {
 	return nil
 }
 
-// withSudo adds to a refusal what helps most people.
+// withSudo suggests sudo to a user who lacks the rights.
 func withSudo(c *cobra.Command, err error) error {
 	if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
 		return fmt.Errorf("%w; run it as root: sudo %s …", err, c.CommandPath())

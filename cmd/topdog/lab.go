@@ -97,7 +97,8 @@ func canDraw(in, out *os.File) bool {
 	return isTerminal(in) && isTerminal(out) && os.Getenv("TERM") != "dumb"
 }
 
-// interruptedSilently is the error of a command. If somebody has interrupted the command, only its exit status says so.
+// interruptedSilently returns the error of a command. If somebody has interrupted the command, the error has no text, and
+// only the exit status tells.
 func interruptedSilently(c *cobra.Command, err error) error {
 	if err != nil && c.Context().Err() != nil {
 		return exitStatus(exitFailure)
@@ -122,8 +123,8 @@ func addPageFlag(c *cobra.Command, usage string) (listen *string) {
 	return listen
 }
 
-// optionalValue gives the word behind a flag that may stand alone to the flag: for pflag that word is an argument of
-// the command. alone is the value of the flag without a word.
+// optionalValue makes the word behind a flag the value of the flag. It is for flags that may stand alone: pflag takes
+// such a word for an argument of the command. alone is the value of the flag without a word.
 func optionalValue(value *string, alone string, args []string) error {
 	switch {
 	case len(args) == 1 && *value == alone:

@@ -30,8 +30,9 @@ const (
 	exitConfig  = 78 // EX_CONFIG of sysexits.h
 )
 
-// These words on the command line make the program one of the processes that other processes of it start. They are no
-// verbs, and are looked for before everything else: these processes must stay small, and must not end when they are told to.
+// With one of these words as its only argument, the program is a process that another process of topdog has started. They
+// are not verbs. main looks for them first: these processes must stay small, and ignore the signals that end a
+// verb.
 const (
 	holderWord  = "holder-of-daemon" // the holder of a daemon that has started it (netio.Holder)
 	starterWord = "starter"          // starts the checkers of a daemon (internal/check)
@@ -74,8 +75,8 @@ func execute(ctx context.Context, args []string, stdout, stderr *os.File) int {
 	return statusOf(err)
 }
 
-// statusOf returns the exit status for the error of a command. A service ends with exitConfig only if nothing can
-// change that by itself: see readFiles.
+// statusOf returns the exit status for the error of a command. A service ends with exitConfig only if a person has to
+// mend a file: see readFiles.
 func statusOf(err error) int {
 	var status exitStatus
 	var bad config.Errors
@@ -86,7 +87,7 @@ func statusOf(err error) int {
 		return 0
 	case errors.As(err, &status):
 		return int(status)
-	case errors.As(err, &usage), errors.As(err, &asked): // also if it would make a bad configuration
+	case errors.As(err, &usage), errors.As(err, &asked): // which may wrap a config.Errors
 		return exitUsage
 	case errors.As(err, &bad):
 		return exitConfig
@@ -167,7 +168,7 @@ func boardProgram(about string) *cobra.Command {
 	return root
 }
 
-// showHelp is what a command does that only has others below it.
+// showHelp is what a command does that only has subcommands.
 func showHelp(c *cobra.Command, _ []string) error { return c.Help() }
 
 // checkArgs makes wrong arguments of a command, and of those below it, mistakes in the command line. A command that

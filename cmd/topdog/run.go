@@ -74,8 +74,7 @@ type runOptions struct {
 // makes hardly any garbage: whoever asks for its status does.
 const daemonGCPercent = 50
 
-// startedWithin is how long a start takes, with its first election and its first calls of everything. Most of the memory of
-// a start is used no more.
+// startedWithin is more than a start takes, with its first election. Most of the memory that a start needs is free by then.
 const startedWithin = 10 * time.Second
 
 // run runs a board, or a witness.

@@ -49,7 +49,7 @@ func (f formatter) Format(e *logrus.Entry) ([]byte, error) {
 	return fmt.Appendf(nil, "%s %-7s %s\n", e.Time.Format(time.StampMilli), e.Level, message), nil
 }
 
-// debugLog writes what a library logs, a line for each call, as what is for debugging. logrus has such a writer too, which
+// debugLog logs what a library writes, a line for each call, with the level debug. The writer that logrus has for this
 // keeps 64 KiB and a goroutine.
 type debugLog struct{ log *logrus.Logger }
 
@@ -122,7 +122,7 @@ func (w *wait) tell(why error) {
 	if text := why.Error(); text != w.told {
 		w.told = text
 		w.log.Warnf("waiting for %s: %v", w.what, why)
-		warn(w.notifier.Ready()) // to wait is work
+		warn(w.notifier.Ready()) // else systemd takes a long wait for a failed start
 		warn(w.notifier.Status("waiting for " + w.what))
 	}
 }

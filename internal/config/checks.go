@@ -164,8 +164,7 @@ func (s *section) refuseFloatingTarget(c *check.Check, kind entry) {
 	}
 }
 
-// unitTypes are the suffixes of systemd's units (systemd.unit(5)), except those of units whose being active
-// means nothing.
+// unitTypes are the suffixes of systemd's units (systemd.unit(5)).
 var unitTypes = []string{
 	".service", ".socket", ".target", ".mount", ".timer", ".path", ".device", ".swap", ".automount", ".scope", ".slice",
 }

@@ -100,7 +100,7 @@ type Config struct {
 // origin is where the value of a key comes from.
 type origin struct{ place, text string }
 
-// unset stands for the place and the text of a value that the file does not have.
+// unset is both the place and the text of a value that the file does not set.
 const unset = "the default"
 
 // Where returns where the value of key comes from: "/etc/topdog/topdog.toml:3:13", or
@@ -108,7 +108,7 @@ const unset = "the default"
 // an interface that does not exist.
 func (c *Config) Where(key string) string { return cmp.Or(c.set[key].place, unset) }
 
-// Value returns the value of key as the file has it, or "the default".
+// Value returns the value of key as it is written in the file, or "the default".
 func (c *Config) Value(key string) string {
 	if key == checkKey {
 		var names []string
@@ -143,7 +143,7 @@ var hostname = os.Hostname
 
 // Defaults returns the configuration of an empty file, which lacks only an address.
 func Defaults() *Config {
-	host, _ := hostname() // of a board without a name others see the id
+	host, _ := hostname() // if that fails, others see the id in place of a name
 	return &Config{
 		Config: election.Config{
 			Name:      shortHostname(host),
@@ -181,6 +181,6 @@ func shortHostname(host string) string {
 var reference []byte
 
 // Reference returns the annotated configuration that documents every key with
-// its default. It is itself a valid file, as it is and with every "#key = value"
-// line taken out of its comment.
+// its default. It is itself a valid file, also after "#" is removed from every
+// "#key = value" line.
 func Reference() []byte { return slices.Clone(reference) }

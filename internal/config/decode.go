@@ -23,15 +23,15 @@ type reading struct {
 	more     int // problems beyond maxProblems
 }
 
-// section is one table that is being read: the whole configuration, a check, or the parts of
-// what a check looks at.
+// section is one table that is being read: the whole configuration, a check, or an inline table
+// in a check, such as exec = { path = "…", user = "…" }.
 type section struct {
 	*reading
 	name     string // in front of its keys in messages: "", "check: " or "check: http."
 	settings []setting
 	keys     map[string]span   // every key that the file sets, known or not
 	values   map[string][]span // for each key, the places of the values that were accepted
-	bad      map[string]bool   // keys with a problem, about which nothing more need be said
+	bad      map[string]bool   // keys that have a problem already, so nothing more is said about them
 
 	keysListed bool // a hint has listed the keys
 }
@@ -82,8 +82,8 @@ func Parse(name string, data []byte) (*Config, error) {
 	return r.cfg, nil
 }
 
-// readTable keeps a check for readChecks. Any other header should not exist; it is one problem, and
-// the keys below it are read as if it were not there.
+// readTable keeps a check for readChecks. Any other header is reported, and the keys below it are
+// read as if the header were not there.
 func (r *reading) readTable(t table) {
 	_, listed := r.top.keys[checkKey]
 	switch {

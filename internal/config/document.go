@@ -139,8 +139,8 @@ func (doc *document) placeOfValue(e *unstable.Node, key span) span {
 	return span{start, end - start}
 }
 
-// valueOf copies a value out of the parser, which reuses its nodes. A list inside of another
-// value has no place of its own; it gets that of what surrounds it.
+// valueOf copies a value out of the parser, which reuses its nodes. A list inside another value
+// has no place of its own, so it gets the place of that value.
 func valueOf(n *unstable.Node, at span) value {
 	inside := func(child *unstable.Node, otherwise span) span {
 		if child.Raw.Length == 0 {

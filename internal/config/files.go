@@ -134,8 +134,8 @@ func (c *Config) trustPrograms() error {
 // way to the file, as with sshd's StrictModes, and with one exception: in a directory with the sticky
 // bit, such as /tmp, only the owner of a file can replace it.
 //
-// The file is open already, and its path is walked afterwards: if no stranger can change anything
-// on the way, it is still the way by which the file was opened.
+// The file is opened before its path is checked. If no stranger can change any part of the path,
+// the path led to this same file then.
 func trusted(path string, opened fs.FileInfo, others ...uint32) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -217,8 +217,9 @@ func hasACL(path string) bool {
 	return err == nil && size > 0
 }
 
-// asGoodAsOwner reports whether a group may do what the owner may: it is the owner's own, or root's, or for
-// files of root the group staff. On older Debian systems, staff may write to /usr/local, and so is as good as root.
+// asGoodAsOwner reports whether a group may write to a file as its owner may: the owner's own group, the group root,
+// and the group staff if root is the owner. On older Debian systems, staff may write to /usr/local, which is as much as
+// root may do.
 func asGoodAsOwner(gid, uid uint32) bool {
 	name := groupName(gid)
 	return gid == 0 || name == userName(uid) || uid == 0 && name == "staff"

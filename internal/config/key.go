@@ -158,7 +158,8 @@ func ParseKeys(name string, data []byte) (Keyring, error) {
 	return ring, nil
 }
 
-// decodeHexKey reads a key. If the text is none, it says what is wrong and where (in bytes), without repeating any of it.
+// decodeHexKey reads a key. If the text is not a key, it says what is wrong and where (in bytes), and repeats nothing of
+// the text.
 func decodeHexKey(text string) (k Key, wrong string, at int) {
 	odd := func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) }
 	if i := strings.IndexFunc(text, odd); i >= 0 {

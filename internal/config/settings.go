@@ -233,7 +233,7 @@ func find(all []setting, name string) *setting {
 	return &all[i]
 }
 
-// named returns the setting of a key. That of a key that does not exist is empty.
+// named returns the setting of a key; an empty one if there is no such key.
 func named(key string) setting {
 	if k := find(settings(new(Config)), key); k != nil {
 		return *k

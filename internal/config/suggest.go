@@ -179,7 +179,7 @@ func (r *reading) reportSyntax() {
 	r.report(at, message, hint)
 }
 
-// commonMistake recognizes `key = value` without quotes and `key: value`. The message is "" if it is something else.
+// commonMistake recognizes `key = value` without quotes and `key: value`. The message is "" for any other mistake.
 func (r *reading) commonMistake() (at span, message, hint string) {
 	line, start := r.lineAround(r.syntax.at.offset)
 	i := strings.IndexAny(line, "=:")
@@ -222,7 +222,7 @@ func (r *reading) commonMistake() (at span, message, hint string) {
 	return value, k.name + ": this must be " + required[k.takes], hint
 }
 
-// syntaxErrors are what go-toml says where it speaks of grammar, in plain words.
+// syntaxErrors has plain words for go-toml's messages about grammar.
 var syntaxErrors = []struct{ contains, plain, hint string }{
 	{"new lines", "the text is not closed", `close it with a quote (")`},
 	{"terminated", "the text is not closed", `close it with a quote (")`},
@@ -235,7 +235,7 @@ var syntaxErrors = []struct{ contains, plain, hint string }{
 		`write \\ for a backslash, or put the text in single quotes`},
 }
 
-// inPlainWords replaces go-toml's words where they speak of grammar.
+// inPlainWords replaces a message of go-toml about grammar.
 func inPlainWords(message string) (plain, hint string) {
 	for _, e := range syntaxErrors {
 		if strings.Contains(message, e.contains) {

@@ -72,8 +72,8 @@ func between(least, most time.Duration) func(time.Duration) error {
 	}
 }
 
-// duration returns a function that reads the duration of key. If such a small mistake as a space can be mended, it suggests
-// that.
+// duration returns a function that reads the duration of key. For a small mistake, such as a space, it suggests what was
+// probably meant.
 func duration(key string, check func(time.Duration) error) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
 		hint := ""
@@ -96,7 +96,7 @@ func duration(key string, check func(time.Duration) error) func(string) (time.Du
 	}
 }
 
-// orAuto has a duration read by parse, or auto, which is 0.
+// orAuto returns a function that reads "auto" as 0, and everything else by parse.
 func orAuto(parse func(string) (time.Duration, error)) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
 		if text == auto {
@@ -146,7 +146,7 @@ func printableText(most int) func(string) error {
 	}
 }
 
-// atMost returns a check of texts that have so many bytes.
+// atMost returns a check of texts: at least one byte, at most so many, and no space at either end.
 func atMost(most int) func(string) error {
 	return func(text string) error {
 		switch {

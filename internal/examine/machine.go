@@ -155,7 +155,7 @@ func (b *Board) dhcp(found section) {
 		}
 	}
 	if !known {
-		found.unknown(console.TopicDHCP, "see there that the floating address is not among them",
-			"which addresses the router hands out only the router knows")
+		found.unknown(console.TopicDHCP, "check there that the floating address is not one of them",
+			"only the router knows which addresses it hands out")
 	}
 }

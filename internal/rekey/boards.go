@@ -57,7 +57,7 @@ func also(fingerprint string) string {
 	return " and accepts " + fingerprint
 }
 
-// showBoards prints what the other boards have told, those that live first.
+// showBoards prints what the other boards have told, the one that was heard last first.
 func (b Board) showBoards(k *console.Keys) {
 	if len(k.Boards) == 0 {
 		fmt.Fprintln(b.Out, "no other board was heard in the last day")
@@ -184,7 +184,7 @@ func (b Board) notReady(missing string) error {
 // sayHowLong says of a daemon that was started within the last day that it may not know all boards.
 func (b Board) sayHowLong(k *console.Keys) {
 	if running := time.Duration(k.RunningNs); running < remembered {
-		fmt.Fprintf(b.Out, "this daemon has run for %s only: of boards that were off for longer it does not know\n",
+		fmt.Fprintf(b.Out, "this daemon has run for %s only, and does not know boards that have been off for longer\n",
 			span(running))
 	}
 }

@@ -74,7 +74,7 @@ func (b Board) keyToAdd(has config.Keyring, came *config.Keyring) (added config.
 		}
 		return draw(has.Signs), nil
 	}
-	// After two changes a key has the mark again that the key before them had.
+	// A new key has the other mark, so after two changes the key has the mark again that it had before them.
 	nothingInCommon := fmt.Errorf("%s has the key %v, and %v came: they are of another group, or this board has missed two changes. "+
 		"If it is of this group, run on another board of it: topdog init --export | ssh THIS-BOARD sudo topdog init --import --force; then here: systemctl restart topdog",
 		b.KeyFile, listed(has), listed(*came))
@@ -204,8 +204,9 @@ func (b Board) change(ctx context.Context, from, to config.Keyring, text string)
 	return nil
 }
 
-// replace replaces the keys of the file, unless it has others by now. Of several who replace the same ones, one does: who has
-// locked the file that all have opened. Only the user of a key may open it, so nobody else can lock it for ever.
+// replace replaces the keys of the file, unless the file has other keys by now. If several processes do this at the same
+// time, one succeeds: the one that locks the file. Only those who may read the key can open the file, so nobody else can
+// hold the lock for ever.
 func (b Board) replace(from, to config.Keyring) error {
 	opened, err := os.Open(b.KeyFile)
 	if err != nil {

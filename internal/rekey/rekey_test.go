@@ -235,7 +235,7 @@ func TestWaits(t *testing.T) {
 		began := time.Now()
 		assert.NoError(t, board.First(t.Context(), b))
 		want := "waits for\n  pi2 (10.0.0.2) does not accept it. Give it from a board that has it: topdog key export | ssh 10.0.0.2 sudo topdog key add --from -\n" +
-			"this daemon has run for 3 h only: of boards that were off for longer it does not know\n" +
+			"this daemon has run for 3 h only, and does not know boards that have been off for longer\n" +
 			"signs with the key " + b + " from now on\n"
 		assert.Equal(t, want, out.String(), "")
 		assert.Is(t, 4*askEvery, time.Since(began), "the wait")

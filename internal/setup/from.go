@@ -16,7 +16,8 @@ import (
 	"topdog/internal/setup/keepalived"
 )
 
-// convert reads keepalived's configuration instead of asking questions. What the caller has asked for comes first.
+// convert takes the answers to init's questions from keepalived's configuration. An interface and a group that the caller
+// has named come first.
 func (b *Board) convert(hasUnit func(name string) bool) error {
 	const most = 1 << 20
 	text, _, err := config.ReadSmall(b.From, most)

@@ -192,7 +192,7 @@ func (b *Board) suits(n network, out io.Writer, text string) error {
 		fmt.Fprintf(out, "nobody has it at the moment\n")
 	default:
 		fmt.Fprintf(out, "note: %s has it at the moment. If that is not a board of this group, choose another\n"+
-			"address: topdog takes none that somebody else has.\n", owner)
+			"address: topdog does not take one that somebody else has.\n", owner)
 	}
 	return nil
 }

@@ -146,8 +146,8 @@ func (b Board) check() error {
 	return checkText(configName, b.config())
 }
 
-// isSetUp finds a configuration and a key that are what is asked for. Then there
-// is nothing to do but to say what is left to do.
+// isSetUp reports whether the board has the configuration and the key that are asked
+// for. If so, it says what is left to do, on this board and on the others.
 func (b Board) isSetUp(out io.Writer) (bool, error) {
 	cfg, exists, err := present("configuration", b.Path, config.Load)
 	if !exists || err != nil {
@@ -170,8 +170,8 @@ func (b Board) isSetUp(out io.Writer) (bool, error) {
 	return true, nil
 }
 
-// differences lists where the file has something else than what is asked for. Of a file that was converted that is
-// everything.
+// differences lists the keys whose values in the file are not those that are asked for. A conversion asks for all keys;
+// otherwise the keys that are not asked for may differ.
 func (b Board) differences(cfg *config.Config) (texts []string) {
 	wanted, err := config.Parse(b.Path, b.config())
 	if err != nil {

@@ -222,10 +222,10 @@ func (done *imported) write(text []byte) error {
 	return nil
 }
 
-// maxExported is more than what Export writes can have: three bytes of a file are four in JSON.
+// maxExported is more than Export ever writes, in bytes: three bytes of a file are four in JSON.
 const maxExported = 2 * (config.MaxFileBytes + config.MaxKeyFileBytes)
 
-// unpack reads the two files. It refuses what is longer than they may be.
+// unpack reads the two files. It refuses files that are too long.
 func unpack(r io.Reader) (text, key []byte, err error) {
 	fail := func(format string, args ...any) ([]byte, []byte, error) {
 		return nil, nil, fmt.Errorf("what came on standard input is not what `topdog init --export` writes: "+format, args...)

@@ -72,7 +72,7 @@ func (c *conversion) checks() (text string, err error) {
 	return text, nil
 }
 
-// track looks at a line that tracks what was found by its name.
+// track looks at a line of track_script or track_process. found is the block that the line names, or nil.
 func (c *conversion) track(s, found *statement, tracked map[*statement]bool) {
 	switch options := s.options(0); {
 	case found == nil:
@@ -151,8 +151,7 @@ func (c *conversion) numbers(made *table, b block) error {
 	return nil
 }
 
-// between reads a number of seconds, and brings it into the limits of topdog. 0 says nothing: keepalived then has its default
-// too.
+// between reads a number of seconds, and brings it into the limits of topdog. 0 stands for the default, as in keepalived.
 func (c *conversion) between(s *statement, least, most time.Duration) (time.Duration, error) {
 	read, err := seconds(s)
 	if err != nil || read == 0 {

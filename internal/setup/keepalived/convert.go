@@ -12,7 +12,7 @@ import (
 	"topdog/internal/config"
 )
 
-// conversion is a group in the making.
+// conversion is the state of Convert.
 type conversion struct {
 	Converted
 	hasUnit  func(name string) bool
@@ -76,7 +76,7 @@ func (c *conversion) convert() error {
 	return nil
 }
 
-// isWhole refuses a list that another file has a part of. Elsewhere a note says that the file is not read.
+// isWhole refuses a list that includes another file. Elsewhere, such a line gets a note: that the file is not read.
 func isWhole(list *statement) error {
 	for _, s := range list.block {
 		if text := textOf(s.keyword()); text == textOf("include") && list.keyword() != "authentication" {
@@ -201,11 +201,11 @@ func isAddress(text string, suits func(netip.Addr) bool) bool {
 	return err == nil && suits(ip)
 }
 
-// takePriority converts the priority. keepalived's owner of an address has 255, which topdog does not have.
+// takePriority converts the priority. keepalived gives 255 to the owner of an address, and topdog has no such owner.
 func (c *conversion) takePriority(s *statement) error {
 	n, err := number(s, 255, "from 1 to 255", "priority")
 	if n > election.MaxPriority {
-		c.look(s, "%d became %d, the greatest. No board owns the address: it is none that a board has by itself",
+		c.look(s, "%d became %d, the highest. No board owns the address, which is not a board's own",
 			n, election.MaxPriority)
 	}
 	c.priority = min(n, election.MaxPriority)

@@ -47,7 +47,7 @@ var (
 	// values are the keywords with one value that is converted.
 	values = strings.Fields("default_interface interface priority preempt_delay virtual_router_id unicast_src_ip " +
 		"interval timeout rise fall")
-	// parts are the keywords that are converted in a block. keepalived knows none of them elsewhere.
+	// parts has for each block the keywords that are converted in it. keepalived knows none of them elsewhere.
 	parts = map[string][]string{
 		"global_defs": {"default_interface"},
 		"vrrp_instance": strings.Fields("interface virtual_ipaddress virtual_ipaddress_excluded priority preempt nopreempt " +
@@ -58,8 +58,8 @@ var (
 	}
 )
 
-// convertible returns the statements that are converted, of the block of a keyword, and the state, on which others depend. It
-// makes a note on each one that is not converted.
+// convertible returns the statements of a block that are converted, and its `state`, which tells what others of them mean.
+// Each statement that is not converted gets a note. in is the keyword of the block.
 func (c *conversion) convertible(in string, b block) (good block) {
 	for _, s := range b {
 		fate, text, known := find(s.keyword())
@@ -71,9 +71,9 @@ func (c *conversion) convertible(in string, b block) (good block) {
 		case fate == converted && !belongs:
 			c.look(s, "left out: it does not belong here, and keepalived does not heed it either")
 		case slices.Contains(lists, s.keyword()) && s.opened.line == 0:
-			c.look(s, "left out: what it lists belongs into a block, %s { … }", s.keyword())
+			c.look(s, "left out: what it lists belongs in a block, %s { … }", s.keyword())
 		case (value || s.keyword() == "script") && s != b.last(s.keyword()):
-			c.look(s, "left out: it stands here once more, and keepalived takes the last one")
+			c.look(s, "left out: the keyword comes again below, and keepalived takes the last one")
 		case belongs:
 			if value && len(s.words) > 2 {
 				c.look(s, "without %s: one value belongs here, the first one was taken", printable(s.options(1)...))
@@ -90,8 +90,8 @@ func (c *conversion) convertible(in string, b block) (good block) {
 	return good
 }
 
-// sift finds out which statements of the file are converted, and makes notes on all others. It takes those others out of the
-// blocks of what is chosen.
+// sift finds out which statements of the file are converted, and makes notes on all others. It removes those others from
+// the chosen instance, and from global_defs.
 func (c *conversion) sift() {
 	for _, s := range c.file {
 		switch keyword := s.keyword(); {
