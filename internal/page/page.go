@@ -55,10 +55,11 @@ func Run(ctx context.Context, client *console.Client, o Options) error {
 // page answers what is asked on the port.
 type page struct {
 	Options
-	assets *web.Assets
-	source *source
-	events *events
-	began  boottime.Instant // when this process began
+	assets  web.Routes
+	version string // of the assets
+	source  *source
+	events  *events
+	began   boottime.Instant // when this process began
 
 	mu      sync.Mutex
 	history *history
@@ -66,13 +67,13 @@ type page struct {
 }
 
 func newPage(ctx context.Context, ask func(context.Context) ([]byte, error), o Options) (*page, error) {
-	assets, err := web.NewAssets(files, "assets")
+	assets, version, err := web.Assets(files, "assets")
 	if err != nil {
 		return nil, err
 	}
 	return &page{
-		Options: o, assets: assets, source: newSource(ctx, ask), events: newEvents(), history: newHistory(),
-		began: boottime.Now(),
+		Options: o, assets: assets, version: version, source: newSource(ctx, ask), events: newEvents(),
+		history: newHistory(), began: boottime.Now(),
 	}, nil
 }
 
@@ -133,16 +134,6 @@ func (p *page) lookBack() {
 	p.history.told(a.Asked.Sub(p.began), a.Status)
 }
 
-// pause waits, and reports false if ctx has ended meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // listen serves the port until ctx ends.
 func (p *page) listen(ctx context.Context) error {
 	for logged := false; ; {
@@ -161,7 +152,9 @@ func (p *page) listen(ctx context.Context) error {
 			logged = true
 			p.Log.Warnf("%v (tries again every %v)", err, listenRetry)
 		}
-		if !pause(ctx, listenRetry) {
+		select {
+		case <-time.After(listenRetry):
+		case <-ctx.Done():
 			return nil
 		}
 	}
@@ -182,7 +175,7 @@ var checks = []string{http.MethodGet, http.MethodHead, http.MethodOptions}
 
 // routes returns all paths.
 func (p *page) routes() web.Routes {
-	return append(slices.Clip(p.assets.Routes()), []web.Route{
+	return append(slices.Clip(p.assets), []web.Route{
 		{Path: "/v1/status", Serve: p.serveStatus},
 		{Path: "/v1/history", Serve: p.serveHistory},
 		{Path: "/v1/events", Serve: p.serveEvents},
@@ -197,7 +190,7 @@ func (p *page) routes() web.Routes {
 // serveStatus passes the daemon's status on.
 func (p *page) serveStatus(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
-	h.Set(versionHeader, p.assets.Version())
+	h.Set(versionHeader, p.version)
 	a, err := p.source.shown(r.Context())
 	if err != nil {
 		return err

@@ -120,10 +120,10 @@ func (p *page) hear(t testing.TB, event console.Transition) {
 // A phone on bad Wi-Fi loads the page in a second, and whoever reads its sources is done in an hour.
 func TestAssetsAreSmall(t *testing.T) {
 	const limit = 60_000
-	assets, err := web.NewAssets(files, "assets")
+	assets, _, err := web.Assets(files, "assets")
 	assert.NoError(t, err)
 	total := 0
-	for _, route := range assets.Routes() {
+	for _, route := range assets {
 		w := httptest.NewRecorder()
 		assert.NoError(t, route.Serve(w, httptest.NewRequest("GET", route.Path, nil)))
 		total += w.Body.Len()

@@ -18,12 +18,6 @@ var shared embed.FS
 // index is the file for the path "/".
 const index = "index.html"
 
-// Assets are the files of a page. They are part of the program, so they never change while it runs.
-type Assets struct {
-	routes  Routes
-	version string
-}
-
 // contentTypes are the types of the files that a page may have. A small board may lack the system's table of types.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
@@ -32,9 +26,9 @@ var contentTypes = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// NewAssets takes the files of a directory, and the shared ones.
-func NewAssets(files fs.FS, directory string) (*Assets, error) {
-	a := &Assets{}
+// Assets returns a route for each file of a directory, and for each of the shared ones. The files are part of the program,
+// so they never change while it runs. The version is a text that changes with the content of any file.
+func Assets(files fs.FS, directory string) (routes Routes, version string, err error) {
 	sum := sha256.New()
 	for _, source := range []struct {
 		files     fs.FS
@@ -42,30 +36,23 @@ func NewAssets(files fs.FS, directory string) (*Assets, error) {
 	}{{files, directory}, {shared, "shared"}} {
 		entries, err := fs.ReadDir(source.files, source.directory)
 		if err != nil {
-			return nil, fmt.Errorf("read the files of the page: %w", err)
+			return nil, "", fmt.Errorf("read the files of the page: %w", err)
 		}
 		for _, entry := range entries {
 			content, err := fs.ReadFile(source.files, path.Join(source.directory, entry.Name()))
 			if err != nil {
-				return nil, fmt.Errorf("read the files of the page: %w", err)
+				return nil, "", fmt.Errorf("read the files of the page: %w", err)
 			}
 			route, err := asset(entry.Name(), content)
 			if err != nil {
-				return nil, err
+				return nil, "", err
 			}
 			sum.Write(content)
-			a.routes = append(a.routes, route)
+			routes = append(routes, route)
 		}
 	}
-	a.version = hex.EncodeToString(sum.Sum(nil)[:8])
-	return a, nil
+	return routes, hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
-
-// Routes returns a route for each file.
-func (a *Assets) Routes() Routes { return a.routes }
-
-// Version returns a text that changes with the content of any file.
-func (a *Assets) Version() string { return a.version }
 
 // asset returns the route of a file.
 func asset(name string, content []byte) (Route, error) {

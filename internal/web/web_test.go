@@ -120,9 +120,9 @@ func TestAssets(t *testing.T) {
 		"assets/index.html": {Data: []byte("<!doctype html>")},
 		"assets/page.js":    {Data: []byte("1")},
 	}
-	a, err := NewAssets(files, "assets")
+	routes, version, err := Assets(files, "assets")
 	assert.NoError(t, err)
-	s := &Server{Routes: a.Routes(), Limits: DefaultLimits}
+	s := &Server{Routes: routes, Limits: DefaultLimits}
 	get := func(path, tag string) *http.Response {
 		r := httptest.NewRequest("GET", path, nil)
 		r.Host = ""
@@ -142,14 +142,14 @@ func TestAssets(t *testing.T) {
 		assert.Is(t, 304, get(path, tag).StatusCode, "%s with its ETag", path)
 	}
 	files["assets/page.js"].Data = []byte("2")
-	if b, _ := NewAssets(files, "assets"); b.Version() == a.Version() {
+	if _, other, _ := Assets(files, "assets"); other == version {
 		t.Error("the version does not change with a file")
 	}
 	files["assets/page.exe"] = &fstest.MapFile{}
-	if _, err := NewAssets(files, "assets"); err == nil {
+	if _, _, err := Assets(files, "assets"); err == nil {
 		t.Error("a file of an unknown type was accepted")
 	}
-	_, err = NewAssets(files, "none")
+	_, _, err = Assets(files, "none")
 	assert.ErrorIs(t, err, fs.ErrNotExist, "no directory")
 }
 

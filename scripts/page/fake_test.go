@@ -34,10 +34,10 @@ type fakeBoard struct {
 // newFakeBoard starts one on the client.
 func newFakeBoard(t *testing.T, s *stage) *fakeBoard {
 	t.Helper()
-	assets, err := web.NewAssets(os.DirFS(repository+"/internal/page"), "assets")
+	assets, _, err := web.Assets(os.DirFS(repository+"/internal/page"), "assets")
 	must(t, err)
 	f := &fakeBoard{since: time.Now(), status: documented(t), history: dayOf(documented(t))}
-	routes := append(assets.Routes(),
+	routes := append(assets,
 		web.Route{Path: "/v1/status", Serve: f.serveStatus},
 		web.Route{Path: "/v1/history", Serve: func(w http.ResponseWriter, _ *http.Request) error {
 			return web.WriteJSON(w, http.StatusOK, f.history)

@@ -38,13 +38,13 @@ func Serve(ctx context.Context, port net.Listener, source Source, o Options) err
 }
 
 func newServer(source Source, o Options) (*web.Server, error) {
-	files, err := web.NewAssets(assets, "assets")
+	files, _, err := web.Assets(assets, "assets")
 	if err != nil {
 		return nil, err
 	}
 	p := &pages{source: source, options: o}
 	return &web.Server{
-		Routes: append(files.Routes(),
+		Routes: append(files,
 			web.Route{Path: "/v1/demo", Serve: p.shows(State)},
 			web.Route{Path: "/v1/demo/about", Serve: p.shows(About)},
 			web.Route{Path: "/v1/demo/takeover", Serve: p.shows(Takeover)},

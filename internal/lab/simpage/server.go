@@ -54,7 +54,7 @@ func Run(ctx context.Context, listen string, out io.Writer) error {
 
 // New returns a server of the page. Report is told what nobody else would learn; it may be nil.
 func New(report func(error)) (*web.Server, error) {
-	files, err := web.NewAssets(assets, "assets")
+	files, _, err := web.Assets(assets, "assets")
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func New(report func(error)) (*web.Server, error) {
 		},
 		HostHint: "use the address that topdog sim --page has printed",
 		Report:   report,
-		Routes: append(files.Routes(),
+		Routes: append(files,
 			web.Route{Path: "/v1/sim/choices", Serve: p.choices},
 			web.Route{Path: "/v1/sim/run", Serve: p.run},
 			web.Route{Path: "/v1/sim/compare", Serve: p.compare},
