@@ -36,12 +36,12 @@ type Options struct {
 
 // Run runs the hooks until ctx ends. It finishes the script that runs then, and those that are due.
 func Run(ctx context.Context, c *console.Client, o Options) error {
-	r := &runner{Options: o, told: map[script]told{}, remarked: map[remark]bool{}}
+	r := &runner{Options: o, told: map[script]state{}, remarked: map[remark]bool{}}
 	// At a shutdown the daemon ends just before this program, so its last transition may be on its way.
 	following, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, end) })()
-	err := follow(following, c, console.WatchOptions{}, o.Log, r.run)
+	err := follow(following, c, o.Log, r.run)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -56,14 +56,8 @@ const lastWords = 100 * time.Millisecond
 type runner struct {
 	Options
 	now      state
-	told     map[script]told // of each script that was run
-	remarked map[remark]bool // the remarks that were logged
-}
-
-// told is the state that a script was told last.
-type told struct {
-	word   word
-	leader string
+	told     map[script]state // the one that each script was told last
+	remarked map[remark]bool  // the remarks that were logged
 }
 
 // run runs scripts whenever the state changes, until ctx ends.
@@ -116,7 +110,7 @@ func (r *runner) look() []script {
 		}
 	}
 	r.remarked = remarked
-	maps.DeleteFunc(r.told, func(s script, _ told) bool { return !slices.Contains(found, s) })
+	maps.DeleteFunc(r.told, func(s script, _ state) bool { return !slices.Contains(found, s) })
 	return found
 }
 
@@ -124,14 +118,14 @@ func (r *runner) look() []script {
 func (r *runner) due(s script) bool {
 	before := r.told[s]
 	if s.eachLeader {
-		return r.now.Leader != "" && r.now.Leader != before.leader
+		return r.now.Leader != "" && r.now.Leader != before.Leader
 	}
 	return r.now.word != before.word
 }
 
 // runScript runs one script to its end.
 func (r *runner) runScript(s script) {
-	r.told[s] = told{r.now.word, r.now.Leader}
+	r.told[s] = r.now
 	ctx, cancel := context.WithTimeout(context.Background(), r.Timeout)
 	defer cancel()
 	c := command(ctx, s.path, r.now.arguments()...)

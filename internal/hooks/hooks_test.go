@@ -97,7 +97,7 @@ func newHooked(t *testing.T) *hooked {
 	h.said = said
 	h.runner = &runner{
 		Options: Options{Directory: directory(t), Timeout: deadline, Log: log},
-		told:    map[script]told{}, remarked: map[remark]bool{},
+		told:    map[script]state{}, remarked: map[remark]bool{},
 	}
 	return h
 }

@@ -32,7 +32,7 @@ func Lead(ctx context.Context, c *console.Client, o LeadOptions) (status int, er
 	}
 	runtime.LockOSThread() // see command
 	defer runtime.UnlockOSThread()
-	_ = follow(ctx, c, console.WatchOptions{}, o.Log, func(ctx context.Context, states *newest) {
+	_ = follow(ctx, c, o.Log, func(ctx context.Context, states *newest) {
 		status, err = (&lead{o, path, states}).run(ctx)
 	})
 	return status, err
@@ -130,7 +130,7 @@ const (
 // Target starts a systemd unit when this board begins to lead and has the address, and stops the unit when that ends or
 // ctx does.
 func Target(ctx context.Context, c *console.Client, o TargetOptions) error {
-	err := follow(ctx, c, console.WatchOptions{}, o.Log, o.run)
+	err := follow(ctx, c, o.Log, o.run)
 	if failed := o.systemctl(context.WithoutCancel(ctx), "stop"); failed != nil {
 		return failed
 	}

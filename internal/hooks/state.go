@@ -51,14 +51,13 @@ func (s *state) waits(before word) bool {
 
 // follow follows the daemon while run runs, which takes the states of the board. It ends the context of run when ctx ends,
 // or when the daemon can't be followed, and returns why.
-func follow(ctx context.Context, c *console.Client, o console.WatchOptions, log *logrus.Entry,
-	run func(ctx context.Context, states *newest)) error {
+func follow(ctx context.Context, c *console.Client, log *logrus.Entry, run func(context.Context, *newest)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	happened, states := make(chan console.Transition), newNewest()
 	var following sync.WaitGroup
 	following.Go(func() { classify(ctx, happened, states.put) })
 	following.Go(func() {
-		cancel(c.Follow(ctx, o, func(t console.Transition) error {
+		cancel(c.Follow(ctx, console.WatchOptions{}, func(t console.Transition) error {
 			switch t.Event {
 			case console.EventSnapshot:
 				log.Info("follows the daemon")
