@@ -263,7 +263,8 @@ func (h *Health) settle(now time.Duration) {
 		h.standsBack = h.byLeading && !h.leading
 	}
 	if !ok {
-		h.byLeading = onlyLeading(bad)
+		onAllBoards := func(c *Check) bool { return c.When != check.Leading }
+		h.byLeading = len(bad) > 0 && !slices.ContainsFunc(bad, onAllBoards)
 	}
 	h.ok, h.passedOnce = ok, h.passedOnce || ok
 }
@@ -303,16 +304,6 @@ func (h *Health) bad() (bad []*Check) {
 		}
 	}
 	return bad
-}
-
-// onlyLeading reports whether there are bad checks and all of them count on the leader only.
-func onlyLeading(bad []*Check) bool {
-	for _, c := range bad {
-		if c.When != check.Leading {
-			return false
-		}
-	}
-	return len(bad) > 0
 }
 
 // relapse notes that checks fail that had passed.
