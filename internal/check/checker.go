@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -32,7 +33,7 @@ func Attend() error {
 	if err := beginLife("topdog-checker"); err != nil {
 		return err
 	}
-	conn, err := connOf(socket)
+	conn, err := net.FileConn(socket)
 	if err != nil {
 		return fmt.Errorf("checker: %w", err)
 	}

@@ -54,8 +54,7 @@ func runProgram(ctx context.Context, words []string, outputMax int) ([]byte, err
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		// The caller knows the path, so drop the *fs.PathError around the cause.
-		return nil, fmt.Errorf("cannot be started: %w", causeOf(err))
+		return nil, fmt.Errorf("cannot be started: %w", plainError(err))
 	}
 	err := c.Wait()
 	killGroup() // what the program has left behind; while there is any, no other group has its number
@@ -94,13 +93,6 @@ func environment(env []string) []string {
 
 // quoted returns the beginning of a program's output on one line.
 func quoted(text string) string { return strconv.Quote(shortened(text, 60)) }
-
-func causeOf(err error) error {
-	if cause := errors.Unwrap(err); cause != nil {
-		return cause
-	}
-	return err
-}
 
 // limited keeps the beginning of what is written to it.
 type limited struct {

@@ -224,9 +224,6 @@ func (p *dnsProber) ask(ctx context.Context, server string) error {
 		return plainError(err)
 	}
 	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline)
-	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	id := uint16(rand.Uint32())

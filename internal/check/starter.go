@@ -70,19 +70,12 @@ func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	theirs = os.NewFile(uintptr(pair[1]), "to the daemon")
 	file := os.NewFile(uintptr(pair[0]), "from the daemon")
 	defer file.Close()
-	if ours, err = connOf(file); err != nil {
-		theirs.Close()
-	}
-	return ours, theirs, err
-}
-
-// connOf returns a connection for a socket, which may be closed then.
-func connOf(socket *os.File) (*net.UnixConn, error) {
-	conn, err := net.FileConn(socket)
+	conn, err := net.FileConn(file) // of a duplicate
 	if err != nil {
-		return nil, err
+		theirs.Close()
+		return nil, nil, err
 	}
-	return conn.(*net.UnixConn), nil
+	return conn.(*net.UnixConn), theirs, nil
 }
 
 // startWithoutCapabilities starts a command that has no capabilities, and reaps it. The kernel kills it when the thread ends
