@@ -266,11 +266,6 @@ func (c *Client) badAnswer(err error) error {
 	}
 }
 
-// ended is the error for a daemon that went away in the middle. Its cause may be nil.
-func (c *Client) ended(err error) error {
-	return c.failed(errors.Join(ErrNotRunning, err), "the topdog daemon on %s ended meanwhile", "systemctl status topdog")
-}
-
 // explain returns an error that says in words why a request failed, and what to do.
 func (c *Client) explain(err error) error {
 	var refused *web.Error
@@ -288,7 +283,7 @@ func (c *Client) explain(err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return c.failed(err, "no permission to talk to the topdog daemon on %s", permissionHint)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
-		return c.ended(err)
+		return c.failed(errors.Join(ErrNotRunning, err), "the topdog daemon on %s ended meanwhile", "systemctl status topdog")
 	default:
 		return fmt.Errorf("asking the topdog daemon on %s: %w", c.path, err)
 	}

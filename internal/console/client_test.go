@@ -127,13 +127,6 @@ func TestStatusText(t *testing.T) {
 	}
 }
 
-func TestExplain(t *testing.T) {
-	message, hint := Explain(Refuse(503, "it is ill", "call a doctor"))
-	assert.Equal(t, []string{"it is ill", "call a doctor"}, []string{message, hint}, "what is refused")
-	message, hint = Explain(io.EOF)
-	assert.Equal(t, []string{"EOF", ""}, []string{message, hint}, "another error")
-}
-
 // TestClientWithoutPermission becomes another user on one thread; connect(2) looks
 // at the thread's own credentials.
 func TestClientWithoutPermission(t *testing.T) {

@@ -99,6 +99,3 @@ func Refuse(code int, message, hint string) error {
 
 // denied refuses something that the user may not do.
 func denied(message, hint string) error { return Refuse(http.StatusForbidden, message, hint) }
-
-// Explain returns what an error of a [Client] says is wrong, and what to do about it. The hint may be "".
-func Explain(err error) (message, hint string) { return web.Explain(err) }

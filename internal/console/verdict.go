@@ -156,18 +156,33 @@ func (s *Status) whyNotHeld() string {
 	}
 }
 
-// CountSpares counts the boards that could take over from the leader now: those that are alive, fit to lead, and
-// allowed to. If there are voters, a majority of them must be left without the leader.
-func (s *Status) CountSpares() (n int) {
-	for i := range s.Boards {
-		b := &s.Boards[i]
-		out := b.Self && (s.Role == RoleIsolated || s.Role == RoleBarred || s.Role == RoleListener)
-		if b.ID != s.Leader && b.live() && !out && b.Priority > 0 && (b.Grade == gradePassing || b.Grade == gradeProbation) {
-			n++
-		}
+// whyNoSpare says why a board could not take over from the leader: "is failing". It is "" if the board could.
+func (s *Status) whyNoSpare(b *Board) string {
+	switch {
+	case b.Gone:
+		return "has left, or was replaced"
+	case b.Stale:
+		return "is not heard any more"
+	case b.Priority == 0:
+		return "has the priority 0"
+	case b.Grade != gradePassing && b.Grade != gradeProbation:
+		return "is " + b.Grade
+	case b.Self && (s.Role == RoleIsolated || s.Role == RoleBarred || s.Role == RoleListener):
+		return "is " + s.Role
 	}
+	return ""
+}
+
+// CountSpares counts the boards that could take over from the leader now. If there are voters, a majority of them must be
+// left without the leader.
+func (s *Status) CountSpares() (n int) {
 	if s.Paused || s.tooFewVoters() {
 		return 0
+	}
+	for i := range s.Boards {
+		if b := &s.Boards[i]; b.ID != s.Leader && s.whyNoSpare(b) == "" {
+			n++
+		}
 	}
 	return n
 }
@@ -194,17 +209,8 @@ func (s *Status) NoSpare() string {
 	var others []string
 	for i := range s.Boards {
 		b := &s.Boards[i]
-		name := s.shortName(b.ID, b.Name)
-		switch {
-		case b.ID == s.Leader:
-		case b.Gone:
-			others = append(others, name+" has left, or was replaced")
-		case b.Stale:
-			others = append(others, name+" is not heard any more")
-		case b.Priority == 0:
-			others = append(others, name+" has the priority 0")
-		case b.Grade != gradePassing && b.Grade != gradeProbation:
-			others = append(others, name+" is "+b.Grade)
+		if why := s.whyNoSpare(b); why != "" && b.ID != s.Leader {
+			others = append(others, s.shortName(b.ID, b.Name)+" "+why)
 		}
 	}
 	why := "no other board has been heard"

@@ -44,7 +44,7 @@ func newSource(ctx context.Context, ask func(context.Context) ([]byte, error)) *
 		Ask: func(ctx context.Context, a *console.Answer) error {
 			text, err := ask(ctx)
 			if err != nil {
-				return unavailable(console.Explain(err))
+				return unavailable(web.Explain(err))
 			}
 			status := &console.Status{}
 			if err := json.Unmarshal(text, status); err != nil {

@@ -153,6 +153,13 @@ func TestAssets(t *testing.T) {
 	assert.ErrorIs(t, err, fs.ErrNotExist, "no directory")
 }
 
+func TestExplain(t *testing.T) {
+	message, hint := Explain(&Error{Code: 503, Message: "it is ill", Hint: "call a doctor"})
+	assert.Equal(t, []string{"it is ill", "call a doctor"}, []string{message, hint}, "what is refused")
+	message, hint = Explain(io.EOF)
+	assert.Equal(t, []string{"EOF", ""}, []string{message, hint}, "another error")
+}
+
 // port is a listener of pipes, so that connections live in virtual time.
 type port struct{ conns chan net.Conn }
 
