@@ -173,7 +173,7 @@ func TestUserSaysNothing(t *testing.T) {
 			for _, who := range []uint32{0, otherID} {
 				leader.topdogAs(who, "status").want(t, 0, fmt.Sprintf("user %d is not answered beside %d silent connections", who, connections))
 			}
-			if o := leader.topdogAs(otherID, "resign"); o.status == 0 || !strings.Contains(o.stderr, "may look, but not have this board do anything: use sudo") {
+			if o := leader.topdogAs(otherID, "resign"); o.status == 0 || !strings.Contains(o.stderr, "may look, but not give this board commands: use sudo") {
 				t.Errorf("another user resigns: %v", o)
 			}
 			c.undisturbed(began, leader)

@@ -40,7 +40,7 @@ type Client struct {
 	silence time.Duration // how long a stream may bring nothing
 }
 
-// Dial returns a client for the control socket of that path. It connects when it is used.
+// Dial returns a client for the control socket at that path. The client connects anew for each request.
 func Dial(path string) *Client {
 	return &Client{path: path, timeout: clientTimeout, silence: aliveWithin}
 }
@@ -50,8 +50,8 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return ask[Status](ctx, c, http.MethodGet, pathStatus, nil)
 }
 
-// StatusText asks how the group is, and returns the JSON as the daemon has written it. It may have keys that this
-// version does not know.
+// StatusText asks how the group is, and returns the daemon's JSON unchanged. It may have keys that this version does not
+// know.
 func (c *Client) StatusText(ctx context.Context) ([]byte, error) {
 	body, err := c.fetch(ctx, http.MethodGet, pathStatus, nil)
 	if err == nil && !json.Valid(body) {
@@ -110,8 +110,8 @@ func (c *Client) Try(ctx context.Context, asked TryRequest) (Tried, error) {
 	return ask[Tried](ctx, c, http.MethodPost, pathTry, asked)
 }
 
-// ask makes a request, with a body unless that is nil, and decodes the answer. It passes over keys that this version does
-// not know: the daemon may be newer than its client, between an update and a restart.
+// ask makes a request, with a body unless that is nil, and decodes the answer. It ignores keys that this version does not
+// know: between an update and a restart, the daemon and its client may be of different versions.
 func ask[A any](ctx context.Context, c *Client, method, path string, body any) (answer A, err error) {
 	text, err := c.fetch(ctx, method, path, body)
 	if err != nil {
@@ -138,7 +138,8 @@ func (c *Client) fetch(ctx context.Context, method, path string, body any) ([]by
 	return c.read(response)
 }
 
-// do makes a request, and makes an error of every answer but 200. The body of the answer can be read until ctx ends.
+// do makes a request, and returns an error for every HTTP status but 200. The body of the answer can be read until ctx
+// ends.
 func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var content bytes.Buffer
 	if body != nil {
@@ -173,9 +174,9 @@ func (c *Client) read(response *http.Response) ([]byte, error) {
 	return body, nil
 }
 
-// exchange sends a request over a connection of its own, which is closed when the request's context ends. Nobody need
-// close the body of the answer. [http.Client] would take a refusal for a broken connection: a daemon that is asked too
-// often answers and hangs up without reading the request.
+// exchange sends a request over a connection of its own, which is closed when the request's context ends, so nobody has to
+// close the body of the answer. A daemon that is asked too often answers and hangs up without reading the request.
+// [http.Client] would report that as a broken connection, and not return the answer.
 func (c *Client) exchange(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
 	conn, err := c.connect(ctx, request.Method == http.MethodGet)
@@ -198,20 +199,21 @@ func (c *Client) exchange(request *http.Request) (*http.Response, error) {
 	return nil, c.explain(causeOf(ctx, cmp.Or(unsent, err)))
 }
 
-// causeOf returns why the context has ended, if it has: that closed the connection, of which err tells.
+// causeOf returns why the context has ended, or err if it has not. The end of the context closes the connection, so err
+// would only say that the connection is closed.
 func causeOf(ctx context.Context, err error) error {
 	return cmp.Or(context.Cause(ctx), err)
 }
 
-// connect connects to the control socket. If the user may not, and only wants to look, it connects to the socket of the
-// page, if it is the page, or else to the public one.
+// connect connects to the control socket. If the user may not do that and only wants to look, connect tries the socket of
+// the page, which only the page may use, and then the public socket.
 func (c *Client) connect(ctx context.Context, look bool) (net.Conn, error) {
 	conn, err := dial(ctx, c.path)
 	if !errors.Is(err, fs.ErrPermission) {
 		return conn, err
 	}
 	if !look {
-		return nil, denied(fmt.Sprintf("user %d may look, but not have this board do anything", os.Geteuid()), permissionHint)
+		return nil, denied(fmt.Sprintf("user %d may look, but not give this board commands", os.Geteuid()), permissionHint)
 	}
 	for _, path := range []string{pagePath(c.path), PublicPath(c.path)} {
 		conn, other := dial(ctx, path)
@@ -239,21 +241,21 @@ func dial(ctx context.Context, path string) (net.Conn, error) {
 	}
 }
 
-// refused makes an error of an answer that is one.
+// refused returns the error that an answer tells of.
 func (c *Client) refused(code int, body []byte) error {
 	e := &web.Error{}
 	if err := json.Unmarshal(body, e); err != nil || e.Message == "" {
 		return c.badAnswer(fmt.Errorf("HTTP status %d", code))
 	}
 	e.Code = code
-	if code == http.StatusNotFound { // the paths that it has instead are of no use to the caller
+	if code == http.StatusNotFound { // the answer lists the paths that the daemon has, which do not help the caller
 		e.Message = "the daemon is of another version than this program"
 		e.Hint = "if topdog was just updated: systemctl restart topdog (on a witness: topdog-witness)"
 	}
 	return e
 }
 
-// failed returns an error with a message that names the socket, and with what to do.
+// failed returns an error with a hint. The message has a %s for the path of the socket.
 func (c *Client) failed(err error, message, hint string) error {
 	return &web.Error{Message: fmt.Sprintf(message, c.path), Hint: hint, Err: err}
 }

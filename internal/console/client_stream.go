@@ -24,12 +24,12 @@ const (
 	// aliveWithin is how long a daemon may be silent: as long as systemd's watchdog waits, after which there is no daemon
 	// any more.
 	aliveWithin = 5 * time.Second
-	// aliveLooks is how often it is looked within that time whether the daemon has said something.
+	// aliveLooks is how often within that time the client looks whether the daemon has said something.
 	aliveLooks = 5
 )
 
-// Watch calls each with how the board is, and then with every transition. It returns why it ended: ctx has ended, each
-// has failed, or the daemon has gone or is silent.
+// Watch calls each with the state of the board, and then with every transition. It returns the reason why it ended: ctx has
+// ended, each has failed, or the daemon has gone or is silent.
 func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition) error) error {
 	caller := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -52,7 +52,7 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 		if err != nil && limited.N == 0 {
 			err = c.badAnswer(fmt.Errorf("a line of the stream has more than %d bytes", maxAnswer))
 		}
-		silent.Store(math.MinInt32) // it does not count as silence how long each takes
+		silent.Store(math.MinInt32) // the time that each takes does not count as silence
 		switch {
 		case caller.Err() != nil:
 			return caller.Err()
@@ -69,8 +69,9 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 	}
 }
 
-// endSilence cancels the request for a stream when nothing has come for too long, as silent counts. A program that was
-// stopped meanwhile (Ctrl-Z) looks once when it goes on, and has the time until the next look to read what has come.
+// endSilence cancels the request for a stream when nothing has come for too long. It counts in silent how often it has
+// looked since the last line. A program that was stopped meanwhile (Ctrl-Z) counts only one look when it goes on, and then
+// has until the next look to read what has come.
 func (c *Client) endSilence(ctx context.Context, silent *atomic.Int32, cancel context.CancelCauseFunc) {
 	look := time.NewTicker(c.silence / aliveLooks)
 	defer look.Stop()
@@ -107,17 +108,17 @@ func (c *Client) event(lines *json.Decoder) (Transition, error) {
 }
 
 const (
-	// systemd starts a daemon again that has failed, mostly within 200 ms. A daemon that was stopped for good is looked
-	// for less and less often.
+	// systemd mostly restarts a failed daemon within 200 ms. If the daemon was stopped for good, the client looks for it
+	// less and less often.
 	retryMin = 50 * time.Millisecond
 	retryMax = time.Second
-	// startWithin is how long a daemon may take that starts at the same time as whoever follows it.
+	// startWithin is how long a daemon may take to start if it starts at the same time as the client.
 	startWithin = 2 * time.Second
 )
 
-// Follow is Watch without an end: it returns only when ctx ends or each fails. When the daemon goes away or is silent,
-// each is called with EventDaemonGone, which has the reason in words. When the daemon is back, there is another
-// EventSnapshot.
+// Follow is like Watch, but goes on after the daemon has gone: it returns only when ctx ends or each fails. When the daemon
+// has gone or is silent, Follow calls each with EventDaemonGone, with the reason in words. When the daemon is back, there
+// is another EventSnapshot.
 func (c *Client) Follow(ctx context.Context, o WatchOptions, each func(Transition) error) error {
 	f := follower{options: o, each: each, since: time.Now(), pause: retryMin}
 	for {
@@ -146,9 +147,9 @@ type follower struct {
 	each    func(Transition) error
 	failed  error // of each
 	last    Transition
-	since   time.Time     // when it began to look for the first daemon; zero once there was one
+	since   time.Time     // when it began to look for the first daemon; zero once it has found one
 	pause   time.Duration // before it looks again
-	gone    bool          // that there is no daemon was told
+	gone    bool          // each knows that there is no daemon
 }
 
 // heard passes on what the daemon says.
@@ -158,7 +159,7 @@ func (f *follower) heard(t Transition) error {
 	return f.failed
 }
 
-// lost tells that there is no daemon. What does not change with that, such as the group, stays as it was.
+// lost tells each that there is no daemon. What that does not change, such as the group, stays in the event.
 func (f *follower) lost(err error) error {
 	if f.gone || !f.since.IsZero() && time.Since(f.since) < startWithin {
 		return nil

@@ -12,7 +12,7 @@ type Transition struct {
 	Number uint64 `json:"number"` // one more with each; the first of a daemon is 1
 	Event  Event  `json:"event"`
 	AgeNs  int64  `json:"age_ns"` // from the event until this was sent
-	Missed uint64 `json:"missed"` // how many before it were not sent, because the reader was too slow
+	Missed uint64 `json:"missed"` // how many transitions before it were not sent, because the reader was too slow
 
 	Role       string   `json:"role"`        // of this board: one of the Role constants
 	Reason     string   `json:"reason"`      // why it has that role, or why the leader changed: an identifier of election.Reason
@@ -36,7 +36,7 @@ type Transition struct {
 // Event says what has happened.
 type Event string
 
-// The events. EventDaemonGone is not in a stream: [Client.Follow] concludes it from the end of one.
+// The events. The daemon does not send EventDaemonGone: [Client.Follow] adds it at the end of a stream.
 const (
 	EventSnapshot        Event = "snapshot"         // nothing: this is how the board was when the stream began
 	EventRoleChanged     Event = "role_changed"     // this board has another role

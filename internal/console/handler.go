@@ -14,7 +14,7 @@ import (
 	"topdog/internal/web"
 )
 
-// routes lists what there is. Streams of events end with ctx.
+// routes returns all paths. Streams of events end with ctx.
 func (s *Server) routes(ctx context.Context) web.Routes {
 	b := s.backend
 	get, post := []string{http.MethodGet}, []string{http.MethodPost}
@@ -35,14 +35,14 @@ func (s *Server) routes(ctx context.Context) web.Routes {
 	}
 }
 
-// handler answers all requests; streams of events end with ctx. A panic of the backend becomes an error: whoever asks how
-// the board is must not be able to bring it down.
+// handler answers all requests. Streams of events end with ctx. A panic of the backend becomes an error, so that no
+// question can end the daemon.
 func (s *Server) handler(ctx context.Context) http.Handler {
 	routes := s.routes(ctx)
 	serve := func(w http.ResponseWriter, r *http.Request) (err error) {
 		defer web.Recover(s.Report, &err)
 		if !connectionOf(r.Context()).await(r.Context(), ctx) {
-			panic(http.ErrAbortHandler) // it hangs up: who waits is no reason for the daemon to linger
+			panic(http.ErrAbortHandler) // this hangs up: a daemon that stops does not wait for turns
 		}
 		if r.Method == http.MethodGet && r.ContentLength != 0 {
 			return Refuse(http.StatusBadRequest, "this request may have no body", "")
@@ -60,11 +60,11 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	})
 }
 
-// mayAct returns an error unless a client may have the board do something. The kernel has let it connect to the control
-// socket, so it may; on the others, everybody may only look.
+// mayAct returns an error unless a client may give the board commands. A client on the control socket may, since the kernel
+// has let it connect. On the other sockets clients may only look.
 func (s *Server) mayAct(c *connection) error {
 	if c.public {
-		return denied("this socket only shows; what acts is "+s.path, permissionHint)
+		return denied("this socket only answers questions; commands go to "+s.path, permissionHint)
 	}
 	return nil
 }
@@ -72,13 +72,13 @@ func (s *Server) mayAct(c *connection) error {
 // serveFunc answers a request, or returns an error before it has written anything.
 type serveFunc = func(http.ResponseWriter, *http.Request) error
 
-// withoutBody is what the backend does for a request that has no body.
+// withoutBody makes a function for act out of one that needs no body.
 func withoutBody[A any](do func(context.Context) (A, error)) func(context.Context, struct{}) (A, error) {
 	return func(ctx context.Context, _ struct{}) (A, error) { return do(ctx) }
 }
 
-// act decodes the body of a request, has the backend do what it says if the client may ask for that, and answers with
-// what has happened.
+// act serves a command: it decodes the body, has the backend carry the command out if the client may give it, and answers
+// with what the backend returns.
 func act[B, A any](s *Server, do func(context.Context, B) (A, error)) serveFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := s.mayAct(connectionOf(r.Context())); err != nil {
@@ -91,7 +91,7 @@ func act[B, A any](s *Server, do func(context.Context, B) (A, error)) serveFunc 
 		ctx, cancel := context.WithTimeout(r.Context(), handoverTime)
 		defer cancel()
 		done, err := do(ctx, asked)
-		s.acts.Add(1) // also after a failure: something may have been done
+		s.acts.Add(1) // also after a failure, since a part may have been done
 		if err != nil {
 			return late(err, handoverTime)
 		}
@@ -99,8 +99,8 @@ func act[B, A any](s *Server, do func(context.Context, B) (A, error)) serveFunc 
 	}
 }
 
-// decodeBody reads the body of a request into v, which may take so many bytes. It refuses keys that v does not have:
-// to pass over them would be a silent default. No body is as good as {}.
+// decodeBody decodes the body of a request, of at most that many bytes, into v. It refuses keys that v does not have:
+// to ignore a mistyped key would silently use a default. A missing body counts as {}.
 func decodeBody(w http.ResponseWriter, r *http.Request, v any, most int64) error {
 	const hint = "docs/status.md says which requests have a body, and what is in it"
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
@@ -152,8 +152,9 @@ func (s *Server) askTrace(ctx context.Context, _ *Answer) (any, error) {
 	return &trace, err
 }
 
-// shared returns an answer that was asked for after this call, or one that is fresh and still true: nothing has happened
-// since. A leader extends its lease all the time, so an answer with a lease that is over by now is not true any more.
+// shared returns an answer of the backend to a request from after this call, or an older answer if it is fresh and still
+// true. It is still true if nothing has happened since, and if the lease that it tells of has not ended: a leader extends
+// its lease all the time.
 func (s *Server) shared(ctx context.Context, c *Cache) (*Answer, error) {
 	arrived := boottime.Now()
 	return c.Get(ctx, func(a *Answer) bool {
@@ -200,7 +201,7 @@ func (s *Server) serveTry(w http.ResponseWriter, r *http.Request) error {
 	if err := decodeBody(w, r, &asked, MaxTryBytes); err != nil {
 		return err
 	}
-	// The checks may use their timeouts. A client that does not want to wait for them hangs up, which ends them.
+	// The checks may take as long as their timeouts. A client that does not want to wait hangs up, which ends the checks.
 	limits := http.NewResponseController(w)
 	_ = limits.SetWriteDeadline(time.Time{})
 	tried, err := s.backend.Try(r.Context(), asked)
@@ -211,7 +212,7 @@ func (s *Server) serveTry(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, tried)
 }
 
-// late returns err, or puts into words that the backend did not answer in time.
+// late returns err, with a message and a hint if it means that the backend did not answer in time.
 func late(err error, limit time.Duration) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -227,10 +228,10 @@ func late(err error, limit time.Duration) error {
 // Publish adds a transition to all streams, with the next number. It never blocks.
 func (s *Server) Publish(t Transition) { s.transitions.Add(t) }
 
-// Published returns the number of the last transition. A [Status] has to tell it.
+// Published returns the number of the last transition, for Status.Transition.
 func (s *Server) Published() uint64 { return s.transitions.Newest() }
 
-// serveEvents sends how the board is, and then every transition. It ends when the server is stopping.
+// serveEvents sends the state of the board, and then every transition, until the server stops.
 func (s *Server) serveEvents(stopping context.Context, w http.ResponseWriter, r *http.Request) error {
 	alive, err := WantsLife(r)
 	if err != nil {
@@ -238,7 +239,7 @@ func (s *Server) serveEvents(stopping context.Context, w http.ResponseWriter, r 
 	}
 	if c := connectionOf(r.Context()); !c.limiter.places.Stream(&c.place, c.limiter.maxStreams()) {
 		return Refuse(http.StatusServiceUnavailable,
-			fmt.Sprintf("there may be %d streams of events of each user", c.limiter.maxStreams()), "end one, or use GET /v1/status")
+			fmt.Sprintf("each user may have %d streams of events", c.limiter.maxStreams()), "end one, or use GET /v1/status")
 	}
 	now, err := s.shared(r.Context(), s.statuses)
 	if err != nil {
@@ -257,7 +258,7 @@ func (s *Server) serveEvents(stopping context.Context, w http.ResponseWriter, r 
 	return nil
 }
 
-// isAlive returns an error unless the backend shows that it is.
+// isAlive returns an error unless the daemon's loop turns.
 func (s *Server) isAlive(ctx context.Context) (err error) {
 	defer web.Recover(s.Report, &err)
 	ctx, cancel := context.WithTimeout(ctx, s.limits.status)

@@ -20,14 +20,14 @@ type socketLimits struct {
 	total, perUser int // connections that are served at the same time
 }
 
-// pace allows a burst of events, and then one at a time. This is the generic cell rate algorithm (ITU-T I.371):
-// its whole state is one point in time.
+// pace allows a burst of events, and then one event per interval. This is the generic cell rate algorithm (ITU-T I.371),
+// whose whole state is one point in time.
 type pace struct {
 	burst int
 	every time.Duration
 }
 
-// next returns when an event that comes now may happen. It takes the state, and returns the state after the event.
+// next returns when an event that comes now may happen, and the state after that event.
 func (p pace) next(state, now time.Time) (at, after time.Time) {
 	if state.Before(now) {
 		state = now
@@ -54,11 +54,11 @@ func newLimiter(l socketLimits) *limiter {
 	return &limiter{socketLimits: l, places: web.Places{Total: l.total, Each: l.perUser, Young: young}}
 }
 
-// maxPaces is how many users the limiter remembers before it forgets those who have not asked lately. The pace of all
-// users lets no more than a few hundred be recent.
+// maxPaces is how many users the limiter remembers before it forgets those who have not asked lately. There can be no more
+// than a few hundred who have, since the pace of all users bounds their requests.
 const maxPaces = 64
 
-// turn returns when the request of a user who connects now may be served. It reports false if that is too far away.
+// turn returns when the request of a user who connects now may be served. It returns false if that is too far in the future.
 func (l *limiter) turn(user uint32, now time.Time) (at time.Time, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,10 +94,10 @@ func (l *limiter) maxStreams() int { return l.places.Each / 2 }
 
 // connection is one client with its one request.
 type connection struct {
-	// UnixConn has CloseWrite. With it, net/http lets a client that has more to send read its answer to the end.
+	// UnixConn has CloseWrite. net/http uses it to let a client that is still sending read the whole answer.
 	*net.UnixConn
 	limiter *limiter
-	public  bool      // it came by a socket that only shows
+	public  bool      // it is not on the control socket, so the client may only look
 	user    uint32    // unidentified if the kernel does not tell
 	turn    time.Time // of its request
 	place   web.Place
@@ -109,8 +109,8 @@ func (c *connection) Close() error {
 	return c.UnixConn.Close()
 }
 
-// refuse answers a client that is not served, without reading its request, and closes the connection. That costs about
-// a tenth of an answer.
+// refuse answers a client without reading its request, and closes the connection. That costs about a tenth of what an answer
+// costs.
 func (c *connection) refuse(message, hint string) {
 	if body, err := json.Marshal(&web.Error{Message: message, Hint: hint}); err == nil {
 		const answer = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %d\r\n" +
@@ -120,7 +120,7 @@ func (c *connection) refuse(message, hint string) {
 	_ = c.UnixConn.Close()
 }
 
-// await reports whether the turn of the connection's request has come, before one of the contexts has ended.
+// await waits for the turn of the connection's request. It returns false if one of the contexts ends before that.
 func (c *connection) await(request, stopping context.Context) bool {
 	wait := time.Until(c.turn)
 	if wait <= 0 {
@@ -136,14 +136,14 @@ func (c *connection) await(request, stopping context.Context) bool {
 }
 
 const (
-	// batch is for how long connections may be accepted ahead of the pace. To sleep after each would cost more than to
+	// batch is how far ahead of the pace connections may be accepted. To sleep after each connection would cost more than to
 	// accept it.
 	batch = 30 * time.Millisecond
 	// backlog is how many connections wait in the kernel. If there are more, connect(2) fails with EAGAIN.
 	backlog = 64
 )
 
-// arrivals is the pace at which connections are accepted at all, most of them only to be refused.
+// arrivals is the pace at which connections are accepted, including those that are then refused.
 var arrivals = pace{burst: 32, every: 4 * time.Millisecond}
 
 // listener accepts the connections of a socket, and hands those that have a place to net/http.
@@ -177,6 +177,6 @@ func (l *listener) Accept() (net.Conn, error) {
 		if l.places.Take(&c.place, time.Now()) {
 			return c, nil
 		}
-		c.refuse(fmt.Sprintf("user %d has all connections that one may have", c.user), "end one")
+		c.refuse(fmt.Sprintf("user %d has as many connections as a user may have", c.user), "end one")
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"topdog/internal/web"
 )
 
-// The paths. Their number grows when something changes that old clients would misunderstand. New keys are no such
-// change.
+// The paths. The version in them grows when something changes that old clients would misunderstand. New keys do not count
+// as such a change.
 const (
 	pathStatus  = "/v1/status"
 	pathEvents  = "/v1/events"
@@ -72,8 +72,8 @@ type TriedCheck struct {
 // which does not give it away.
 type Keys struct {
 	SignsWith   string `json:"signs_with"`   // what this board sends; "" if the group has no key
-	AlsoAccepts string `json:"also_accepts"` // of other boards; "" if that is all
-	RunningNs   int64  `json:"running_ns"`   // since the daemon started; it does not know whom it heard before
+	AlsoAccepts string `json:"also_accepts"` // a second key that this board accepts from others; "" if there is none
+	RunningNs   int64  `json:"running_ns"`   // since the daemon started; it does not know which boards it heard before that
 	// Boards are the others that this board has heard within a day, the last one heard first.
 	Boards []BoardKeys `json:"boards"`
 }
@@ -92,10 +92,10 @@ type BoardKeys struct {
 // ErrNotRunning means that nobody serves the socket.
 var ErrNotRunning = errors.New("the daemon does not run")
 
-// Refuse returns an error for a [Backend] to return. It is answered with that HTTP status, 400 to 599.
+// Refuse returns an error for a [Backend] to return. The client gets that HTTP status, 400 to 599.
 func Refuse(code int, message, hint string) error {
 	return &web.Error{Code: code, Message: message, Hint: hint}
 }
 
-// denied refuses something that the user may not do.
+// denied returns the error for a request that the user may not make.
 func denied(message, hint string) error { return Refuse(http.StatusForbidden, message, hint) }

@@ -52,7 +52,7 @@ func TestOrdinaryUser(t *testing.T) {
 		assert.ErrorIs(t, client.Follow(t.Context(), WatchOptions{}, func(Transition) error { return enough }), enough, "Follow")
 		// That thread alone is the other user.
 		_, err = client.connect(t.Context(), false)
-		refused(t, err, 403, "may look, but not have this board do anything: use sudo", "to act")
+		refused(t, err, 403, "may look, but not give this board commands: use sudo", "to act")
 	})
 }
 
@@ -79,7 +79,7 @@ func TestPageLooks(t *testing.T) {
 		assert.ErrorIs(t, connect(s.path), unix.EACCES, "the page on the control socket")
 	})
 	_, err := Dial(pagePath(s.path)).Resign(t.Context()) // as root
-	refused(t, err, 403, "this socket only shows", "to act")
+	refused(t, err, 403, "this socket only answers questions", "to act")
 }
 
 // Nothing is done by way of the public socket, whoever asks for it.
@@ -100,7 +100,7 @@ func TestPublicSocketActsOnNothing(t *testing.T) {
 		}
 		acts++
 		_, err := ask[Done](t.Context(), public, r.Methods[0], r.Path, nil)
-		refused(t, err, 403, "this socket only shows; what acts is "+s.path+": use sudo", r.Path)
+		refused(t, err, 403, "this socket only answers questions; commands go to "+s.path+": use sudo", r.Path)
 	}
 	if acts < 7 {
 		t.Errorf("%d things that act were tried", acts)
@@ -184,7 +184,7 @@ func TestRefusedUnread(t *testing.T) {
 	<-asked
 	for range 100 {
 		_, err := public.Status(t.Context())
-		refused(t, err, 503, "has all connections that one may have", "meanwhile")
+		refused(t, err, 503, "has as many connections as a user may have", "meanwhile")
 	}
 	close(answer)
 	assert.ErrorIs(t, <-first, nil, "the first one")

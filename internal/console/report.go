@@ -12,8 +12,8 @@ type State string
 // The states, the best first.
 const (
 	StateRight   State = "right"
-	StateLook    State = "look"    // it works, but a person should look at it
-	StateUnknown State = "unknown" // nobody could find out
+	StateLook    State = "look"    // it works, but needs a person's attention
+	StateUnknown State = "unknown" // it could not be found out
 	StateWrong   State = "wrong"   // the daemon does not start or has to wait because of it, or a check fails
 )
 
@@ -22,7 +22,7 @@ type Finding struct {
 	Topic  Topic  `json:"topic"`
 	State  State  `json:"state"`
 	Text   string `json:"text"`   // what was found, for people
-	Remedy string `json:"remedy"` // what to do, for people; "" if there is nothing to do, or the text says it
+	Remedy string `json:"remedy"` // what to do, for people; "" if there is nothing to do, or if the text already says it
 }
 
 // Topic is what a finding is about. The values are part of the interface.
@@ -32,7 +32,7 @@ type Topic string
 const (
 	TopicConfiguration Topic = "configuration" // the file
 	TopicKey           Topic = "key"           // the key file
-	TopicInterface     Topic = "interface"     // the interface of the group, and what the daemon makes of the network
+	TopicInterface     Topic = "interface"     // the interface of the group, and the network that the daemon sees there
 	TopicPowerSave     Topic = "power_save"    // of the Wi-Fi interface
 	TopicDHCP          Topic = "dhcp"          // whether a DHCP server hands out a floating address
 	TopicAddress       Topic = "address"       // who has a floating address
@@ -70,7 +70,7 @@ type Report struct {
 	Sections []Section `json:"sections"`
 }
 
-// Add adds a finding to a section. It makes the section if there is none.
+// Add adds a finding to a section, which it creates if there is none yet.
 func (r *Report) Add(section string, f Finding) {
 	if r.State == "" {
 		r.State = StateRight

@@ -22,7 +22,7 @@ type Backend interface {
 	Status(ctx context.Context) (Status, error)
 	// Trace returns how the last changes of role went.
 	Trace(ctx context.Context) (Trace, error)
-	// Alive returns when the daemon's loop has turned.
+	// Alive returns nil as soon as the daemon's loop has turned.
 	Alive(ctx context.Context) error
 	// Resign hands the lead over, and returns when another board has it.
 	Resign(ctx context.Context) (Handover, error)
@@ -56,7 +56,7 @@ type limits struct {
 
 const (
 	bodyBytes    = 1 << 10         // of a request; few need a body
-	stall        = time.Minute     // for a reader of a stream to go on reading; it may be a person who looks
+	stall        = time.Minute     // how long the reader of a stream may pause; it may be a person at a terminal
 	handoverTime = 5 * time.Second // for the backend to act: a handover takes a round trip, and a few when packets are lost
 
 	// freshStatus and freshTrace are how old a shared answer may be. A trace is ten times as much work.
@@ -67,8 +67,8 @@ const (
 )
 
 var defaultLimits = limits{
-	// Whoever may connect here may have the board do everything. These limits are for mistakes: a script that asks in a
-	// loop.
+	// Whoever may connect here has full control of the board anyway. These limits are for mistakes, such as a script that
+	// asks in a loop.
 	control: socketLimits{
 		each:     pace{burst: 50, every: 10 * time.Millisecond},
 		all:      pace{burst: 100, every: 5 * time.Millisecond},
@@ -101,10 +101,10 @@ var defaultLimits = limits{
 	interval: time.Second,
 }
 
-// Server serves the control socket, and beside it the public one and that of the page. [Server.Run] does it, once at a
-// time; when it has failed, it may be called again.
+// Server serves the control socket, the public socket and that of the page, while [Server.Run] runs. Only one Run may be
+// active at a time. After it has failed, it may be called again.
 type Server struct {
-	// Report is told what nobody else would learn, such as a panic of the backend. Set it before Run; several goroutines
+	// Report gets the errors that no client gets, such as a panic of the backend. Set it before Run. Several goroutines
 	// call it.
 	Report func(error)
 
@@ -117,14 +117,14 @@ type Server struct {
 	once                  sync.Once
 	control, public, page *limiter
 	transitions           *Transitions
-	acts                  atomic.Uint64   // how often this board was made to do something
+	acts                  atomic.Uint64   // how many commands this board was given
 	life                  context.Context // of requests
 	statuses              *Cache
 	traces                *Cache
 }
 
-// NewServer returns a server for the control socket of that path. Root, the daemon's own user and members of the
-// socket's group may connect to it, look, and have the board do something. Everybody may look on the public socket.
+// NewServer returns a server for the control socket at that path. Root, the daemon's own user and members of the socket's
+// group may connect to it, look, and give the board commands. Everybody may look on the public socket.
 func NewServer(path string, backend Backend) *Server {
 	return newServer(path, backend, defaultLimits)
 }
@@ -140,7 +140,7 @@ func newServer(path string, backend Backend, l limits) *Server {
 	return s
 }
 
-// news grows with everything that makes an answer out of date before its time.
+// news returns a number that grows with everything that makes a fresh answer untrue.
 func (s *Server) news() uint64 { return s.transitions.Newest() + s.acts.Load() }
 
 // Run makes the sockets and serves them until ctx ends, which is no error. When it returns, they are gone, and so is
@@ -171,7 +171,7 @@ func (s *Server) Run(ctx context.Context) error {
 		failed = fmt.Errorf("control socket %s: %w", s.path, failed)
 	}
 
-	// The names go first, so that the next client learns at once that no daemon runs.
+	// The sockets' files go first, so that the next client learns at once that no daemon runs.
 	var removed error
 	for _, l := range sockets {
 		removed = errors.Join(removed, l.socket.remove())

@@ -13,10 +13,10 @@ import (
 	"topdog/internal/web"
 )
 
-// Transitions keep the last ones that were published. Each reader of a stream takes them from here at its own pace, so
-// that a slow reader costs neither memory nor the publisher's time.
+// Transitions keep the newest transitions. Each reader of a stream takes them from here at its own pace, so that a slow
+// reader costs no memory, and does not delay whoever adds them.
 type Transitions struct {
-	most int // are kept
+	most int // how many are kept
 
 	mu     sync.Mutex
 	number uint64      // of the newest
@@ -30,7 +30,7 @@ type published struct {
 	at boottime.Instant
 }
 
-// NewTransitions keeps at most so many. The first one gets the number that comes after the given one.
+// NewTransitions returns Transitions that keep at most that many. The first one will have the number after + 1.
 func NewTransitions(most int, after uint64) *Transitions {
 	return &Transitions{most: most, number: after, more: make(chan struct{})}
 }
@@ -56,8 +56,8 @@ func (p *Transitions) Newest() uint64 {
 	return p.number
 }
 
-// after returns all that came after a number, and a channel that is closed when there is more. If they are not all kept
-// any more, it returns only the newest, which tells how many are missing.
+// after returns all transitions after the one of that number, and a channel that is closed when there are more. If not all
+// of them are kept any more, it returns only the newest, with the number of those that are missing.
 func (p *Transitions) after(number uint64) (news []Transition, more <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,15 +81,15 @@ type Stream struct {
 	To          http.ResponseWriter
 	Stall       time.Duration // how long the reader may accept nothing
 	Transitions *Transitions
-	Stopped     <-chan struct{} // closed when there will be no more; those that there are already are still sent
+	Stopped     <-chan struct{} // closed when no more will be added; those that were added before are still sent
 
 	// Alive returns a channel that is closed when the next sign of life is due. It is nil if the reader wants none.
 	Alive func() <-chan struct{}
-	// isAlive returns why there is no sign of life then. It may be nil.
+	// isAlive returns an error if there is no sign of life then. It may be nil.
 	isAlive func(context.Context) error
 }
 
-// WantsLife reads the query of a request for a stream: whether it asks for signs of life.
+// WantsLife reports whether the query of a request for a stream asks for signs of life.
 func WantsLife(r *http.Request) (bool, error) {
 	query := r.URL.Query()
 	for name := range query {
@@ -101,18 +101,18 @@ func WantsLife(r *http.Request) (bool, error) {
 	return query.Has("alive"), nil
 }
 
-// errGone says that the reader has gone. That is no failure.
+// errGone says that the reader has gone, which is not reported.
 var errGone = errors.New("the reader has gone")
 
-// snapshot is the first line of a stream, with the status as it was written.
+// snapshot is the first line of a stream, with a status that is already JSON.
 type snapshot struct {
 	Transition
 	Status json.RawMessage `json:"status"`
 }
 
-// Send sends how the board is, and then every transition that comes after that, until ctx ends, the reader has gone or
-// no more transitions come. The status is also given as the text that is sent of it. If the stream cannot go on although
-// somebody reads it, its last line says why.
+// Send sends the state of the board, and then every transition after that, until ctx ends, the reader has gone or no more
+// transitions come. The text is the status as JSON, which the first line contains. If the stream cannot go on for another
+// reason, its last line says why.
 func (s *Stream) Send(ctx context.Context, status *Status, text []byte) {
 	if err := s.send(ctx, status.Snapshot(), text); err != nil && !errors.Is(err, errGone) {
 		message, hint := web.Explain(err)
@@ -158,7 +158,7 @@ func (s *Stream) send(ctx context.Context, last Transition, text []byte) error {
 				return err
 			}
 		case <-s.Stopped:
-			stopped = true // once more: the last transitions tell how it ended
+			stopped = true // look once more: the last transitions tell how it ended
 		case <-ctx.Done():
 			return nil
 		}
@@ -184,11 +184,11 @@ func (s *Stream) write(values ...any) error {
 	return nil
 }
 
-// Cache asks for something once for all who want it at the same time, and keeps it for those who come soon after. Set
-// the exported fields before the first [Cache.Get].
+// Cache asks once for all callers of [Cache.Get] who want the same answer at the same time, and keeps the answer for those
+// who come soon after. Set the exported fields before the first Get.
 type Cache struct {
 	Ask   func(context.Context, *Answer) error // fills in what is asked for
-	News  func() uint64                        // grows with everything that makes an answer out of date before its time
+	News  func() uint64                        // grows with everything that makes a fresh answer untrue
 	Life  func() context.Context               // when it ends, so do the requests
 	Limit time.Duration                        // for one request
 	Gap   time.Duration                        // the least from one request to the next
@@ -202,10 +202,10 @@ type Cache struct {
 	began  time.Time     // when the last request was made
 }
 
-// Answer is what a [Cache] has been told.
+// Answer is an answer that a [Cache] keeps.
 type Answer struct {
 	Text   []byte  // in JSON
-	Tag    string  // changes with the text, if somebody compares that
+	Tag    string  // changes with the text; "" if the asker needs none
 	Status *Status // what the text says; nil if that is no status
 
 	Asked boottime.Instant // when the request was made
@@ -213,8 +213,8 @@ type Answer struct {
 	err   error
 }
 
-// Get returns an answer that suits whoever wants it. It asks again until there is one, or until ctx ends. The error is
-// that of the answer, or the reason for which ctx has ended.
+// Get returns an answer for which suits returns true. It asks again until there is one, or until ctx ends. The error is
+// that of the answer, or the cause of the end of ctx.
 func (c *Cache) Get(ctx context.Context, suits func(*Answer) bool) (*Answer, error) {
 	for {
 		c.mu.Lock()
@@ -256,7 +256,7 @@ func (c *Cache) request(pause time.Duration) {
 	c.began, c.newest = began, a
 	close(c.done)
 	c.done = nil
-	// A board has little memory, and most of the time nobody asks.
+	// Most of the time nobody asks, and a board has little memory for old answers.
 	time.AfterFunc(c.Keep, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()

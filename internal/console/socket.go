@@ -21,8 +21,8 @@ import (
 // maxPath is the length of a socket's path that unix(7) allows.
 const maxPath = 107
 
-// The modes of the sockets. The kernel lets only those users connect to the control socket who may have the board do
-// something (connect(2) needs the permission to write). So the others cannot be in their way either.
+// The modes of the sockets. connect(2) needs the permission to write, so the kernel lets only those users connect to the
+// control socket who may give the board commands, and nobody else can use up its connections.
 const (
 	groupMode  fs.FileMode = 0o660
 	publicMode fs.FileMode = 0o666
@@ -44,11 +44,11 @@ func pagePath(path string) string { return path + ".page" }
 type socket struct {
 	*net.UnixListener
 	path string
-	file fs.FileInfo // to tell our file from a later one of the same name
+	file fs.FileInfo // to distinguish this file from a later one of the same name
 }
 
-// listen makes a socket, and its directory if there is none. It replaces what a daemon that was killed left behind, but
-// only if nobody answers there.
+// listen makes a socket, and its directory if there is none. It replaces the socket of a daemon that was killed, but only if
+// nobody answers on it.
 //
 // Two daemons that start at the same instant could both find the same leftover. The UDP port of the group, which only one
 // of them can have, decides between them.
@@ -77,15 +77,15 @@ func listen(path string, mode fs.FileMode) (made *socket, err error) {
 		return nil, err
 	}
 	s := &socket{UnixListener: l.(*net.UnixListener), path: path}
-	s.SetUnlinkOnClose(false) // it would remove whatever has the name by then
+	s.SetUnlinkOnClose(false) // that would remove whatever file has the name by then
 	if err := s.finish(mode); err != nil {
 		return nil, errors.Join(err, s.remove(), s.Close())
 	}
 	return s, nil
 }
 
-// finish gives the file its full mode, and bounds how many connections wait in the kernel: package net lets it be
-// thousands, and whoever comes last would have to wait for all of them.
+// finish gives the file its full mode, and bounds how many connections wait in the kernel. Package net allows thousands, and
+// the last client would have to wait for all of them.
 func (s *socket) finish(mode fs.FileMode) (err error) {
 	if s.file, err = os.Lstat(s.path); err != nil {
 		return err
@@ -107,9 +107,9 @@ func withFD(raw syscall.RawConn, f func(fd int) error) error {
 	return errors.Join(err, failed)
 }
 
-// openToPage lets pageGroup connect to the page's socket, if there is such a group. There no user of the board can be in
-// the page's way, nor the page in root's. An access control list does this, since the daemon may not give a file to a
-// group of which it is no member. If the file system has no such lists (acl(5)), the page uses the public socket.
+// openToPage lets pageGroup connect to the page's socket, if there is such a group. It adds an access control list (acl(5)),
+// since the daemon may not give a file to a group of which it is no member. If the file system has no such lists, the page
+// uses the public socket.
 func openToPage(path string) error {
 	group, err := user.LookupGroup(pageGroup)
 	if err != nil {
@@ -150,7 +150,7 @@ func readableBy(gid uint32) []byte {
 func makeDirectory(dir string) error {
 	const mode = 0o755
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return nil // if it cannot be used, listening says why
+		return nil // if it cannot be used, the error of listening says why
 	}
 	err := os.MkdirAll(dir, mode)
 	if err == nil {
@@ -162,8 +162,7 @@ func makeDirectory(dir string) error {
 	return nil
 }
 
-// answerTimeout bounds the check for another daemon. To connect to one takes microseconds, even if it does nothing but
-// listen.
+// answerTimeout bounds the check for another daemon. Connecting to a daemon takes microseconds, even to one that hangs.
 const answerTimeout = time.Second
 
 // removeStale removes the socket of a daemon that has ended.
@@ -175,7 +174,7 @@ func removeStale(path string) error {
 	case err != nil:
 		return err
 	case found.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("there is something else of that name (%s): remove it, or set another socket", found.Mode())
+		return fmt.Errorf("something else has that name (%s): remove it, or set another socket", found.Mode())
 	}
 	conn, err := net.DialTimeout("unix", path, answerTimeout)
 	switch {
@@ -184,13 +183,13 @@ func removeStale(path string) error {
 		return errors.New("another daemon serves the socket: stop it, or set another socket")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case !errors.Is(err, unix.ECONNREFUSED): // with a full queue, for example, another daemon is alive
+	case !errors.Is(err, unix.ECONNREFUSED): // such as EAGAIN, if the queue of a living daemon is full
 		return fmt.Errorf("another daemon serves the socket, it seems (%w): stop it, or set another socket", err)
 	}
 	return (&socket{path: path, file: found}).remove()
 }
 
-// remove removes the file, unless another one has taken its name.
+// remove removes the file, unless another file has its name by now.
 func (s *socket) remove() error {
 	now, err := os.Lstat(s.path)
 	if err != nil || !os.SameFile(s.file, now) {
@@ -202,7 +201,7 @@ func (s *socket) remove() error {
 	return nil
 }
 
-// unidentified is the user at the other end if the kernel does not tell.
+// unidentified is the user at the other end if the kernel does not name one.
 const unidentified = math.MaxUint32
 
 // userOf asks the kernel which user was at the other end when it connected.

@@ -101,9 +101,9 @@ func TestRunRefuses(t *testing.T) {
 	for _, test := range []struct{ path, want string }{
 		{"", "1 to 107 bytes"},
 		{"/" + strings.Repeat("x", 107), "has 108: set another socket"},
-		{file, "something else of that name (-rw-------): remove it"},
-		{link, "something else of that name"},
-		{beside, "beside.public: there is something else of that name"},
+		{file, "something else has that name (-rw-------): remove it"},
+		{link, "something else has that name"},
+		{beside, "beside.public: something else has that name"},
 		{"/tmp/" + strings.Repeat("x", 100), ".public\" must have 1 to 107 bytes, has 112: set another socket"},
 		{filepath.Join(file, "t.sock"), "not a directory"},
 	} {

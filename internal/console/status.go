@@ -13,9 +13,9 @@ import (
 // null means unknown.
 type Status struct {
 	Version    string `json:"version"`    // of the daemon, which may differ from that of the client
-	Transition uint64 `json:"transition"` // number of the last one that is told here; 0 if there was none
-	// AsOf is when the daemon has looked, by CLOCK_BOOTTIME of this board. Everything that begins or ends some time from
-	// now does so counted from then: a client may get what the daemon has told another one a moment before.
+	Transition uint64 `json:"transition"` // number of the last transition that is part of this; 0 if there was none
+	// AsOf is when this status was made, by CLOCK_BOOTTIME of this board. All ages and remaining times count from then: a
+	// client may get a status that was made for another client a moment before.
 	AsOf      boottime.Instant `json:"as_of_ns"`
 	Group     string           `json:"group"`      // name of the group
 	Algorithm string           `json:"algorithm"`  // "heir", "bully", …
@@ -52,7 +52,7 @@ type Status struct {
 
 	Addresses []string `json:"addresses"` // the floating addresses with prefix length: "192.168.1.250/24"
 	Holding   bool     `json:"holding"`   // this board has them now
-	// LeaseEndsInNs is how long this board may answer for them if its daemon does nothing more; 0 if it may not even now,
+	// LeaseEndsInNs is how long this board may answer for them if its daemon does nothing more: 0 if it may not answer now,
 	// and NoLeaseEnd if there is no end.
 	LeaseEndsInNs int64     `json:"lease_ends_in_ns"`
 	HeldBy        string    `json:"held_by"`     // id of the board that has them as far as this one knows; "" if none
@@ -69,12 +69,12 @@ type Status struct {
 	// Witnesses are the hosts that are asked when it is in doubt whether this board's port receives.
 	Witnesses []Witness `json:"witnesses,omitempty"`
 
-	// Trusted are the ids of the boards that the group's judge trusts, with the
-	// algorithm "agents" only.
+	// Trusted are the ids of the boards that the group's judge trusts, with the algorithm "agents" only.
 	Trusted []string `json:"trusted,omitempty"`
 
-	// Voters are those of the algorithm "strict"; the others have none. A leader that does not hear the majority of them
-	// leads on, but does not answer for the addresses. Another board that does not hear it, and has no leader, waits.
+	// Voters are those of the algorithm "strict". The other algorithms have none. A leader that does not hear the majority of
+	// the voters remains leader, but does not answer for the addresses. Another board that does not hear the majority, and
+	// has no leader, waits.
 	Voters          []Voter `json:"voters,omitempty"`
 	MajorityUnheard bool    `json:"majority_unheard"`
 
@@ -94,7 +94,7 @@ const NoLeaseEnd int64 = 1<<63 - 1
 // The roles of this board (Status.Role). Boards have in addition RoleHeir.
 const (
 	RoleIsolated  = "isolated"  // its link is down, or a firewall drops what is said to it
-	RoleListener  = "listener"  // hears before it speaks
+	RoleListener  = "listener"  // listens for a leader before it sends anything
 	RoleFollower  = "follower"  // follows a leader, or awaits the next
 	RoleCandidate = "candidate" // asks whether anybody leads
 	RoleLeader    = "leader"    // holds the address
@@ -105,7 +105,7 @@ const (
 // Witness is a host of the LAN that is asked by ARP.
 type Witness struct {
 	Address string `json:"address"`
-	Answers bool   `json:"answers"` // it has answered the last time
+	Answers bool   `json:"answers"` // it answered the last question
 }
 
 // Board is what is known of one board.
@@ -117,7 +117,7 @@ type Board struct {
 	Grade     string   `json:"grade"`      // how fit it says it is to lead: "passing", "probation", "drained" or "failing"
 	GradeText string   `json:"grade_text"` // the same for people; "" if it passes
 	Score     *uint32  `json:"score"`      // the algorithm "score" orders boards by it; null with the others, and until the board has told it
-	Role      string   `json:"role"`       // "" if unknown; what it was if the board is stale or gone
+	Role      string   `json:"role"`       // "" if unknown; the last known one if the board is stale or gone
 	Self      bool     `json:"self"`
 	HeardMs   *float64 `json:"heard_ms"`   // since its last message, from which all of this is known; null for this board
 	Stale     bool     `json:"stale"`      // silent for so long that it counts as dead
@@ -132,8 +132,8 @@ type Board struct {
 	AlsoAccepts string `json:"also_accepts"` // the same of a second key that it accepts while the group changes its key; "" if there is none
 }
 
-// Defence is something that keeps this board from answering for the floating addresses when it may not, or that keeps
-// whoever has taken over its daemon from doing more.
+// Defence is something that keeps this board from answering for the floating addresses when it may not, or that limits what
+// an attacker who has taken over the daemon can do.
 type Defence struct {
 	Kind   string `json:"kind"`   // one of the Defence constants
 	On     bool   `json:"on"`     // this board has it
@@ -198,7 +198,7 @@ type Patience struct {
 	HalvesInNs     int64  `json:"halves_in_ns"`     // until it is halved, unless it is needed before
 }
 
-// Lead says who leads, and why: what all accounts of a change of leader have in common.
+// Lead says who leads, and why. It is the part that all descriptions of a change of leader have in common.
 type Lead struct {
 	Leader     string `json:"leader"` // the id of the new one; "" if nobody led from then on
 	LeaderName string `json:"leader_name"`
@@ -214,8 +214,7 @@ type Change struct {
 	OutageMs *float64 `json:"outage_ms"` // how long nobody led, if this board could tell
 }
 
-// fill replaces missing lists and objects by empty ones: a list that is null in JSON is a trap for every script that
-// loops over it.
+// fill replaces missing lists and objects by empty ones, because a script that loops over a list would fail on null.
 func (s *Status) fill() {
 	fillList(&s.Addresses)
 	fillList(&s.Defences)
@@ -236,7 +235,7 @@ func fillList[T any](list *[]T) {
 	}
 }
 
-// Milliseconds returns d as the keys that end with _ms have it: in milliseconds, to the microsecond.
+// Milliseconds returns d for a key that ends with _ms: in milliseconds, rounded to the microsecond.
 func Milliseconds(d time.Duration) float64 {
 	return math.Round(float64(d)/float64(time.Microsecond)) / 1000
 }

@@ -331,7 +331,7 @@ func TestStreamEnds(t *testing.T) {
 		err := Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error {
 			return Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil })
 		})
-		assert.ErrorContains(t, err, "there may be 1 streams of events of each user", "")
+		assert.ErrorContains(t, err, "each user may have 1 streams of events", "")
 	})
 	t.Run("when the daemon talks otherwise", func(t *testing.T) {
 		path := socketPath(t)

@@ -39,8 +39,8 @@ func scoreCell(_ *Status, b *Board) string {
 	return strconv.FormatUint(uint64(*b.Score), 10)
 }
 
-// roleCell says what a board is now. It is not known what a silent board has become. A board that follows another
-// leader than this one does is worth a word, unless it is the leader that it names itself: it has just resigned.
+// roleCell says what a board is now. The present role of a silent board is unknown. If a board follows another leader than
+// this board does, the cell says so, unless the board names itself as the leader: then it has just resigned.
 func roleCell(s *Status, b *Board) string {
 	switch {
 	case b.Gone:
@@ -58,7 +58,7 @@ func roleCell(s *Status, b *Board) string {
 	}
 }
 
-// gradedRole is roleCell, with how fit a board is to lead unless it passes or that is unknown.
+// gradedRole is roleCell, followed by how fit the board is to lead, unless it passes or that is unknown.
 func gradedRole(s *Status, b *Board) string {
 	role := roleCell(s, b)
 	if !b.live() || b.GradeText == "" {
@@ -83,7 +83,7 @@ func upCell(_ *Status, b *Board) string {
 	case b.UpSeconds == nil:
 		return "unknown"
 	case !b.live():
-		return "" // perhaps it is down
+		return "" // it may be down
 	default:
 		return span(*b.UpSeconds * 1000)
 	}
@@ -97,7 +97,7 @@ func marks(s *Status, b *Board) string {
 		self = "*"
 	}
 	switch {
-	case !b.live(), s.Role == RoleIsolated: // perhaps it had the address
+	case !b.live(), s.Role == RoleIsolated: // what is known of it may be out of date
 	case s.leads(b):
 		rank = "●"
 	case b.Role == RoleHeir || b.ID == s.Heir && b.ID != s.Leader && b.ID != "":
@@ -108,8 +108,8 @@ func marks(s *Status, b *Board) string {
 
 const marked = "   " // as wide as two marks and a blank
 
-// tableOf returns the columns of the table. If it is too wide for the terminal, it has fewer columns, and in the end
-// narrower ones, which mostly shortens long names.
+// tableOf returns the columns of the table. If they are too wide for the terminal, it drops columns first, and then narrows
+// the widest, which mostly shortens long names.
 func tableOf(s *Status, most int) []column {
 	t := slices.DeleteFunc(slices.Clone(columns), func(c column) bool {
 		return c.head == "ID" && !s.idsDiffer() || c.head == "SCORE" && s.ScoreFrom == ""
@@ -168,7 +168,7 @@ func (p *page) boards(s *Status) {
 	}
 }
 
-// boardStyle dims a board of which the present state is unknown.
+// boardStyle returns the look of a board. A board whose present state is unknown is dim.
 func boardStyle(s *Status, b *Board) style {
 	switch {
 	case !b.live(), s.Role == RoleIsolated && !b.Self:
@@ -213,7 +213,7 @@ func list(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// holderName is fullName, and says if it is this board.
+// holderName is fullName, preceded by "this board" if it is this one.
 func (s *Status) holderName(id string) string {
 	if id != "" && id == s.Board.ID {
 		return "this board, " + s.fullName(id, s.Board.Name)
@@ -221,7 +221,7 @@ func (s *Status) holderName(id string) string {
 	return s.fullName(id, "")
 }
 
-// fullName returns a board as "pi2 (192.168.1.12)", or the part of that which is known.
+// fullName returns a board as "pi2 (192.168.1.12)", or what is known of that.
 func (s *Status) fullName(id, name string) string {
 	name = s.shortName(id, name)
 	address := id

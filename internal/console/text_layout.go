@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// joint is a blank at which no line is broken, as in "12 s".
+// joint is a no-break space, as in "12 s".
 const joint = '\u00a0'
 
 // joined replaces blanks by joints.
@@ -36,8 +36,8 @@ func Printable(text string) string {
 	}, text)
 }
 
-// shown returns what a terminal gets of a character. Names come from other boards, over a network: neither a control
-// sequence in one nor a mark that reverses the direction of the line may reach a person's screen.
+// shown returns a character as it is sent to a terminal. Names come from other boards, over a network. No control sequence
+// in them, and no mark that reverses the direction of a line, may reach the terminal.
 func shown(r rune) rune {
 	if r == joint || r != utf8.RuneError && unicode.IsPrint(r) {
 		return r
@@ -45,8 +45,8 @@ func shown(r rune) rune {
 	return '?'
 }
 
-// PrintableJSON escapes what is not printable in JSON, which can only be in its strings. encoding/json leaves DEL, the
-// C1 control characters and marks of direction as they are.
+// PrintableJSON escapes the characters in JSON that are not printable. They can only be in strings. encoding/json does not
+// escape DEL, the C1 control characters and marks of direction.
 func PrintableJSON(text []byte) []byte {
 	clean := make([]byte, 0, len(text))
 	for _, r := range string(text) {
@@ -70,8 +70,8 @@ func cells(r rune) int {
 		return 0
 	case r < 0x1100:
 		return 1
-	// Roughly the blocks that are wide in Unicode's EastAsianWidth.txt: a board called 台所 should not push its row out of
-	// line.
+	// Roughly the blocks that are wide in Unicode's EastAsianWidth.txt, so that the row of a board called 台所 is
+	// aligned with the others.
 	case r <= 0x115f, r >= 0x2e80 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3, r >= 0xf900 && r <= 0xfaff,
 		r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6,
 		r >= 0x1f300 && r <= 0x1faff, r >= 0x20000 && r <= 0x3fffd:
@@ -117,8 +117,7 @@ func pad(text string, to int, left bool) string {
 	return text + fill
 }
 
-// wrap breaks a text between words into lines of at most room columns. A word that is longer is broken at the end of the
-// line.
+// wrap breaks a text between words into lines of at most room columns. A word that is longer than a line is broken too.
 func wrap(text string, room int) (lines []string) {
 	room = max(room, 1)
 	var line []string
@@ -153,14 +152,14 @@ const (
 	good   style = "1;32" // bold green
 )
 
-// page is a text that is written line by line.
+// page is a text that is built line by line.
 type page struct {
 	text  strings.Builder
 	width int // columns
 	color bool
 }
 
-// newPage returns an empty page for what the options describe.
+// newPage returns an empty page with these options.
 func newPage(o Options) page {
 	if o.Width <= 0 {
 		o.Width = math.MaxInt32
@@ -196,8 +195,7 @@ type row struct {
 	text  string
 }
 
-// list adds rows behind an indentation. The alignment has a character for each column: '>' for those whose cells are
-// aligned on the right.
+// list adds rows, indented. The alignment has a character for each column of cells: '>' aligns the column on the right.
 func (p *page) list(indent, alignment string, rows []row) {
 	widths := make([]int, len(alignment))
 	for _, r := range rows {
@@ -214,7 +212,7 @@ func (p *page) list(indent, alignment string, rows []row) {
 	}
 }
 
-// item adds a text behind a label. The lines after the first are indented.
+// item adds a text behind a label. Further lines of the text are indented by the width of the label.
 func (p *page) item(s style, label, text string) {
 	indent := width(label)
 	for _, line := range wrap(clean(text), p.width-indent) {
@@ -272,7 +270,7 @@ func duration(ms float64) string {
 	}
 }
 
-// percent returns a percentage. It never says 0 % of something that has happened.
+// percent returns a percentage. Only exactly zero becomes "0 %".
 func percent(p float64) string {
 	switch {
 	case math.IsNaN(p) || p < 0 || p > 100:
@@ -284,7 +282,7 @@ func percent(p float64) string {
 	}
 }
 
-// decimal returns a number with one digit behind the point, unless that is 0.
+// decimal returns a number with one decimal place, or without any if that is 0.
 func decimal(x float64) string {
 	return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64)
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Options describe what the text is written to.
+// Options describe the terminal or file that the text is written to.
 type Options struct {
-	Width int  // columns of the terminal; 0 if it is none, so that lines are not broken
+	Width int  // columns of the terminal; 0 if it is no terminal, so that lines are not broken
 	Color bool // it understands ECMA-48 sequences
 }
 
@@ -47,7 +47,7 @@ func WriteStatus(w io.Writer, s Status, o Options) error {
 	return err
 }
 
-// facts adds the lines about this board that have something to say.
+// facts adds the lines about this board, without those that have no text.
 func (p *page) facts(s *Status) {
 	all := ""
 	if len(s.Addresses) > maxAddresses { // else the headline has them
@@ -82,7 +82,7 @@ func (s *Status) holding() string {
 	return cmp.Or(s.HoldText, "unknown")
 }
 
-// group says of which group and version this board is.
+// group names the group of this board, its algorithm and its version.
 func (s *Status) group() string {
 	return fmt.Sprintf("%s, algorithm %s, topdog %s",
 		cmp.Or(s.Group, "unknown"), s.algorithm(), cmp.Or(s.Version, "of an unknown version"))
@@ -133,7 +133,7 @@ func (s *Status) algorithm() string {
 	return text
 }
 
-// thisBoard says what this board is, since when and why.
+// thisBoard says which role this board has, for how long, and why.
 func (s *Status) thisBoard() string {
 	text := s.fullName(s.Board.ID, s.Board.Name)
 	if s.Interface != "" {
@@ -153,8 +153,8 @@ func (s *Status) thisBoard() string {
 	return text
 }
 
-// heartbeats says what the failure detector sees and how fast it is. What it has learned is of no use while there is no
-// leader to hear.
+// heartbeats says what the failure detector has measured and how fast it is. Without a leader to hear, it does not tell what
+// was measured.
 func (s *Status) heartbeats() string {
 	if s.HeartbeatMs == 0 {
 		return "unknown"
@@ -207,7 +207,7 @@ func (s *Status) voters() string {
 	return text
 }
 
-// majorityUnheard says how many voters this board hears, which it misses, and what follows.
+// majorityUnheard says how many voters this board hears, which are missing, and what follows from that.
 func (s *Status) majorityUnheard() string {
 	var missing []string
 	for _, v := range s.Voters {
@@ -219,14 +219,14 @@ func (s *Status) majorityUnheard() string {
 		len(s.Voters)-len(missing), len(s.Voters), list(missing), len(s.Voters)/2+1)
 }
 
-// replacedAfterMs returns the time from the last heartbeat of a leader that dies to the claim of the next one: a
-// heartbeat that does not come, its margin, and the questions that nobody answers.
+// replacedAfterMs returns the time from the last heartbeat of a leader that dies to the claim of the next one: an interval,
+// the margin for a late heartbeat, and the time for the questions that nobody answers.
 func (s *Status) replacedAfterMs() float64 {
 	d := s.Detector
 	return s.HeartbeatMs + d.MarginMs + float64(d.Questions-1)*d.QuestionEveryMs + d.AnswerWithinMs
 }
 
-// patience says what was learned, from what, and what it costs.
+// patience says how late a leader may be by now, what that costs, and from what it was learned.
 func (s *Status) patience() string {
 	p := &s.Patience
 	if p.GraceNs <= p.DefaultGraceNs {
@@ -280,14 +280,14 @@ func (p *page) problems(s *Status) {
 	}
 }
 
-// The identifiers on which the text of checks and grades depends.
+// The identifiers that the text of checks and grades depends on.
 const (
 	gradePassing   = "passing"
 	gradeProbation = "probation"
 	stateFailing   = "failing"
 )
 
-// grade says how fit this board is to lead, and why. Of a board that passes without checks it says nothing.
+// grade says how fit this board is to lead, and why. It is "" for a board that passes and has no checks.
 func (s *Status) grade() string {
 	if s.Grade == "" || s.Grade == gradePassing && len(s.Checks) == 0 {
 		return ""

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// Trace is what GET /v1/trace returns: what this board did, and when, in its last changes of role. The keys of the JSON
-// are part of the interface, as those of a [Status].
+// Trace is what GET /v1/trace returns: what this board did in its last changes of role, and when. The keys of the JSON are
+// part of the interface, like those of a [Status].
 //
 // Unlike in a status, points in time are absolute: nanoseconds of the kernel's CLOCK_BOOTTIME, which all programs of a
 // machine share. So the traces of several boards on one machine, and of a client beside a board, can be merged. Between
@@ -23,7 +23,7 @@ type Trace struct {
 // ClockBoottime is the clock of a [Trace].
 const ClockBoottime = "CLOCK_BOOTTIME"
 
-// TracedChange is the course of a change of role, or of several that followed from each other.
+// TracedChange is the course of a change of role, or of several changes of which each led to the next.
 type TracedChange struct {
 	ZeroNs int64 `json:"zero_ns"` // the first step: the last heartbeat, if there was one
 	// LeaderChanged is false for a suspicion that came to nothing, and for a leader that only repeated its claim.
@@ -40,7 +40,7 @@ type TracedChange struct {
 	Reason        string `json:"reason"` // an identifier of election.Reason; "" if a leader only repeated its claim
 	ReasonText    string `json:"reason_text"`
 
-	Omitted int         `json:"omitted"` // how many steps in the middle were too many to be kept
+	Omitted int         `json:"omitted"` // how many steps in the middle were not kept, because there were too many
 	Steps   []TraceStep `json:"steps"`   // in the order of time
 }
 
@@ -115,12 +115,12 @@ func WriteTrace(w io.Writer, t Trace, o Options) error {
 	return err
 }
 
-// The columns of the table. An hour has eleven characters in milliseconds with microseconds behind the point.
+// The columns of the table. An hour in milliseconds, with three decimal places, has eleven characters.
 const (
 	atWidth    = 12
 	deltaWidth = 12
 
-	// delayShown is the least delay of a message that is worth a word, in nanoseconds.
+	// delayShown is the shortest delay of a message that is shown, in nanoseconds.
 	delayShown = 100_000
 )
 
@@ -140,7 +140,7 @@ func (p *page) tracedChange(t *Trace, c *TracedChange) {
 		before = s.AtNs
 	}
 	if c.Omitted > 0 {
-		p.item(notice, "", fmt.Sprintf("%d steps in the middle were too many to be kept.", c.Omitted))
+		p.item(notice, "", fmt.Sprintf("%d steps in the middle were not kept: there were too many.", c.Omitted))
 	}
 }
 
@@ -178,7 +178,7 @@ func (t *Trace) boardName(id, name string) string {
 	return cmp.Or(name, id, "an unknown board")
 }
 
-// style returns the look of a step. It brings out what clients notice.
+// style returns the look of a step. It highlights the steps that clients notice.
 func (s *TraceStep) style() style {
 	switch {
 	case s.Failed:
@@ -189,7 +189,7 @@ func (s *TraceStep) style() style {
 	return plain
 }
 
-// stepText says in words what a step was.
+// stepText describes a step in words.
 func (t *Trace) stepText(s *TraceStep) string {
 	who := t.boardName(s.Board, s.BoardName)
 	switch s.Step {
@@ -228,7 +228,7 @@ func (t *Trace) stepText(s *TraceStep) string {
 		}
 		return words.done
 	}
-	return cmp.Or(s.Step, "something unknown") // of a newer daemon
+	return cmp.Or(s.Step, "something unknown") // a newer daemon may have other steps
 }
 
 // stepWords are the texts of the other steps.

@@ -14,8 +14,8 @@ type verdict int
 const (
 	held      verdict = iota // a live board has it
 	unguarded                // a live board has it, and no other could take over
-	suspected                // a board has it whose heartbeat is late, so it is being asked
-	silent                   // a board had it that counts as dead now
+	suspected                // a board has it, but its heartbeat is late, so this board asks whether it lives
+	silent                   // the board that had it counts as dead now
 	contested                // several live boards say that they lead
 	nobody                   // nobody has it
 	unknown                  // this board cannot know
@@ -30,7 +30,7 @@ func (s *Status) verdict() verdict {
 	case s.Role == RoleIsolated || s.PortSilent:
 		return unknown
 	case s.HeldBy == "" && (s.Role == RoleListener || s.Role == RoleBarred):
-		return unknown // it has only begun to listen, or others do not tell it
+		return unknown // it has only begun to listen, or stays out
 	case s.HeldBy == "" && s.MajorityUnheard:
 		return unknown // the voters that it misses may have a leader
 	case s.HeldBy == "", s.HeldBy == s.Board.ID && (!s.Holding || s.MajorityUnheard):
@@ -46,8 +46,8 @@ func (s *Status) verdict() verdict {
 	}
 }
 
-// Held reports whether a live leader that this board knows of holds the addresses. A leader whose heartbeat is late
-// counts as alive until it has not answered: nobody should be alarmed who asks at that moment.
+// Held reports whether a live leader that this board knows of holds the addresses. A leader whose heartbeat is late counts
+// as alive until it has failed to answer, so that a late heartbeat alarms nobody.
 func (s *Status) Held() bool {
 	v := s.verdict()
 	return v == held || v == suspected || v == unguarded
@@ -198,7 +198,7 @@ func (s *Status) tooFewVoters() bool {
 	return len(s.Voters) > 0 && left < len(s.Voters)/2+1
 }
 
-// alone reports whether no board could take over from the leader, as far as the daemon tells: an older version does not.
+// alone reports whether the daemon says that no board could take over from the leader. An older version does not say.
 func (s *Status) alone() bool { return s.Spares != nil && *s.Spares == 0 }
 
 // NoSpare says that no board could take over from the leader, and why. It is "" if one could, or if nobody leads.
@@ -239,8 +239,8 @@ func (s *Status) leaders() []*Board {
 	return found
 }
 
-// leads reports whether a live board says that it leads. What it said before the present leader took over does not count:
-// the last message of a leader that was replaced says that it leads.
+// leads reports whether a live board says that it leads. What it said before the present leader took over does not count,
+// since the last message of a leader that was replaced still says that it leads.
 func (s *Status) leads(b *Board) bool {
 	outdated := b.ID != s.Leader && b.HeardMs != nil && s.LeaderSinceMs != nil && *b.HeardMs >= *s.LeaderSinceMs
 	return b.Role == RoleLeader && b.live() && !outdated
@@ -269,8 +269,8 @@ const (
 	exitNoAnswer   = 4 // a daemon may run, but gave no usable answer: permission, time, garbage
 )
 
-// ExitStatus returns the exit status of `topdog status`, given what [Client.Status] has returned. Problems do not
-// count: the status of a board without a light would never be 0.
+// ExitStatus returns the exit status of `topdog status`, given the results of [Client.Status]. Problems do not count, or a
+// board without an LED would never have the status 0.
 func ExitStatus(s Status, err error) int {
 	switch {
 	case errors.Is(err, ErrNotRunning):

@@ -170,7 +170,7 @@ func testPageHasNoRights(t *judge.T, p *pair) {
 		assert.Is(t, tc.want, strings.TrimSpace(p.ask("sh", "-c", tc.command, "sh", process)), "%s", tc.what)
 	}
 	// Everybody may ask how things are, and nobody in particular may hand over.
-	if got := p.ask("setpriv", "--reuid=topdog-page", "--regid=topdog-page", "--clear-groups", "sh", "-c", "topdog status >/dev/null; topdog resign 2>&1"); !strings.Contains(got, "may look, but not have this board do anything") {
+	if got := p.ask("setpriv", "--reuid=topdog-page", "--regid=topdog-page", "--clear-groups", "sh", "-c", "topdog status >/dev/null; topdog resign 2>&1"); !strings.Contains(got, "may look, but not give this board commands") {
 		t.Errorf("as the page's user, `topdog resign` says %q", got)
 	}
 }
