@@ -212,11 +212,9 @@ func (c *checks) follow(leading bool) {
 // judge brings the grade of this board up to date, and reports whether it has changed. drained says that somebody has
 // drained the board, unheld that the kernel refuses it the address.
 func (c *checks) judge(drained, unheld bool) (grade wire.Grade, changed bool) {
-	now := c.now()
-	c.health.Drain(now, drained)
-	c.health.Unheld(now, unheld)
+	c.health.Drained, c.health.Unheld = drained, unheld
 	former := c.judged
-	c.judged = c.health.Judge(now)
+	c.judged = c.health.Judge(c.now())
 	j := &c.judged
 	if *j == former {
 		return j.Grade, false

@@ -52,15 +52,16 @@ const (
 
 // Health is what is known of one board.
 type Health struct {
+	Drained bool // somebody has drained this board
+	Unheld  bool // the kernel refuses the floating address to it
+
 	startGrace time.Duration
 	startedAt  time.Duration
 	checks     []*Check
 
 	leading    bool
 	leadingAt  time.Duration // when leading last changed
-	drained    bool
-	unheld     bool // the kernel refuses the floating address
-	unchecked  bool // the checks do not run
+	unchecked  bool          // the checks do not run
 	passedOnce bool
 
 	ok         bool          // the checks passed when they were last looked at
@@ -166,18 +167,6 @@ func (h *Health) Lead(now time.Duration, leading bool) {
 	h.settle(now)
 }
 
-// Drain says whether somebody has drained this board.
-func (h *Health) Drain(now time.Duration, drained bool) {
-	h.drained = drained
-	h.settle(now)
-}
-
-// Unheld says whether the kernel refuses the floating address to this board.
-func (h *Health) Unheld(now time.Duration, unheld bool) {
-	h.unheld = unheld
-	h.settle(now)
-}
-
 // Uncheck says whether the checks have stopped running. If so, nothing is known of them.
 func (h *Health) Uncheck(now time.Duration, unchecked bool) {
 	if h.unchecked = unchecked; unchecked {
@@ -203,7 +192,7 @@ func (h *Health) Judge(now time.Duration) Judgement {
 	h.settle(now)
 	bad := h.bad()
 	switch {
-	case h.unheld:
+	case h.Unheld:
 		return Judgement{Grade: wire.GradeFailing, Text: "the kernel refuses the address to this board"}
 	case h.unchecked:
 		return Judgement{Grade: wire.GradeFailing, Text: "its checks do not run"}
@@ -213,7 +202,7 @@ func (h *Health) Judge(now time.Duration) Judgement {
 		return Judgement{Grade: wire.GradeFailing, Text: described(bad)}
 	case h.standsBack:
 		return Judgement{Grade: wire.GradeFailing, Until: h.until, Text: "it stands back, since a check has failed while it led"}
-	case h.drained:
+	case h.Drained:
 		return Judgement{Grade: wire.GradeDrained, Text: "somebody has drained it"}
 	case h.until != 0:
 		text := fmt.Sprintf("its checks pass again, after %s", relapses(h.relapses))

@@ -58,9 +58,9 @@ func (s *story) tell(words ...string) *story {
 		case word == "leads", word == "follows":
 			s.Lead(s.now, word == "leads")
 		case word == "drained", word == "undrained":
-			s.Drain(s.now, word == "drained")
+			s.Drained = word == "drained"
 		case word == "unheld", word == "held":
-			s.Unheld(s.now, word == "unheld")
+			s.Unheld = word == "unheld"
 		case word == "unchecked", word == "checked":
 			s.Uncheck(s.now, word == "unchecked")
 		case word[0] == '[':
