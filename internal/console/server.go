@@ -67,8 +67,8 @@ const (
 )
 
 var defaultLimits = limits{
-	// Whoever may connect here has full control of the board anyway. These limits are for mistakes, such as a script that
-	// asks in a loop.
+	// Whoever may connect here may give the board commands anyway. These limits are for mistakes, such as a script that asks
+	// in a loop.
 	control: socketLimits{
 		each:     pace{burst: 50, every: 10 * time.Millisecond},
 		all:      pace{burst: 100, every: 5 * time.Millisecond},
