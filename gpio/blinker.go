@@ -13,9 +13,9 @@ import (
 // work again soon after, and one that will never work should cost next to nothing.
 const retryEvery = 5 * time.Second
 
-// Blinker shows patterns on an LED. The election must never wait for it: its methods but Run return
-// at once, whatever the LED does, and may be called from any goroutine, also before Run and after it. An LED that fails is
-// reported and tried again for as long as the Blinker runs.
+// Blinker shows patterns on an LED. The election must never wait for it: all methods except Run return
+// at once, whatever the LED does, and may be called from any goroutine, also before Run and after it. Run reports an LED
+// that fails, and tries it again for as long as it runs.
 type Blinker struct {
 	report func(error)
 	wake   chan struct{} // of capacity 1; holds a value after wanted has changed
@@ -25,7 +25,7 @@ type Blinker struct {
 	state  State
 }
 
-// wanted is what a Blinker is to show, and where.
+// wanted is the pattern that a Blinker should show, and the LED on which it should show it.
 type wanted struct {
 	pattern Pattern
 	open    func() (LED, error)
@@ -39,9 +39,9 @@ type State struct {
 	Pattern Pattern
 }
 
-// NewBlinker returns a Blinker that shows Off. Run calls open for the LED, and again
-// after every failure. It calls report with every error whose text isn't that of the one
-// before, unless the LED has worked in between. Run's goroutine calls both; report must not be nil.
+// NewBlinker returns a Blinker that shows Off. Run calls open to get the LED, and again
+// after every failure. It calls report with each error, but not with the same text twice in a
+// row unless the LED worked in between. Both are called on Run's goroutine; report must not be nil.
 func NewBlinker(open func() (LED, error), report func(error)) *Blinker {
 	return &Blinker{report: report, wake: make(chan struct{}, 1), wanted: wanted{open: open}}
 }
@@ -89,8 +89,8 @@ func (b *Blinker) setState(s State) (before State) {
 	return before
 }
 
-// Run blinks until the context ends. Then it closes the LED, which switches it
-// off, and returns the error of that, if any. Nothing else ends it. Only one Run
+// Run blinks until the context ends. Then it closes the LED, which switches the LED
+// off, and returns the error of closing it, if any. Nothing else ends Run. Only one Run
 // may be active at a time.
 func (b *Blinker) Run(ctx context.Context) error {
 	r := run{Blinker: b}
@@ -122,10 +122,10 @@ type run struct {
 	*Blinker
 	led   LED    // nil while it cannot be opened
 	shown wanted // what was wanted at the last look
-	step  int    // of the pattern, which advance does next
+	step  int    // the index of the step that advance does next
 }
 
-// follow looks at what is wanted, and reports whether a step is due for that.
+// follow takes over what is wanted now, and reports whether a step is due because of the change.
 func (r *run) follow() bool {
 	before := r.shown
 	r.mu.Lock()
@@ -141,13 +141,13 @@ func (r *run) follow() bool {
 		return true
 	case r.shown.pattern != before.pattern:
 		r.step = 0
-		return r.led != nil // The next attempt shows it, and does not come sooner for that.
+		return r.led != nil // Without an LED, the next attempt to open one shows the new pattern, no sooner than before.
 	}
 	return false // It was changed and changed back.
 }
 
-// advance does the step that is due, and returns the time until the next one. It is 0 if
-// nothing is due before something else is wanted.
+// advance does the step that is due, and returns the time until the next one, or 0 if
+// nothing is due until something else is wanted.
 func (r *run) advance() time.Duration {
 	if r.led == nil {
 		led, err := r.shown.open()
@@ -168,7 +168,7 @@ func (r *run) advance() time.Duration {
 		r.setState(State{LED: r.led.String()}) // it works
 	}
 	if r.led == None {
-		return 0 // Nobody sees it, and to wake up costs a small board more than anything else here.
+		return 0 // There is nothing to see, and waking up costs a small board more than anything else here.
 	}
 	r.step = (r.step + 1) % len(steps)
 	return step.For
@@ -200,7 +200,7 @@ type Pattern uint8
 const (
 	Off      Pattern = iota // topdog does not run, or is on its way out
 	Follower                // alive, and not the leader
-	Election                // the leader is being asked for or elected
+	Election                // this board is looking for a leader, or an election is going on
 	Leader                  // this board holds the address
 	Fault                   // this board cannot take part; its log says why
 )
@@ -250,8 +250,8 @@ var patterns = [...]struct {
 		300*time.Millisecond, 1500*time.Millisecond)},
 }
 
-// Steps returns one period of the pattern, to be repeated, unless its only step
-// is for good. The caller must not change it.
+// Steps returns one period of the pattern. The caller repeats it, unless its only step
+// lasts for good, and must not change it.
 func (p Pattern) Steps() []Step { return patterns[p].steps }
 
 // Looks says in words what the light does, for people who look at it.
@@ -262,8 +262,8 @@ func (p Pattern) String() string { return patterns[p].name }
 // walkOrder begins with the pattern that people look for.
 var walkOrder = []Pattern{Leader, Follower, Election, Fault, Off}
 
-// Walk shows every pattern on the light for the time each, names it on out, and closes
-// the light at the end.
+// Walk shows one pattern after the other on the light, each for the given time, and writes
+// its name to out. It closes the light at the end.
 func Walk(ctx context.Context, out io.Writer, led LED, each time.Duration) error {
 	blinking, end := context.WithCancel(ctx)
 	defer end()

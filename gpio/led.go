@@ -26,8 +26,8 @@
 //  1. Read() on an output turns the line into an input with a pull-up, and the
 //     light goes out. This package therefore never reads a line; the interface
 //     through which it sees one has no such method.
-//  2. After an Out() that failed, the next one skips the request and makes its
-//     ioctl on file descriptor 0. This package closes a line after every
+//  2. After an Out() that failed, the next Out() does not request the line, and makes
+//     its ioctl on file descriptor 0. This package closes a line after every
 //     error, so that the next Set requests it anew.
 //  3. Where /dev/gpiochip4 is a symbolic link to gpiochip0 (current Raspberry
 //     Pi OS), looking for chips closes one file descriptor twice and then
@@ -46,9 +46,9 @@
 //
 // [Options] can name a directory for notes. A reboot should empty it. Open writes a
 // note there, with the light and the trigger that made a board's LED blink before.
-// Close removes the note. So [Leftovers] are the lights of a process that died, and to
-// open and close each of them restores it. The lights of a living process are among
-// them too, but cannot be opened: the kernel gives a line to one process only, and a
+// Close removes the note. So [Leftovers] returns the lights of a process that died, and
+// opening and closing each of them restores it. It returns the lights of a living process
+// too, but these cannot be opened: the kernel gives a line to one process only, and a
 // lock does the same for a board's LED.
 //
 // While gpioioctl looks for chips, it reports problems with single chips through the
@@ -59,7 +59,7 @@
 //
 // The lines were tested on emulated boards (Pi Zero and Pi 3B) and against
 // fakes, but not on a Pi 5, whose lines belong to the RP1 chip behind PCI Express.
-// That "GPIO17" is a line of the RP1 follows from gpioioctl and the device tree. The
+// We know only from gpioioctl and the device tree that "GPIO17" is a line of the RP1. The
 // LEDs under /sys/class/leds were not tested on a real board.
 package gpio
 
@@ -110,9 +110,9 @@ type Options struct {
 	LEDsIn string
 }
 
-// Open takes the light into use. The light is always dark afterwards: a Raspberry Pi keeps
-// the light of a dead process lit, so to open and close it puts it out. An empty Spec
-// gives [None].
+// Open takes the light into use. The light is always dark afterwards. So opening and closing
+// the light of a dead process puts it out, which a Raspberry Pi does not do by itself. An empty
+// Spec gives [None].
 //
 // While a light is open, opening it again fails with ErrBusy, in any process.
 func Open(spec Spec, o Options) (LED, error) {
@@ -144,9 +144,9 @@ func (none) String() string { return "no LED" }
 type Spec struct {
 	kind   kind
 	name   string // of the line or of the LED
-	chip   int    // N of gpiochipN, for byNumber
-	offset int    // the line's number on its chip, for byNumber
-	low    bool   // a line that lights its LED when it is low
+	chip   int    // N of gpiochipN, for lineByNumber
+	offset int    // the line's number on its chip, for lineByNumber
+	low    bool   // the line lights its LED when it is low
 }
 
 type kind uint8
@@ -254,8 +254,8 @@ func checkNotALine(text string, low bool) *SpecError {
 		return &SpecError{Problem: "this is not the name of a line", Hint: wayOfLines}
 	case low:
 		return &SpecError{
-			Problem: `":low" is for lines, as in "GPIO17:low"; of the board's own LEDs Linux knows what lights them`,
-			Hint:    `one that is really called so is written "led:NAME"`,
+			Problem: `":low" is for lines, as in "GPIO17:low"; for the board's own LEDs Linux knows which level lights them`,
+			Hint:    `if the name of an LED really ends with ":low", write "led:NAME"`,
 		}
 	}
 	return nil
@@ -270,7 +270,7 @@ func isGPIOName(text string) bool {
 
 // checkName refuses names that the kernel cannot have. The slash and the dots matter
 // most: an LED's name becomes part of a path, which must not lead out of /sys/class/leds.
-// The text what begins the error.
+// The text of the error begins with what.
 func checkName(what, name string, limit int) *SpecError {
 	fail := func(format string, args ...any) *SpecError {
 		return &SpecError{Problem: what + " " + fmt.Sprintf(format, args...)}

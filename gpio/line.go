@@ -63,8 +63,8 @@ func (l *lineLED) Set(on bool) error {
 }
 
 // Close puts the light out before it releases the line, since a Raspberry Pi
-// kernel keeps a released line at its last level (defect 5). Other kernels make it
-// an input, which is dark with either polarity: too little current flows.
+// kernel keeps a released line at its last level (defect 5). Other kernels turn the line
+// into an input. Too little current flows then to light the LED, whatever its polarity.
 func (l *lineLED) Close() error {
 	err := l.Set(false)
 	l.line.Close()
@@ -148,7 +148,7 @@ func (b *board) find(spec Spec) (found chipLine, title string, err error) {
 }
 
 func (b *board) byNumber(spec Spec) (found chipLine, title string, err error) {
-	// Raspberry Pi OS links gpiochip4 to gpiochip0, because it was gpiochip4 on early Pi 5 kernels.
+	// Raspberry Pi OS links gpiochip4 to gpiochip0, because the RP1 was gpiochip4 with early kernels of the Pi 5.
 	chip := filepath.Base(resolved(filepath.Join(b.dev, spec.chipName())))
 	var numbers []string
 	for _, l := range b.lines {
@@ -252,7 +252,7 @@ func keepDescriptor0() error {
 }
 
 // usable returns an error unless periph would find chips and be allowed to open all of
-// them. One is not enough: at boot udev sets their groups one by one, and periph looks only once.
+// them. One chip is not enough: at boot udev sets their groups one by one, and periph looks only once.
 func usable(dev string) error {
 	paths, _ := filepath.Glob(filepath.Join(dev, "gpiochip*")) // fails for wrong patterns only
 	if len(paths) == 0 {

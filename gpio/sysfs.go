@@ -14,14 +14,14 @@ import (
 )
 
 // boardLED is one of the board's own LEDs. Every Raspberry Pi has ACT, so a
-// demonstration needs no wiring. To write to an LED does not write to the SD card:
-// the files belong to the kernel. See Documentation/leds/leds-class.rst in its sources.
+// demonstration needs no wiring. Switching such an LED does not write to the SD card: its
+// files exist in the kernel only. See Documentation/leds/leds-class.rst in the kernel's sources.
 type boardLED struct {
 	dir  string // /sys/class/leds/ACT
 	name string
 	// trigger is the trigger that had the LED before us, "mmc0" for ACT. Close gives
-	// the LED back to it. If the process is killed instead, the next one finds "none"
-	// in the kernel, and the trigger only in the note.
+	// the LED back to it. If the process is killed instead, the kernel tells the next process
+	// "none", and only the note has the trigger.
 	trigger string
 	spec    Spec
 	notes   notes
@@ -30,7 +30,7 @@ type boardLED struct {
 
 const noTrigger = "none"
 
-// What is written to an LED. The kernel takes no more than what is full for the LED.
+// The brightness that is written to an LED. The kernel lowers it to the most that the LED can do.
 const (
 	dark = "0"
 	lit  = "255"
@@ -72,8 +72,8 @@ func openSysfs(root string, spec Spec, notes notes) (LED, error) {
 // claimAlone keeps other processes that use this package, such as a second daemon
 // or its cleanup, from taking the LED as well. The kernel does that for lines
 // only. The claim is a lock on the LED's directory in /sys, see flock(2), so it ends
-// with the process, however that ends. If there can be no lock for another reason than
-// that somebody has it, the LED is used without one.
+// with the process, however that ends. If locking fails for any reason other than that
+// another process has the lock, the LED is used without one.
 func (l *boardLED) claimAlone() error {
 	dir, err := os.Open(l.dir)
 	if err != nil {

@@ -7,11 +7,13 @@
 //	topdog-witness.service       a witness
 //	topdog-hooks.service         runs scripts when the board begins or ceases to lead
 //	topdog-leader.service        runs topdog-leader.target while the board leads
+//	topdog-leader.target         the units that run on the leader only
 //	topdog-leave.service         hands over before the services of a board stop
+//	topdog-page.service          shows the group in a browser
 //	topdog.sysusers              the user topdog, for /usr/lib/sysusers.d/topdog.conf
 //	71-topdog.rules              LEDs and GPIO chips for the group gpio, for /usr/lib/udev/rules.d
-//	topdog.network               networkd leaves topdog's own device alone, for /usr/lib/systemd/network/10-topdog.network
-//	networkd-keep-address.conf   networkd leaves topdog's address alone; an admin has to install it
+//	topdog.network               keeps networkd from topdog's own device, for /usr/lib/systemd/network/10-topdog.network
+//	networkd-keep-address.conf   keeps networkd from topdog's address; an admin has to install it
 //
 // Outside a unit of Type=notify all calls do nothing and succeed.
 //
@@ -81,7 +83,7 @@ func (n *Notifier) Watchdog() error { return n.send("feed the watchdog", daemon.
 
 // Ready says that the daemon does its work, after the start and after a
 // reload. For topdog that is when its loop runs, not when the interface is
-// up: to wait for a cable is work.
+// up: waiting for a cable is part of its work.
 func (n *Notifier) Ready() error {
 	return errors.Join(n.send("tell that topdog is ready", daemon.SdNotifyReady), n.invalid)
 }
@@ -117,7 +119,7 @@ func (n *Notifier) Status(text string) error {
 }
 
 // send does what go-systemd's SdNotify does, but never waits for ever. A PID 1 that has
-// crashed stays there ("Freezing execution") and no longer reads. Its queue has room for 512
+// crashed stays in memory ("Freezing execution") and no longer reads. Its queue has room for 512
 // messages, and after some 20 minutes the next one would block the election loop for good.
 func (n *Notifier) send(what, message string) error {
 	name := os.Getenv("NOTIFY_SOCKET")
@@ -130,8 +132,9 @@ func (n *Notifier) send(what, message string) error {
 	return nil
 }
 
-// sendTo sends a message to a socket. The kernel tries at once, also on a busy board: a lost READY=1 would make systemd give
-// up the start.
+// sendTo sends a message to a socket. Only the kernel counts sendTimeout, and only while the queue is full. So a process
+// that gets no processor time for longer than that still sends its message: a lost READY=1 would make systemd give up
+// the start.
 func sendTo(name, message string) error {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -16,7 +16,7 @@ type Instant int64
 // Add returns the moment that is d later.
 func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 
-// Sub returns how much later it is than another moment.
+// Sub returns how much later the moment is than another one.
 func (i Instant) Sub(earlier Instant) time.Duration { return time.Duration(i - earlier) }
 
 // Now reads the kernel's CLOCK_BOOTTIME: the time since the machine was started. All
@@ -24,7 +24,8 @@ func (i Instant) Sub(earlier Instant) time.Duration { return time.Duration(i - e
 // jumps, whatever NTP or an administrator does to the date (a Raspberry Pi has no clock
 // battery and jumps by years when NTP first arrives). It goes on while the machine is
 // suspended, so that a leader that wakes up knows that its lease has ended. The result is never
-// ahead of the kernel's clock, so an end that is computed from it never comes late in the kernel.
+// ahead of the kernel's clock. So if the kernel gets a deadline that was computed from the
+// result, it never acts too late.
 //
 // Now costs no system call, although reading that clock is one for a Go program: it uses Go's own
 // monotonic clock, which is read from memory and stands still while the machine is suspended. It
@@ -38,7 +39,7 @@ func Now() Instant {
 	date := time.Duration(t.UnixNano()) - awake
 	if moved := date - time.Duration(clock.date.Load()); moved > dateMoves || moved < -dateMoves {
 		clock.notice(suspended())
-		clock.date.Store(int64(date)) // last: a thread that sees no move must know of the suspension
+		clock.date.Store(int64(date)) // last: a thread that reads this date must find the suspension stored
 	}
 	return Instant(awake + clock.zero + time.Duration(clock.suspended.Load()))
 }
@@ -60,8 +61,8 @@ var clock = newBootClock()
 
 func newBootClock() *bootClock {
 	c := &bootClock{origin: time.Now()}
-	// An interrupted comparison takes long, so the shortest of several is used. It subtracts the
-	// later reading of Go's clock, so the result is never ahead.
+	// An interrupted comparison takes long, so the shortest of several is used. The later
+	// reading of Go's clock is subtracted, so that the result is never ahead.
 	shortest := time.Hour
 	for range 8 {
 		before := time.Since(c.origin)
@@ -109,7 +110,7 @@ func suspended() (total time.Duration) {
 // Read reads a clock of the kernel.
 func Read(id int32) time.Duration {
 	var t unix.Timespec
-	// All that topdog reads exist on every Linux from 2.6.39 on, so there is no error.
+	// All clocks that topdog reads exist on every Linux from 2.6.39 on, so there is no error.
 	_ = unix.ClockGettime(id, &t)
 	return time.Duration(t.Nano())
 }

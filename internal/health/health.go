@@ -11,15 +11,15 @@
 // A board is failing while a check that counts fails, and passing otherwise. A check with
 // when = "leading" counts only on the leader, and there only after its grace period.
 //
-// If checks fail that had passed, that is a relapse. When they pass again, the board is on probation
+// It is a relapse if the board passed and now fails. When it passes again, the board is on probation
 // for 5 s. Each further relapse doubles this time, up to 10 min, and an hour without a relapse clears
 // the count. So a service that comes and goes does not drag the address along with it.
 //
-// If a check fails that counts only on the leader, the board hands over. From then on nobody knows
-// whether the check would pass there. So the board stands back: for as long as its probation would
-// last it counts as failing, and then as passing. Probation would not do: a board on probation is
-// better than one that fails, so if the check fails on all boards, the address would go from one to
-// the next without end.
+// If a check that counts only on the leader fails, the board hands over. From then on nobody knows
+// whether the check would pass on this board. So the board stands back: for as long as its probation
+// would last it counts as failing, and then as passing. Probation is not enough: a board on probation
+// is better than one that fails, so if the check fails on all boards, the address would go from one
+// board to the next without end.
 //
 // A check that has not run yet counts as failing. At the start of a board, until the checks have
 // passed for the first time or the start grace is over, this is called starting, and is neither a
@@ -65,7 +65,7 @@ type Health struct {
 	passedOnce bool
 
 	ok         bool          // the checks passed when they were last looked at
-	byLeading  bool          // the checks that failed count on the leader only
+	byLeading  bool          // all checks that failed are those that count only on the leader
 	relapses   int           // those that are not forgotten
 	relapsedAt time.Duration // when the last of them was
 	until      time.Duration // the end of the probation, or of standing back; 0 for none
@@ -152,8 +152,8 @@ func (h *Health) Report(now time.Duration, id string, passing bool, text string)
 	h.settle(now)
 }
 
-// Lead says whether this board leads. A change makes the earlier results of the checks that count
-// on the leader only useless.
+// Lead says whether this board leads. When that changes, it forgets the earlier results of the checks
+// that count only on the leader: they say nothing about the present.
 func (h *Health) Lead(now time.Duration, leading bool) {
 	if leading == h.leading {
 		return
@@ -273,8 +273,9 @@ func (h *Health) stateOf(c *Check, now time.Duration) (state State, counts bool)
 	return Starting, false
 }
 
-// countsAt returns from when on a check counts that does not pass: a check for the leader after its
-// grace period, one that a reload has added after the time that it has to run, and all others at once.
+// countsAt returns the time from which a check counts if it does not pass: for a check for the leader,
+// the end of its grace period; for one that a reload has added and that has not run yet, the end of
+// the start grace after the reload; for all others, at once.
 func (h *Health) countsAt(c *Check) time.Duration {
 	switch {
 	case c.When == check.Leading:
@@ -295,7 +296,7 @@ func (h *Health) bad() (bad []*Check) {
 	return bad
 }
 
-// relapse notes that checks fail that had passed.
+// relapse notes that checks that had passed now fail.
 func (h *Health) relapse(now time.Duration) {
 	if now-h.relapsedAt >= forgottenAfter {
 		h.relapses = 0

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refused are the system calls that a daemon does not need once it has started its other processes. The first two execute
-// a program, and are the point. The others would do the same in another process, or by the kernel itself.
+// refused are the system calls that a daemon does not need once it has started its other processes. The filter is there for
+// the first two, which execute a program. With the others, an attacker could have another process or the kernel do so.
 var refused = []uint32{
 	unix.SYS_EXECVE, unix.SYS_EXECVEAT,
 	// Writing to the memory of another process of the same user.
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_WRITEV,
-	// Its requests are carried out by the kernel, and no filter sees them.
+	// The kernel carries out the requests that are put into a ring, and no filter sees them.
 	unix.SYS_IO_URING_SETUP,
 	// Another kernel, or more of it.
 	unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_REBOOT,
@@ -27,18 +27,18 @@ var refused = []uint32{
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_MOVE_MOUNT, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_SETNS, unix.SYS_UNSHARE,
 }
 
-// architectures are the kernel's names for those that this program is built for. For any other one there is no filter.
+// architectures has the kernel's constant for each architecture that topdog is built for. There is no filter for others.
 var architectures = map[string]uint32{
 	"amd64": unix.AUDIT_ARCH_X86_64,
 	"arm64": unix.AUDIT_ARCH_AARCH64,
 	"arm":   unix.AUDIT_ARCH_ARM, // also under a kernel of 64 bits
 }
 
-// RefuseExec has the kernel refuse from now on that this process executes a program, and the calls that come near that.
+// RefuseExec has the kernel refuse, from now on, all system calls in refused: this process can execute no program.
 func RefuseExec() error {
 	architecture, known := architectures[runtime.GOARCH]
 	if !known {
-		return fmt.Errorf("have the kernel refuse execve: the numbers of the system calls of %s are not known to it", runtime.GOARCH)
+		return fmt.Errorf("have the kernel refuse execve: topdog does not know the numbers of the system calls of %s", runtime.GOARCH)
 	}
 	raw, err := bpf.Assemble(filter(architecture, refused))
 	if err != nil {
@@ -55,8 +55,8 @@ func RefuseExec() error {
 func install(program *unix.SockFprog) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	// The kernel accepts a filter only from a thread that can gain no rights by execve any more. The filter brings that to
-	// the other threads.
+	// The kernel accepts a filter only from a thread that can no longer gain privileges by execve. TSYNC sets this for the
+	// other threads as well.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("have the kernel refuse execve: %w", os.NewSyscallError("prctl(PR_SET_NO_NEW_PRIVS)", err))
 	}
@@ -78,11 +78,12 @@ const (
 	architectureAt = 4
 )
 
-// foreignNumbers is where the numbers of x32 begin, which count as calls of the same architecture. No other numbers are as
-// high.
+// foreignNumbers is where the numbers of the x32 calls begin. The kernel gives these the same architecture as those of
+// amd64. No other call has a number as high.
 const foreignNumbers = 0x40000000
 
-// filter refuses these calls, and all calls of another architecture, whose numbers mean other calls.
+// filter returns a program that refuses these calls, and all calls of another architecture, where the same number means
+// another call.
 func filter(architecture uint32, calls []uint32) []bpf.Instruction {
 	const refuse = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	program := []bpf.Instruction{
