@@ -7,12 +7,12 @@
 // Once it hears packets, the daemon executes nothing. So before that it starts the starter ([Open]), which has no
 // capabilities and waits. The daemon, the starter and the checker share one pair of sockets. The daemon sends requests: an
 // [Order] says what to run, and a trial runs checks once. When there is a request and no checker, the starter starts one. A
-// checker with nothing to run ends. It sends a [Report] whenever a check changes, for each run of the score command, and
-// every second, so that the daemon notices a checker that is stuck, and has the starter kill it. If the daemon ends, so do
+// checker with nothing to run ends. A checker sends a [Report] whenever a check changes, for each run of the score command,
+// and every second. So the daemon notices a checker that is stuck, and has the starter kill it. If the daemon ends, so do
 // the starter and the checker.
 //
 // The checker has no capabilities either, and keeps the rest of the unit's sandbox. So it can't ask the gateway by ARP. It
-// has the daemon ask, whose holder can.
+// asks the daemon to do that, and the daemon asks its holder.
 //
 // Most kinds of checks are polled (worker.go). The runs of a check are evenly spaced from start to start, with a little
 // jitter. A run ends before its timeout, and runs don't overlap. Two kinds are told of changes: a unit by D-Bus signals
@@ -51,8 +51,8 @@ func (k Kind) String() string { return kindNames[k] }
 // Kinds returns the identifiers of all kinds.
 func Kinds() []string { return slices.Clone(kindNames[:]) }
 
-// tellsAtOnce reports whether the kernel or systemd tells of a failure. Such a failure is a fact, and
-// doesn't have to be seen several times.
+// tellsAtOnce reports whether the kernel or systemd says that a service of this kind has failed. Such a failure is a fact,
+// and doesn't have to be seen several times.
 func (k Kind) tellsAtOnce() bool { return k == Unit || k == Exec }
 
 // When says on which boards a check counts.
@@ -100,8 +100,8 @@ type Check struct {
 	Grace time.Duration `json:"grace,omitempty"`
 }
 
-// The defaults. Rise and fall are HAProxy's, and as there the interval is the default timeout too. A Raspberry Pi takes up
-// to thirty seconds to start the services of a leader.
+// The defaults. Rise and fall are HAProxy's. As in HAProxy, the interval is also the default timeout. A Raspberry Pi takes
+// up to thirty seconds to start the services of a leader.
 const (
 	DefaultEvery = time.Second
 	DefaultRise  = 2

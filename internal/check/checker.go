@@ -19,7 +19,7 @@ import (
 const (
 	// aliveEvery is how often a checker reports that it runs.
 	aliveEvery = time.Second
-	// endWithin bounds how long the checks may take to end. By then everything that they have started was killed.
+	// endWithin bounds how long the checks may take to end. What they have started is killed before that.
 	endWithin = time.Second
 )
 
@@ -45,14 +45,14 @@ type checker struct {
 	score    scoreRunner
 	order    Order
 	trial    *trial                        // nil for none
-	tasks    map[string]context.CancelFunc // what runs again and again, or once; by what it is
-	running  sync.WaitGroup                // tasks, also those that are about to end
+	tasks    map[string]context.CancelFunc // ends a task that runs; by the key of the task, see wanted
+	running  sync.WaitGroup                // the tasks, also those that are about to end
 	messages chan message
 	out      io.Writer
 
 	mu        sync.Mutex            // guards what follows
-	questions int                   // how many there were
-	unsolved  map[int]chan<- string // takes the answers, as they are sent; by the number of the question
+	questions int                   // how many were asked so far
+	unsolved  map[int]chan<- string // where the text of each answer goes, by the number of the question
 }
 
 func newChecker(out io.Writer) *checker {
@@ -97,8 +97,8 @@ func (c *checker) attend(in io.Reader) error {
 	}
 }
 
-// readRequests reads requests until the daemon has closed the connection. It waits until each is carried out: those after
-// one that ends this checker are for the next checker.
+// readRequests reads requests until the daemon has closed the connection. It reads the next one only when the last one was
+// carried out: if a request ends this checker, those after it are for the next checker.
 func readRequests(in io.Reader, requests chan<- request, carriedOut <-chan struct{}) error {
 	for buffer := make([]byte, 2*requestMax); ; {
 		var r request
@@ -162,7 +162,8 @@ func (c *checker) carryOut(r request) error {
 // work is what a task does until ctx ends.
 type work func(ctx context.Context, say func(message))
 
-// wanted returns what has to run now, by what it is. What goes on says nothing anew, since the daemon knows it.
+// wanted returns the tasks that have to run now. The key of a task says what it does. A task that runs already isn't begun
+// again, so it reports nothing anew: the daemon knows its last report.
 func (c *checker) wanted() map[string]work {
 	wanted := map[string]work{}
 	o := &c.order
@@ -224,7 +225,7 @@ func (c *checker) begin(key string, do work) {
 	})
 }
 
-// end ends all that runs.
+// end ends all tasks.
 func (c *checker) end() {
 	for _, end := range c.tasks {
 		end()
@@ -240,7 +241,7 @@ func (c *checker) end() {
 	}
 }
 
-// askGateway has the daemon ask the default gateway by ARP. This process has no right to.
+// askGateway has the daemon ask the default gateway by ARP. This process lacks the capability for that.
 func (c *checker) askGateway(ctx context.Context, iface string) error {
 	answered := make(chan string, 1)
 	c.mu.Lock()
@@ -266,7 +267,7 @@ func (c *checker) askGateway(ctx context.Context, iface string) error {
 	}
 }
 
-// solve forgets a question, and returns what takes its answer; nil if nobody waits for that.
+// solve forgets a question, and returns the channel for its answer, or nil if nothing waits for the answer.
 func (c *checker) solve(number int) chan<- string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -275,7 +276,7 @@ func (c *checker) solve(number int) chan<- string {
 	return answered
 }
 
-// Try runs the checks of an order once each, all at the same time, in this process. For each it returns why it
+// Try runs the checks of an order once each, all at the same time, in this process. For each check it returns why that
 // fails, or "" if it passes.
 func Try(ctx context.Context, o Order) []string {
 	return tools{floating: o.Floating, iface: o.Interface, askGateway: netio.AskGateway}.try(ctx, o.Checks)

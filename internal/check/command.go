@@ -24,8 +24,8 @@ const (
 	// complaintMax is how much a program may write to its standard error. Reading a runaway script would take
 	// all of a small board's processor.
 	complaintMax = 64 << 10
-	// outputWithin is how long the output may stay open once the program has ended. Only what it has left behind can hold
-	// it open.
+	// outputWithin is how long the output may stay open once the program has ended. Only processes that the program has
+	// left behind can hold it open.
 	outputWithin = 100 * time.Millisecond
 )
 
@@ -57,7 +57,7 @@ func runProgram(ctx context.Context, words []string, outputMax int) ([]byte, err
 		return nil, fmt.Errorf("cannot be started: %w", plainError(err))
 	}
 	err := c.Wait()
-	killGroup() // what the program has left behind; while there is any, no other group has its number
+	killGroup() // kills what the program has left behind: as long as there is anything, no other group has this number
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it ended well, and a process that it has left behind held its output open
 	}
@@ -102,8 +102,8 @@ type limited struct {
 	total    int
 }
 
-// Write fails beyond the limit, so that nobody reads on. A process that has left the group isn't killed, and
-// mustn't keep this one busy either.
+// Write fails beyond the limit, so that reading stops. A process that has left the group isn't killed, and mustn't keep the
+// checker busy either.
 func (l *limited) Write(b []byte) (int, error) {
 	l.kept = append(l.kept, b[:min(len(b), keptBytes-len(l.kept))]...)
 	l.total += len(b)
@@ -125,7 +125,7 @@ const (
 
 // Score is the result of one run of the score command.
 type Score struct {
-	Program string `json:"program"` // that was run; another command may be configured by now
+	Program string `json:"program"` // what was run; another command may be configured by now
 	Value   uint32 `json:"value"`
 	Failure string `json:"failure,omitempty"` // why there is no value
 }

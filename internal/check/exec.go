@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// execProber passes while a process of a program runs, if need be one of a certain user. It searches /proc for such a
-// process and watches it by its pidfd. When that one has ended, it searches for another.
+// execProber passes while a process of a program runs. If a user is configured, only that user's processes count. The
+// prober searches /proc for such a process and watches it by its pidfd. When the process has ended, it searches again.
 type execProber struct {
 	path, user string
 	target     string // of path, if that is a symbolic link
@@ -43,7 +43,7 @@ func (p *execProber) probe(context.Context) error {
 		return nil
 	}
 	p.close()
-	err := p.search() // a server that updates itself in place starts its successor, and ends
+	err := p.search() // a server that updates itself starts a new process, and ends
 	if err != nil && last != nil {
 		return endedError("its process", last.pid)
 	}
@@ -72,7 +72,8 @@ func (p *execProber) search() error {
 		if err != nil {
 			return fmt.Errorf("watch process %d: %w", pid, err)
 		}
-		// It may have ended, and its parent has yet to notice. Or it ended before it was opened, and its PID is another's.
+		// The process may have ended without its parent having noticed yet. Or it ended before it was opened, and another
+		// process has its PID now.
 		if !found.lives() || !p.matches(pid, uid) {
 			found.close()
 			continue
@@ -135,9 +136,9 @@ func processes() ([]int, error) {
 	return pids, nil
 }
 
-// matches reports whether a process runs the program. Only root may see which file the process of another user runs.
-// Otherwise the process is judged by its command line, whose second word may be a script, or by its name if it
-// has rewritten its command line.
+// matches reports whether a process runs the program. Only root may see which file the process of another user runs. If the
+// file cannot be seen, the command line counts, whose second word may be a script, or the name of the process if it has
+// rewritten its command line.
 func (p *execProber) matches(pid, uid int) bool {
 	dir := "/proc/" + strconv.Itoa(pid)
 	if uid != anyUser {
@@ -188,8 +189,8 @@ type process struct {
 	file *os.File // the pidfd
 }
 
-// watchProcess watches a process until close, and notifies ended at its end. After this call the caller must check
-// again that the PID is still that of the process that it means.
+// watchProcess watches a process until close, and notifies ended when the process ends. After this call the caller must
+// check again that the PID still belongs to the process that it means.
 func watchProcess(pid int, ended chan<- struct{}) (*process, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -218,8 +219,8 @@ func watchProcess(pid int, ended chan<- struct{}) (*process, error) {
 // readable reports whether a pidfd says that its process has ended.
 func readable(fd int) bool { return poll(fd, unix.POLLIN, 0) }
 
-// poll waits for one of these events, or for the end of a connection. It waits for that long, or for ever if within
-// is negative.
+// poll waits for one of these events, or for the end of a connection. It waits for at most within milliseconds, or for ever
+// if within is negative.
 func poll(fd int, events int16, within int) bool {
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: events}}, within)

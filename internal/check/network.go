@@ -116,7 +116,7 @@ func (d dialer) tryTCP(ctx context.Context, target string) error {
 const (
 	// bodyMax is how much of an answer's body is searched for a text, in bytes.
 	bodyMax = 64 << 10
-	// headersMax bounds its headers, in bytes.
+	// headersMax bounds the headers of an answer, in bytes.
 	headersMax = 16 << 10
 )
 
@@ -127,9 +127,9 @@ type httpProber struct {
 }
 
 // newHTTPProber returns a prober that makes a new connection each time, since one that is kept alive wouldn't show that the
-// server accepts no more. It follows no redirects and uses no proxy. The certificate isn't verified: the server is
-// asked at this board's own address, and the certificate is for a public name. If it has expired, so has that of
-// the other boards.
+// server accepts no more. It follows no redirects and uses no proxy. The certificate isn't verified: the server is asked
+// at this board's own address, and the certificate is for a public name. An expired certificate is no reason to hand over,
+// because the other boards have the same one.
 func newHTTPProber(c *Check, d dialer) *httpProber {
 	return &httpProber{check: *c, client: http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -212,7 +212,7 @@ func newDNSProber(c *Check, d dialer) (*dnsProber, error) {
 }
 
 func (p *dnsProber) probe(ctx context.Context) error {
-	// Over UDP only an answer shows whether there is a server. So ask all addresses: localhost may be ::1 too.
+	// Over UDP only an answer shows whether there is a server. So ask at all addresses: localhost may be ::1 too.
 	return p.dialer.each(ctx, p.server, func(server string) error { return p.ask(ctx, server) })
 }
 

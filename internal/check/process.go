@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Order is what a checker runs again and again. It replaces the order before. A check that is in both goes on.
+// Order is what a checker runs again and again. It replaces the previous order. A check that is in both goes on.
 type Order struct {
 	Checks    []Check      `json:"checks"`
 	Score     []string     `json:"score,omitempty"` // the score command: a program and its arguments; none for no score
@@ -37,19 +37,19 @@ type Report struct {
 	Misaimed bool `json:"misaimed,omitempty"`
 
 	Score *Score `json:"score,omitempty"`
-	// Ended says that the checker has ended though there was something to run. If it couldn't be started, Text says why.
-	// The starter says this.
+	// Ended says that the checker has failed, was killed, or couldn't be started. If it couldn't be started, Text says why.
+	// Only the starter sets it.
 	Ended bool `json:"ended,omitempty"`
 }
 
-// request is what the daemon tells a checker: one of these.
+// request is what the daemon tells a checker. One field is set.
 type request struct {
 	Order  *Order  `json:"order,omitempty"`
-	Trial  *trial  `json:"trial,omitempty"` // it replaces the trial before; without checks it ends that
+	Trial  *trial  `json:"trial,omitempty"` // replaces the previous trial; one without checks only ends the previous one
 	Answer *answer `json:"answer,omitempty"`
 }
 
-// trial has each check of an order run once, on the leader or not.
+// trial has each check of an order run once, whether this board leads or not.
 type trial struct {
 	Order
 	Number int `json:"number"`
@@ -87,8 +87,8 @@ const (
 	requestMax = 256 << 10
 	// messageMax bounds a message in bytes. The longest has the results of Max checks.
 	messageMax = 32 << 10
-	// questionsMax bounds the questions that the daemon asks at a time, also for a checker that was taken over. The holder,
-	// who asks in turn, has room for three times as many (netio).
+	// questionsMax bounds the questions that the daemon passes on to the holder at the same time, even if an attacker has
+	// taken the checker over. The holder answers three times as many requests at the same time (netio).
 	questionsMax = 16
 )
 
@@ -107,7 +107,7 @@ type Process struct {
 	conn       *net.UnixConn
 	starter    *os.Process
 	askGateway func(ctx context.Context, iface string) error
-	asking     chan struct{} // has a value for each question that is being asked
+	asking     chan struct{} // has a value for each question that waits for its answer
 	reports    chan Report
 	trials     int          // how many there were
 	tried      chan message // takes the results of trials, and the ends of checkers; closed as reports is
@@ -154,14 +154,14 @@ func (p *Process) read() {
 	for buffer := make([]byte, messageMax); ; {
 		n, err := p.conn.Read(buffer)
 		if errors.Is(err, io.EOF) && !p.over() {
-			n, err = 0, nil // a message that is empty, which the starter and its checkers don't send
+			n, err = 0, nil // an empty message, which the starter and its checkers don't send
 		}
 		if err != nil {
 			return
 		}
 		var m message
 		if json.Unmarshal(buffer[:n], &m) != nil {
-			p.Kill() // somebody has taken it over
+			p.Kill() // an attacker has taken the checker over
 			continue
 		}
 		if m.Tried != nil || m.Ended {
@@ -179,7 +179,7 @@ func (p *Process) read() {
 	}
 }
 
-// over reports whether nobody can send anything any more.
+// over reports whether the starter and its checkers have closed their end of the connection.
 func (p *Process) over() bool {
 	over := true
 	if raw, err := p.conn.SyscallConn(); err == nil {
@@ -188,8 +188,8 @@ func (p *Process) over() bool {
 	return over
 }
 
-// ask answers a question of the checker. One too many gets no answer, nor does one about what is no interface: what the
-// holder renews takes the same way.
+// ask answers a question of the checker. It drops a question beyond questionsMax, and one whose text can't be the name of an
+// interface: the requests that renew the address take the same way to the holder, and must not be kept waiting.
 func (p *Process) ask(q question) {
 	if len(q.Interface) >= unix.IFNAMSIZ {
 		return
@@ -211,8 +211,8 @@ func (p *Process) ask(q question) {
 	}()
 }
 
-// Try has the checker run each check of an order once, also those for the leader, all at the same time. For each it returns
-// why it fails, or "" if it passes. When ctx ends, so does what was begun. It must not be called again before it returns.
+// Try has the checker run each check of an order once, also those for the leader, all at the same time. For each check it
+// returns why that fails, or "" if it passes. When ctx ends, so do the checks. Only one Try may run at a time.
 func (p *Process) Try(ctx context.Context, o Order) ([]string, error) {
 	if len(o.Checks) == 0 {
 		return nil, nil
@@ -227,14 +227,14 @@ func (p *Process) Try(ctx context.Context, o Order) ([]string, error) {
 		p.Kill()
 		killed, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 		defer cancel()
-		_, _ = p.awaitTrial(killed) // a request from before its end would be lost, see tellEnd
+		_, _ = p.awaitTrial(killed) // a request that is made before the checker has ended would be lost, see tellEnd
 	}
 	return reasons, err
 }
 
 func (p *Process) try(ctx context.Context, o Order) ([]string, error) {
 	for len(p.tried) > 0 {
-		<-p.tried // it is about an earlier trial, or about none
+		<-p.tried // about an earlier trial, or none
 	}
 	p.trials++
 	if err := p.request(request{Trial: &trial{o, p.trials}}); err != nil {
@@ -263,10 +263,10 @@ func (p *Process) awaitTrial(ctx context.Context) ([]string, error) {
 }
 
 // Kill has the starter kill the checker. Another order starts the next one.
-func (p *Process) Kill() { _ = p.starter.Signal(killSignal) } // if it has ended, so has the checker
+func (p *Process) Kill() { _ = p.starter.Signal(killSignal) } // if the starter has ended, so has the checker
 
-// Stop ends the checker with all that it has started, and the starter. Its last reports are lost. What takes too long is
-// killed at the end of this process.
+// Stop ends the checker with all that it has started, and the starter. The checker's last reports are lost. What takes too
+// long to end is killed when this process ends.
 func (p *Process) Stop() {
 	_ = p.conn.CloseWrite()
 	late := time.After(2 * endWithin)

@@ -78,8 +78,8 @@ func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	return conn.(*net.UnixConn), theirs, nil
 }
 
-// startWithoutCapabilities starts a command that has no capabilities, and reaps it. The kernel kills it when the thread ends
-// that has started it (Pdeathsig), so that thread belongs to the goroutine.
+// startWithoutCapabilities starts a command that has no capabilities, and reaps it. The kernel kills the command when the
+// thread that started it ends (Pdeathsig), so the goroutine keeps its thread.
 func startWithoutCapabilities(c *exec.Cmd) error {
 	started := make(chan error)
 	go func() {
@@ -94,8 +94,9 @@ func startWithoutCapabilities(c *exec.Cmd) error {
 	return <-started
 }
 
-// dropCapabilities takes away the capabilities that this thread's children would have. Those that systemd gives are
-// ambient. Root's come from the bounding set, and the inheritable ones go to root as well, or to a file that has some.
+// dropCapabilities takes away the capabilities that this thread's children would have. Systemd gives ambient ones. A child
+// that runs as root gets those of the bounding set and the inheritable ones. The latter also go to a program whose file has
+// inheritable capabilities.
 func dropCapabilities() {
 	// If a call fails, there is nothing to take away.
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
@@ -119,8 +120,8 @@ func AttendStarter() error {
 	if err := beginLife("topdog-starter"); err != nil {
 		return err
 	}
-	// A watchdog must not end it either. A checker doesn't ignore these two: the programs that it runs would do so too, and
-	// one that writes to a pipe would fail in another way than in a shell.
+	// systemd's watchdog (SIGABRT) must not end the starter either. A checker doesn't ignore these two signals: the programs
+	// that it runs would ignore them too, and one that writes to a closed pipe would fail in another way than in a shell.
 	signal.Ignore(unix.SIGABRT, unix.SIGPIPE)
 	startCheckers(socket)
 	return nil
@@ -138,7 +139,7 @@ func startCheckers(socket *os.File) {
 			}
 		}
 	}()
-	runtime.LockOSThread() // the kernel kills a checker when the thread ends that has started it
+	runtime.LockOSThread() // the kernel kills a checker when the thread that started it ends
 	netio.DropProgram()
 	for awaitRequest(socket) {
 		if err := runChecker(socket, &present); err != nil {
@@ -148,8 +149,8 @@ func startCheckers(socket *os.File) {
 	}
 }
 
-// awaitRequest waits for a request, which it leaves to the checker. It returns false when the daemon has closed the
-// connection.
+// awaitRequest waits for a request, and leaves it in the socket for the checker. It returns false when the daemon has closed
+// the connection.
 func awaitRequest(socket *os.File) bool {
 	fd := int(socket.Fd())
 	poll(fd, unix.POLLIN, -1)
@@ -157,7 +158,8 @@ func awaitRequest(socket *os.File) bool {
 	return n > 0
 }
 
-// runChecker runs a checker until it ends. It returns an error if the checker didn't end because it had nothing to do.
+// runChecker runs a checker until it ends. It returns an error if the checker couldn't be started, or failed. A checker that
+// has nothing to run, or whose daemon has ended, doesn't fail.
 func runChecker(socket *os.File, present *atomic.Pointer[os.Process]) error {
 	c := exec.Command(ownProgram, CheckerWord)
 	c.Args[0] = filepath.Base(os.Args[0])
@@ -173,8 +175,8 @@ func runChecker(socket *os.File, present *atomic.Pointer[os.Process]) error {
 	return c.Wait()
 }
 
-// tellEnd tells the daemon that a checker has ended, or couldn't be started. Requests that it hasn't read are dropped: the
-// daemon makes them again, a little later.
+// tellEnd tells the daemon that a checker has ended, or couldn't be started. Requests that the checker hasn't read are
+// dropped: the daemon makes them again, a little later.
 func tellEnd(socket *os.File, why error) {
 	r := Report{Ended: true}
 	if _, ended := errors.AsType[*exec.ExitError](why); !ended {
@@ -201,11 +203,11 @@ func inherit() (*os.File, error) {
 
 // beginLife makes this process a starter or a checker.
 func beginLife(name string) error {
-	// The daemon decides when it ends. A service manager signals every process of a service.
+	// The daemon decides when this process ends. A service manager signals every process of a service.
 	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
 	// The name is only for people, so it doesn't matter if this fails. It must be set before the memory is hidden.
 	_ = os.WriteFile("/proc/self/comm", []byte(name), 0)
-	// Other processes of the same user, such as a daemon that was taken over, must not read or write this one's memory.
+	// Other processes of the same user, such as a daemon that was taken over, must not read or write the memory of this one.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		err = os.NewSyscallError("prctl(PR_SET_DUMPABLE)", err)
 		return fmt.Errorf("%s: keep other processes from the memory of this one: %w", name, err)

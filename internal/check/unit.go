@@ -17,9 +17,9 @@ import (
 // unitProber passes while a systemd unit is active and its main process lives, if it has one. A unit that starts or
 // stops isn't active, and one that systemd is about to restart is "activating".
 //
-// It asks systemd over the system bus, by a connection of its own that is made again after it was lost. That isn't
-// go-systemd's dbus.Conn: that one makes two connections, wakes up for the changes of all units, and doesn't subscribe
-// again after systemd has executed itself again.
+// It asks systemd over a connection of its own to the system bus, and makes a new one if that is lost. It doesn't use
+// go-systemd's dbus.Conn, which makes two connections, wakes up for the changes of all units, and doesn't subscribe again
+// after systemd has executed itself again.
 type unitProber struct {
 	name    string
 	changed chan struct{}
@@ -96,7 +96,7 @@ func (p *unitProber) notActive(ctx context.Context, state string) error {
 
 func (p *unitProber) mainEnded() error { return endedError("its main process", p.ended) }
 
-// watchMain begins to watch the main process of a service, unless it does already.
+// watchMain begins to watch the main process of a service, unless that is watched already.
 func (p *unitProber) watchMain(ctx context.Context) error {
 	pid, err := property[uint32](ctx, p, serviceName, "MainPID")
 	main := int(pid)
@@ -121,7 +121,7 @@ func (p *unitProber) watchMain(ctx context.Context) error {
 	if err != nil {
 		return nil // the kernel has no pidfds; systemd tells of the end a little later
 	}
-	// The process may have ended before the call, and its PID may be another's. So ask again.
+	// The process may have ended before the call, and another process may have its PID now. So ask again.
 	if again, err := property[uint32](ctx, p, serviceName, "MainPID"); err != nil || again != pid {
 		watched.close()
 		notify(p.changed) // the next run looks again, at once

@@ -26,14 +26,14 @@ func (polled) changes() <-chan struct{}          { return nil }
 func (polled) close()                            {}
 
 const (
-	// slowly is how often a check runs that is told of changes. It finds changes that nobody told of, which
-	// shouldn't happen.
+	// slowly is how often a check runs if it is told of changes and passes. These runs are for changes that it wasn't
+	// told of, which shouldn't happen.
 	slowly = 5 * time.Second
-	// changesApart is the least time between two runs because of changes, so that a unit that changes its state
+	// changesApart is the least time between two runs that follow a change, so that a unit that changes its state
 	// all the time doesn't keep the board busy.
 	changesApart = 20 * time.Millisecond
-	// lateAllowed is how much longer than its timeout a run may take. If it took longer, this process got no
-	// processor time meanwhile, and the run says nothing about the service.
+	// A run may exceed its timeout by lateAllowed, or by the timeout itself if that is more. If it took even longer, this
+	// process got no processor time meanwhile, and the run says nothing about the service.
 	lateAllowed = 250 * time.Millisecond
 	// retellEvery is how often a check that keeps failing may report another reason.
 	retellEvery = 5 * time.Second
@@ -52,10 +52,10 @@ type worker struct {
 	report func(Report)
 
 	counter   counter
-	text      string // that was reported last
-	toldAt    time.Time
+	text      string    // the reason that was reported last
+	toldAt    time.Time // when it was
 	slot      time.Time // when the last run was due
-	changedAt time.Time // of the last run because of a change
+	changedAt time.Time // when the last run that followed a change began
 }
 
 // run runs the check until ctx ends.
@@ -126,7 +126,7 @@ func (w *worker) firstSlot() time.Time { return time.Now().Add(-rand.N(w.check.E
 func (w *worker) wait(ctx context.Context) bool {
 	interval := w.check.Every
 	changes := w.prober.changes()
-	// Nobody tells of a process that begins, so a failing check is polled like any other.
+	// Nothing tells of a process that starts, so a failing check is polled like any other.
 	if changes != nil && w.counter.settled() && w.counter.state == passing {
 		interval = max(interval, slowly)
 	}
