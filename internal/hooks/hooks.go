@@ -193,8 +193,8 @@ func inherited(env []string) (kept []string) {
 }
 
 // command returns a command in a process group of its own, which is killed as a whole when ctx ends. If this program is
-// killed, so is the command. The kernel does that when the thread ends that has started it (PR_SET_PDEATHSIG, prctl(2)), so
-// the caller must have locked that thread.
+// killed, so is the command. The kernel does that when the thread that started the command ends (PR_SET_PDEATHSIG,
+// prctl(2)), so the caller must have locked its thread.
 func command(ctx context.Context, path string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, path, args...)
 	// Its output goes where this program's log goes. Processes that it leaves behind would hold a pipe open.

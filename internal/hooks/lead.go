@@ -127,8 +127,8 @@ const (
 	systemctlAgain = time.Second
 )
 
-// Target starts a systemd unit when this board begins to lead and has the address, and stops the unit when that ends or
-// ctx does.
+// Target starts a systemd unit when this board begins to lead and has the address. It stops the unit when that is no
+// longer so, or when ctx ends.
 func Target(ctx context.Context, c *console.Client, o TargetOptions) error {
 	err := follow(ctx, c, o.Log, o.run)
 	if failed := o.systemctl(context.WithoutCancel(ctx), "stop"); failed != nil {
@@ -169,7 +169,7 @@ func (o *TargetOptions) run(ctx context.Context, states *newest) {
 	}
 }
 
-// systemctl queues a job, which replaces an opposite one that isn't done yet.
+// systemctl has systemd queue a job. The job replaces an opposite one that isn't done yet.
 func (o *TargetOptions) systemctl(ctx context.Context, verb string) error {
 	ctx, cancel := context.WithTimeout(ctx, systemctlWithin)
 	defer cancel()

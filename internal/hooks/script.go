@@ -101,8 +101,8 @@ func ignored(path string) (why string, err error) {
 	return "", trustedWay(path)
 }
 
-// trustedWay refuses a file that others than root could replace, because they may write to a directory on its path, or
-// on the path of a symbolic link's target.
+// trustedWay refuses a file that a user other than root could replace, because the user may write to a directory on the
+// file's path, or on the path of a symbolic link's target.
 func trustedWay(path string) error {
 	const most = 40 // MAXSYMLINKS
 	for range most {
@@ -131,7 +131,7 @@ func trustedWay(path string) error {
 	return fmt.Errorf("%s: too many links", path)
 }
 
-// trustedToPass refuses a directory in which others than root may replace root's files.
+// trustedToPass refuses a directory in which users other than root may replace root's files.
 func trustedToPass(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode()&fs.ModeSticky != 0 {
@@ -142,7 +142,7 @@ func trustedToPass(dir string) error {
 	return trusted(dir)
 }
 
-// trusted refuses a file or directory that others than root may change. The error says what to type.
+// trusted refuses a file or directory that users other than root may change. The error says what to type.
 func trusted(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -39,9 +39,9 @@ func wordOf(t *console.Transition) word {
 	}
 }
 
-// faultAfter is how long a fault must last. A daemon that has just started has no network for a moment, and a new
-// leader no address: neither should start or stop services. A leader that loses its role is a fault at once,
-// since another board has the address by then.
+// faultAfter is how long a fault must last before it counts. A daemon that has just started has no network for a moment, and
+// a new leader has no address yet: neither should start or stop services. If a leader loses its role by a fault, the fault
+// counts at once, since another board has the address by then.
 const faultAfter = time.Second
 
 // waits reports whether a fault must last for faultAfter before it counts.
@@ -49,8 +49,8 @@ func (s *state) waits(before word) bool {
 	return s.word == fault && before != fault && (before != master || s.Role == console.RoleLeader)
 }
 
-// follow follows the daemon while run runs, which takes the states of the board. It ends the context of run when ctx ends,
-// or when the daemon can't be followed, and returns why.
+// follow follows the daemon, and calls run, which takes the states of the board. When ctx ends, or the daemon can't be
+// followed, follow ends the context of run. It returns why that context has ended.
 func follow(ctx context.Context, c *console.Client, log *logrus.Entry, run func(context.Context, *newest)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	happened, states := make(chan console.Transition), newNewest()
@@ -100,7 +100,7 @@ func classify(ctx context.Context, happened <-chan console.Transition, each func
 			case console.EventStopping, console.EventDaemonGone:
 				stopped = true
 			}
-			if stopped { // whatever its role is on the way down
+			if stopped { // whatever role the daemon reports while it stops
 				next.word = stop
 			}
 			if next.waits(now.word) {
@@ -129,8 +129,8 @@ type newest struct {
 
 func newNewest() *newest { return &newest{wake: make(chan struct{}, 1), taken: true} }
 
-// put stores a state, and never blocks. A state with the same word and leader as the one before doesn't replace it, so
-// the former event is kept. That is so when a leader has acquired the address, for instance.
+// put stores a state, and never blocks. A state with the same word and leader as the one before doesn't replace that one,
+// so the earlier event is kept. This happens, for instance, when a leader has acquired the address.
 func (n *newest) put(s state) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -144,7 +144,7 @@ func (n *newest) put(s state) {
 	n.state, n.taken = s, false
 	select {
 	case n.wake <- struct{}{}:
-	default: // it is awake already
+	default: // the reader was woken already
 	}
 }
 

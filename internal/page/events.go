@@ -14,7 +14,7 @@ const (
 	maxReaders = 16 // of /v1/events at the same time
 	// keptTransitions are for readers that are behind. A change of leader has about five.
 	keptTransitions = 64
-	// stall is how long a reader may accept nothing.
+	// stall is how long a reader may accept nothing before its stream ends.
 	stall = 10 * time.Second
 )
 
@@ -65,7 +65,7 @@ func (e *events) end() {
 	}
 }
 
-// stream returns the stream that goes on; nil if there is none.
+// stream returns the present stream, or nil if there is none.
 func (e *events) stream() *stream {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -79,7 +79,7 @@ func (e *events) nextLife() <-chan struct{} {
 	return e.alive
 }
 
-// enter admits a reader, and returns what it calls when it has finished.
+// enter admits a reader, and returns a function for the reader to call when it has finished.
 func (e *events) enter() (leave func(), err error) {
 	select {
 	case e.readers <- struct{}{}:
@@ -93,7 +93,7 @@ func (e *events) enter() (leave func(), err error) {
 	}
 }
 
-// serveEvents sends how the board is, and then every transition.
+// serveEvents sends the status of the board, and then every transition.
 func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	alive, err := console.WantsLife(r)
 	if err != nil {

@@ -13,7 +13,7 @@ const (
 	maxChanges = 64
 )
 
-// History is what GET /v1/history returns: what this process has seen since it began, or within a day.
+// History is what GET /v1/history returns: what this process has seen since it began, but at most in the last day.
 type History struct {
 	Board     string          `json:"board"` // id of this board; "" until it has a network
 	BoardName string          `json:"board_name"`
@@ -50,7 +50,7 @@ type history struct {
 	name      string
 	slots     []HistorySlot // AgoNs is not set
 	first     int           // the number of the first slot that is kept
-	before    console.Lead  // as of the last change before this process began
+	before    console.Lead  // who led after the last change before this process began
 	changes   []moment      // the oldest first
 }
 
@@ -63,7 +63,7 @@ type moment struct {
 
 func newHistory() *history { return &history{slots: make([]HistorySlot, 1)} }
 
-// advance enters that nothing has happened until now.
+// advance brings the history up to now: nothing has changed since the last entry.
 func (h *history) advance(now time.Duration) {
 	for h.at < now {
 		end := time.Duration(h.first+len(h.slots)) * slotLength
@@ -104,7 +104,7 @@ func (h *history) heard(now time.Duration, t *console.Transition) {
 	}
 }
 
-// told enters the changes of leader that a status of now has.
+// told enters the changes of leader that are in a status, which was made now.
 func (h *history) told(now time.Duration, s *console.Status) {
 	h.advance(now)
 	for _, c := range slices.Backward(s.Changes) {
@@ -118,10 +118,11 @@ func (h *history) told(now time.Duration, s *console.Status) {
 
 func milliseconds(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// enter enters a change of leader. What is known of its leader's term just before or after it is the same change: a leader
-// claims once in a term, two accounts of that may be some time apart, and a daemon that was started again finds the same
-// leader again. Only how long nobody led can be new then. With another change between them it is another one: terms begin
-// again when all daemons do. A change from before this process began does not count.
+// enter enters a change of leader. If the change just before or just after it has the same leader and term, it is the same
+// change, since a leader claims only once in a term: two reports of a change may differ in their time, and a daemon that was
+// started again finds the same leader again. Then only the length of the outage can be new. If there is another change
+// between the two, they are different ones: terms start over when all daemons are restarted. A change from before this
+// process began does not count.
 func (h *history) enter(m moment) {
 	if m.Leader == "" {
 		return
@@ -155,7 +156,7 @@ func (h *history) enter(m moment) {
 
 func sameTerm(a, b console.Lead) bool { return a.Leader == b.Leader && a.Term == b.Term }
 
-// slot returns the slot of a moment. If it is no longer kept, what is entered there is lost.
+// slot returns the slot of a moment. If that is no longer kept, it returns a new one, and what is entered there is lost.
 func (h *history) slot(at time.Duration) *HistorySlot {
 	if i := int(at/slotLength) - h.first; i >= 0 && i < len(h.slots) {
 		return &h.slots[i]

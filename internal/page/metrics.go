@@ -18,10 +18,10 @@ import (
 )
 
 // The names of the metrics are part of the interface, as the keys of the JSON are: some are added, none is renamed.
-// docs/monitoring.md has all of them, with the same words. What a label says comes from lists of this program and from this
-// board's configuration, with two exceptions: the ids and names of the board that leads, of which there is one, and of
-// those that are missing, of which there are less than wire.MaxBoards (255). A live board has no series on the other
-// boards: it is asked itself.
+// docs/monitoring.md has all of them, with the same words. The values of labels come from lists in this program and from
+// this board's configuration, with two exceptions: the id and the name of the leader, of which there is one, and those of
+// the missing boards, of which there are fewer than wire.MaxBoards (255). A live board has no series on the other boards,
+// because Prometheus asks each board itself.
 
 // sample is what the metrics are made of.
 type sample struct {
@@ -31,7 +31,7 @@ type sample struct {
 	watching   time.Duration   // since this process began
 }
 
-// sample asks the daemon. The lease comes first, since it is judged by a status that is newer than the others need.
+// sample asks the daemon. The lease comes first, because it needs a newer status than the other metrics.
 func (p *page) sample(ctx context.Context) *sample {
 	s := &sample{leaseValid: p.source.leads(ctx).yes}
 	a, err := p.source.shown(ctx)
@@ -58,7 +58,7 @@ func (s *sample) exposition() []byte {
 	}
 	e.gauge("topdog_page_watching_seconds", "Time since topdog page started on this board.").add(s.watching.Seconds())
 	if d != nil {
-		e.gauge("topdog_status_age_seconds", "Age of what is told of the daemon here.").add(s.age.Seconds())
+		e.gauge("topdog_status_age_seconds", "Age of the daemon's status from which these metrics are made.").add(s.age.Seconds())
 	}
 	e.gauge("topdog_address_held",
 		"1 if this board knows of a live leader that has the address, itself included.").is(d != nil && d.Held())
@@ -80,12 +80,12 @@ func (s *sample) exposition() []byte {
 	return e.text
 }
 
-// roles are those of a board's own view.
+// roles are the roles that a board can see itself in.
 var roles = []string{
 	console.RoleIsolated, console.RoleListener, console.RoleFollower, console.RoleCandidate, console.RoleLeader, console.RoleBarred,
 }
 
-// addLead adds who leads, and how it came to that.
+// addLead adds who leads, and how that came about.
 func addLead(e *exposition, d *console.Status) {
 	e.gauge("topdog_role", "1 for the role that this board has, 0 for the others.", "role").oneOf(d.Role, roles)
 	e.gauge("topdog_role_age_seconds", "Time since this board has had its role.").known(d.RoleSinceMs, 1e-3)
@@ -165,8 +165,8 @@ const (
 	checkExcused = "excused"
 )
 
-// checkStates are those that a check can have. A test holds that they are those of package health, which is
-// not imported: it runs programs, and a page must not.
+// checkStates are the states that a check can have. A test compares them with those of package health. The page does not
+// import that package, because it imports package check, which runs programs.
 var checkStates = []string{"starting", "passing", checkFailing, checkExcused, "not_judged"}
 
 // addGrade adds how fit this board is to lead, and why.
@@ -192,8 +192,8 @@ func addGrade(e *exposition, d *console.Status) {
 	e.gauge("topdog_paused", "1 if somebody has paused the group.").is(d.Paused)
 }
 
-// checkNames are the names of the checks for people, with a number behind those that are there already: two
-// checks may differ in what their names do not say, and two series may not have the same labels.
+// checkNames returns the names of the checks for people, with a number behind a name that occurs already: two
+// checks may differ only in what their names do not say, and two series may not have the same labels.
 func checkNames(checks []console.Check) (names []string) {
 	for _, c := range checks {
 		name := c.NameText
@@ -228,7 +228,7 @@ func addHeartbeats(e *exposition, d *console.Status) {
 		e.gauge("topdog_grace_seconds",
 			"How late the leader may be until it is replaced.").add(time.Duration(d.Patience.GraceNs).Seconds())
 		e.gauge("topdog_default_grace_seconds",
-			"The same as long as the group has learned nothing.").add(time.Duration(d.Patience.DefaultGraceNs).Seconds())
+			"The grace while the group has learned nothing.").add(time.Duration(d.Patience.DefaultGraceNs).Seconds())
 	}
 }
 
@@ -255,7 +255,7 @@ func addDefences(e *exposition, d *console.Status) {
 	e.gauge("topdog_port_silent", "1 if this board asks and nothing at all arrives on its port.").is(d.PortSilent)
 }
 
-// count returns how many are so.
+// count returns for how many elements is returns true.
 func count[T any](all []T, is func(*T) bool) (n float64) {
 	for i := range all {
 		if is(&all[i]) {
@@ -314,7 +314,7 @@ const metricsType = "text/plain; version=0.0.4; charset=utf-8"
 // other.
 type exposition struct{ text []byte }
 
-// metric is one whose series are added. It is not written if it has none.
+// metric is a metric to which series are added. A metric without series is not written.
 type metric struct {
 	to     *exposition
 	name   string
@@ -354,7 +354,7 @@ func (m *metric) add(value float64, labels ...string) {
 	m.to.text = append(text, '\n')
 }
 
-// known adds a series unless its value is unknown. The unit is that of the value, in that of the metric. The result is
+// known adds a series unless its value is unknown. The unit is the unit of the value, in units of the metric. The product is
 // rounded to a billionth.
 func (m *metric) known(value *float64, unit float64) {
 	if value != nil {
@@ -382,8 +382,8 @@ func (m *metric) oneOf(value string, all []string, labels ...string) {
 	}
 }
 
-// counts adds a series for each value that the label can have, and for those that are counted all the same. Those that
-// are 0 are there as well, or Prometheus would not see the first event of a kind.
+// counts adds a series for each value that the label can have, and for any other value that was counted. Counters that are 0
+// have a series too: otherwise Prometheus would not see the first event of a kind.
 func (m *metric) counts(counted map[string]uint64, all []string) {
 	for value := range counted {
 		if !slices.Contains(all, value) {
@@ -397,8 +397,8 @@ func (m *metric) counts(counted map[string]uint64, all []string) {
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// printable replaces what Prometheus does not take, or people would not see: bytes that are not UTF-8, and
-// characters that steer a terminal.
+// printable replaces bytes that are not UTF-8, which Prometheus does not accept, and control characters, which people
+// would not see.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

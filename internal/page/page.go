@@ -98,7 +98,7 @@ func (p *page) heard(t console.Transition) error {
 		return nil
 	}
 	before := p.source.now()
-	p.source.heard(t) // first: no reader's stream may begin with a status from before it
+	p.source.heard(t) // first: no reader's stream may begin with a status from before this event
 	p.events.heard(t)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,8 +122,8 @@ func (p *page) log(t *console.Transition) {
 	}
 }
 
-// lookBack asks how long nobody led before the last change of leader. Only the status tells that. If the daemon does not
-// answer, the next snapshot tells it too.
+// lookBack asks how long nobody led before the last change of leader. Only a status says that. If the daemon does not
+// answer, the next snapshot will say it.
 func (p *page) lookBack() {
 	a, err := p.source.shown(context.Background())
 	if err != nil {
@@ -166,8 +166,8 @@ func mayPass(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)
 }
 
-// versionHeader is the header of each status that has the version of the page's files. A page that was loaded from
-// another version says that it is outdated.
+// versionHeader is the header of each status for the version of the page's files. A page that was loaded from another
+// version says that it is outdated.
 const versionHeader = "Topdog-Page"
 
 // checks are the methods by which load balancers ask.

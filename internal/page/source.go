@@ -15,26 +15,27 @@ import (
 )
 
 const (
-	// fresh is how old a status may be that is shown. A page asks every 500 ms, so it gets another one each time, and all
+	// fresh is how old a status may be when it is shown. A page asks every 500 ms, so it gets another one each time, and all
 	// pages together cause two or three requests a second.
 	fresh = 400 * time.Millisecond
 	// answerWithin is how long the daemon may take. Its loop turns within milliseconds. A page gives up after 700 ms, and
 	// should have learned by then why there is nothing to show.
 	answerWithin = 500 * time.Millisecond
-	// shownWithin is how long a page waits for a status. If something happens while the daemon answers, it is asked once
-	// more.
+	// shownWithin is how long a page waits for a status. If something happens while the daemon answers, the daemon is asked
+	// once more.
 	shownWithin = 600 * time.Millisecond
 	// requestGap is the least time between two requests to the daemon.
 	requestGap = 50 * time.Millisecond
 )
 
-// source knows how the board is: by the daemon's stream, and by its status, which it asks for once for all who want it.
+// source knows the state of the board from the daemon's stream and from the daemon's status. All who want the status at the
+// same time share one request.
 type source struct {
 	cache *console.Cache
 
 	mu     sync.Mutex
-	last   console.Transition // of the stream
-	events uint64             // how often something has happened. A status from before the last time is out of date
+	last   console.Transition // the last event of the stream
+	events uint64             // how many events there were. A status from before the last one is out of date
 }
 
 func newSource(ctx context.Context, ask func(context.Context) ([]byte, error)) *source {
@@ -73,7 +74,7 @@ func (s *source) heard(t console.Transition) {
 	s.events++
 }
 
-// now returns how the board is by the stream. If there is no stream, its event is EventDaemonGone.
+// now returns the last event of the stream. If there is no stream, it is EventDaemonGone.
 func (s *source) now() console.Transition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +86,8 @@ func (s *source) shown(ctx context.Context) (*console.Answer, error) {
 	return s.until(ctx, shownWithin, func(a *console.Answer) bool { return boottime.Now().Sub(a.Asked) <= fresh })
 }
 
-// until returns an answer that is good, and from after the last thing that has happened. It asks as often as it must,
-// within some time.
+// until returns an answer that is good, and newer than the last event. It asks the daemon until there is one, or the time is
+// over.
 func (s *source) until(ctx context.Context, within time.Duration, good func(*console.Answer) bool) (*console.Answer, error) {
 	late := unavailable(fmt.Sprintf("the topdog daemon has not answered within %v", within), "journalctl -u topdog may tell why")
 	ctx, cancel := context.WithTimeoutCause(ctx, within, late)

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// leaderFresh is how old a status may be that says that this board leads.
+	// leaderFresh is how old a status may be for the page to say, because of it, that this board leads.
 	leaderFresh = 100 * time.Millisecond
 	// leaderWithin is how long a request for /leader waits for another status. Load balancers give a check a second or
 	// two.
@@ -30,15 +30,15 @@ type verdict struct {
 func yes(format string, a ...any) verdict { return verdict{true, fmt.Sprintf(format, a...)} }
 func no(format string, a ...any) verdict  { return verdict{false, fmt.Sprintf(format, a...)} }
 
-// unknown is the answer if the daemon has not told what decides.
+// unknown is the answer if the daemon has not said what the answer depends on.
 func unknown(what string, err error) verdict {
 	message, _ := web.Explain(err)
 	return no("it is not known %s: %s", what, message)
 }
 
-// leads tells whether this board leads, has the address, and may answer for it at this instant: as long as the lease
-// lasts of which the daemon has told, counted from when it looked, on the clock that both processes share. So a daemon
-// that has been frozen since then leads no longer than its lease.
+// leads tells whether this board leads, has the address, and may answer for it at this instant. It may until the lease that
+// the daemon has reported is over. The lease counts from the moment when the daemon looked, on the clock that both processes
+// share. So a daemon that has been frozen since then leads no longer than its lease.
 func (s *source) leads(ctx context.Context) verdict {
 	if v, known := s.letGo(); known {
 		return v
@@ -65,7 +65,7 @@ func (s *source) leads(ctx context.Context) verdict {
 	return yes("%s leads and has the address; its lease lasts for another %v", status.Board.Name, left.Round(time.Millisecond))
 }
 
-// letGo reports whether this board does not lead according to the stream, which is ahead of every status.
+// letGo says that this board does not lead, if the stream says so. The stream is ahead of every status.
 func (s *source) letGo() (v verdict, known bool) {
 	t := s.now()
 	if t.Event == console.EventDaemonGone || t.Leads() {
@@ -91,7 +91,7 @@ func settles(a *console.Answer, asked boottime.Instant) bool {
 	return a.Asked >= asked && (a.Status == nil || !a.Status.Leads() || a.Status.LeaseEndsInNs == 0)
 }
 
-// leaseOf returns how long this board may still answer for the address at a moment.
+// leaseOf returns for how long after now this board may answer for the address, according to an answer of the daemon.
 func leaseOf(a *console.Answer, now boottime.Instant) time.Duration {
 	switch {
 	case a.Status == nil || !a.Status.Leads():

@@ -73,8 +73,8 @@ func asset(name string, content []byte) (Route, error) {
 	}}, nil
 }
 
-// WriteTagged answers with a content that a browser keeps. It asks each time, so another content shows at once, and the
-// tag tells whether it is another one.
+// WriteTagged answers with a content that the browser keeps. Each time, the browser asks by the tag whether the content has
+// changed, so a new content shows at once.
 func WriteTagged(w http.ResponseWriter, r *http.Request, tag string, content []byte) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache")

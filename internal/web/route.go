@@ -32,7 +32,7 @@ func (r *Route) methods() []string {
 	return r.Methods
 }
 
-// Routes are all that a server has. They are no http.ServeMux, whose refusals are no JSON.
+// Routes are all routes of a server. It has no http.ServeMux, because the refusals of that are not JSON.
 type Routes []Route
 
 // Serve answers a request, or refuses it.
@@ -44,7 +44,7 @@ func (routes Routes) Serve(w http.ResponseWriter, r *http.Request) error {
 	return route.Serve(w, r)
 }
 
-// find returns the route of a request, and an error unless it answers the method.
+// find returns the route of a request, and an error unless the route answers the method.
 func (routes Routes) find(w http.ResponseWriter, r *http.Request) (*Route, error) {
 	i := slices.IndexFunc(routes, func(route Route) bool { return route.Path == r.URL.Path })
 	if i < 0 {
@@ -71,7 +71,7 @@ func (routes Routes) find(w http.ResponseWriter, r *http.Request) (*Route, error
 	}
 }
 
-// Excerpt makes a text of the client fit to be repeated in an answer.
+// Excerpt makes a client's text fit to be repeated in an answer.
 func Excerpt(text string) string {
 	const most = 60
 	text = strings.Map(func(r rune) rune {
@@ -130,8 +130,8 @@ func (s *Server) names() []string {
 	return s.Names()
 }
 
-// Recover keeps a panic of what answers a request from ending the process. It reports the panic, and makes an error of
-// it. Defer it.
+// Recover keeps a panic of a function that answers a request from ending the process. It reports the panic, and turns it
+// into an error. Defer it.
 func Recover(report func(error), err *error) {
 	switch p := recover(); p {
 	case nil:
@@ -159,7 +159,7 @@ func protect(h http.Header) {
 }
 
 // allowed reports whether a request for a host may be answered: for no host, as in HTTP/1.0, an address, localhost, one
-// of the names, or a name with .local, as mDNS has it. Any other may be the name of another site that resolves to this
+// of the names, or a name with .local, as mDNS has it. Any other name may belong to another site, and resolve to this
 // address now.
 func allowed(host string, names []string) bool {
 	if host == "" {
@@ -183,7 +183,7 @@ func withoutPort(host string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 }
 
-// Error refuses a request. In JSON it is the answer.
+// Error refuses a request. Its JSON is the answer.
 type Error struct {
 	Code    int    `json:"-"`              // the HTTP status, 400 to 599; 0 means 500
 	Message string `json:"error"`          // what is wrong
@@ -210,7 +210,7 @@ func Explain(err error) (message, hint string) {
 	return err.Error(), ""
 }
 
-// Encode returns a value as one line of JSON. It fails if the value has none, as NaN.
+// Encode returns a value as one line of JSON. It fails if JSON cannot express the value, such as NaN.
 func Encode(v any) ([]byte, error) {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)

@@ -33,7 +33,7 @@ func (s *Server) report(err error) {
 	}
 }
 
-// Listen opens a TCP port. The address is "HOST:PORT"; without a host, the port is that of all addresses of this machine.
+// Listen opens a TCP port. The address is "HOST:PORT"; without a host, the port is open on all addresses of this machine.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	var hint string
@@ -84,7 +84,7 @@ func (l *Limits) Server(handler http.Handler, report func(error)) *http.Server {
 		IdleTimeout:       l.Idle,
 		MaxHeaderBytes:    l.HeaderBytes,
 		ErrorLog:          log.New(reporter(report), "", 0),
-		// It would answer "OPTIONS *" without a look at the host, and without JSON.
+		// net/http would answer "OPTIONS *" without checking the host, and without JSON.
 		DisableGeneralOptionsHandler: true,
 	}
 }
@@ -125,8 +125,9 @@ var DefaultLimits = Limits{
 	Linger:      500 * time.Millisecond,
 }
 
-// Places are the connections that are served at the same time. If there is none for a new one, another one is closed: a
-// silent one, or else one of the client with most of them. So nobody keeps others out, be it by saying nothing.
+// Places are the connections that are served at the same time. If there is no place for a new connection, another one is
+// closed: a silent one, or else one of the client that has the most. So no client can keep others out, not even by opening
+// connections on which it says nothing.
 type Places struct {
 	Total, Each int           // how many there are, and how many one client may have
 	Young       time.Duration // how long after it was opened a connection does not count as silent
@@ -135,7 +136,7 @@ type Places struct {
 	taken []*Place // the oldest first
 }
 
-// Place is that of one connection.
+// Place is the place of one connection.
 type Place struct {
 	Client any          // whose it is: a value that can be compared
 	Hangup func() error // closes the connection
@@ -143,7 +144,7 @@ type Place struct {
 	// The mutex of Places guards these.
 	since  time.Time
 	busy   bool // a request has arrived
-	stream bool // which goes on until somebody ends it
+	stream bool // the answer goes on until somebody ends it
 }
 
 // Take gives a connection its place, and reports whether there is one for it.
@@ -209,7 +210,7 @@ type listener struct {
 	places Places
 }
 
-// connection is one that has a place.
+// connection is a connection that has a place.
 type connection struct {
 	net.Conn
 	Place
@@ -244,9 +245,9 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// AddressOf returns the address as which a client at HOST:PORT (http.Request.RemoteAddr) counts, where there is a limit
-// for each. Of IPv6 that is the network, since a machine may take any address of it (RFC 4291, section 2.5.1). Clients
-// without an address, as of a pipe, count as one.
+// AddressOf returns the address by which a client at HOST:PORT (http.Request.RemoteAddr) is counted, where each client has a
+// limit. For IPv6 that is the network, since a machine may take any address in its network (RFC 4291, section 2.5.1). All
+// clients without an address, such as those of a pipe, count as one.
 func AddressOf(remote string) netip.Addr {
 	from, err := netip.ParseAddrPort(remote)
 	if err != nil {

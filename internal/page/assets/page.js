@@ -8,8 +8,8 @@ import { nameOf } from '/status.js';
 const EVERY_MS = 500;          // between the beginnings of two requests
 const GIVE_UP_MS = 700;        // a board that has died leaves a connection that stays silent
 const HISTORY_EVERY_MS = 30_000;
-const HISTORY_AGAIN_MS = 2000; // after a change: for how long nobody led is known a moment later
-const RESTED_MS = 1500;        // a page that was hidden for longer shows nothing that is known
+const HISTORY_AGAIN_MS = 2000; // after a change of leader, when it is known how long nobody led
+const RESTED_MS = 1500;        // what a page shows is out of date if it was hidden for longer
 const SILENT_MS = 3000;        // a takeover is over by then, so a person should know
 
 const at = (id) => document.getElementById(id);
@@ -19,7 +19,7 @@ const page = at('page');
 const known = {
   status: null, statusAt: 0,
   historyDue: 0, historyFor: '',
-  answeredAt: performance.now(), // anything at all, or when the page began to ask
+  answeredAt: performance.now(), // when the last answer of any kind came, or when the page began to ask
   silent: false,                 // the last request was not answered
   assets: '',                    // the version of this page's files, as the first answer had it
 };
@@ -61,7 +61,7 @@ async function answered({ code, json, headers }) {
   await askHistory();
 }
 
-// refused says what the page's process has said instead of a status.
+// refused shows what the page's process answered instead of a status.
 function refused(error, hint) {
   contact('old', 'no status');
   if (known.status) toast(error, hint);

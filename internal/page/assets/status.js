@@ -39,8 +39,8 @@ export const live = (b) => !b.stale && !b.gone;
 // shown as they were.
 export const present = (s, b) => live(b) && (b.self || s.role !== 'isolated');
 
-// leads says that a live board calls itself the leader. What one said before the present leader
-// took over is no rival's claim.
+// leads says that a live board calls itself the leader. A board that said so before the present
+// leader took over, and was not heard since, is no rival.
 export function leads(s, b) {
   const outdated = b.id !== s.leader && b.heard_ms !== null && s.leader_since_ms !== null && b.heard_ms >= s.leader_since_ms;
   return b.role === 'leader' && live(b) && !outdated;
@@ -154,8 +154,8 @@ export const failingChecks = (s) => s.checks.filter((c) => c.state === 'failing'
 // checkName names a check for people.
 export const checkName = (c) => c.name_text || `${c.kind} ${c.target}`.trim();
 
-// heardOf says how old is what is known of a board. Between two heartbeats the exact age is no
-// news, and it would only flicker.
+// heardOf says how long ago this board heard of a board. Between two heartbeats the exact time is
+// of no interest, and it would only flicker.
 export function heardOf(b) {
   if (b.self) return 'this board';
   if (b.heard_ms === null) return 'unknown';
@@ -163,7 +163,7 @@ export function heardOf(b) {
 }
 
 // replacedAfter is the time from the last heartbeat of a leader that dies to the next leader. It
-// is null where this board has no leader to learn from, and with detectors that only miss it.
+// is null if this board has no leader to learn from, and with detectors that ask no questions.
 export function replacedAfter(s) {
   const d = s.detector, leader = boardOf(s, s.leader);
   if (!s.heartbeat_ms || s.role !== 'follower' || !leader || !live(leader) || (d.kind && d.kind !== 'ask')) return null;
@@ -224,18 +224,18 @@ export function changeTo(s, c) {
   return c.reason === 'deaf' ? 'unknown' : 'nobody';
 }
 
-// leaderBefore is the newest change of a status that is older than all of a history, if there is
-// one. The two may differ by a second about the same change.
+// leaderBefore is the newest change in a status that is older than all changes in a history, if
+// there is one. Status and history may disagree by a second on when the same change was.
 export function leaderBefore(s, history) {
   const oldest = history.changes.at(-1)?.ago_ns ?? 0;
   return s.changes.find((c) => c.ago_ms > fromNs(oldest) + 1000);
 }
 
-// lanes makes of the history one lane for each board that led, with the runs of time for which it
-// did, and the times when nobody led or no daemon could be asked. Places are parts of the time
-// that the slots cover, from 0 (the oldest) to 1 (now). From the oldest change that is listed on
-// the changes tell who led, exactly; before it the slots do, and what happened in a slot stands at
-// its beginning. before is who led when the first slot began, if that is known.
+// lanes turns the history into one lane for each board that led, with the periods in which it led,
+// and into the periods in which nobody led or no daemon could be asked. A place is a point in the
+// time that the slots cover, from 0 (the oldest) to 1 (now). After the oldest change in the list,
+// the changes say exactly who led. Before it, only the slots do, and what happened in a slot is
+// drawn at its beginning. before is who led when the first slot began, if that is known.
 export function lanes(history, before) {
   const { slots, slot_ns } = history, changes = [...history.changes].reverse();
   const whole = Math.max(slots[0]?.ago_ns ?? 0, 1), first = changes[0]?.ago_ns ?? 0;
@@ -259,7 +259,7 @@ export function lanes(history, before) {
     led(change, change.ago_ns, next ? next.ago_ns + (next.outage_ns ?? 0) : 0);
     if (change.outage_ns) outages.push({ from: place(change.ago_ns + change.outage_ns), to: place(change.ago_ns) });
   });
-  // A board of which nothing was known, or which nobody followed, is not said to have led.
+  // Where a slot knows of no leader, no board is drawn as the leader.
   for (const slot of slots) {
     if (slot.leader) continue;
     for (const lane of boards.values()) lane.runs = without(lane.runs, place(slot.ago_ns), place(slot.ago_ns - slot_ns));

@@ -26,7 +26,7 @@ export function setAttribute(element, name, value) {
   }
 }
 
-// setText changes the text of an element if it differs, so that what is selected stays so.
+// setText changes the text of an element if it differs, so that selected text stays selected.
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -121,7 +121,7 @@ const PATTERN_OF_ROLE = {
   candidate: 'election', listener: 'election', isolated: 'fault', barred: 'fault',
 };
 
-// patternOfRole is what the light of a board shows that has the role; 'off' if it is not known.
+// patternOfRole is what the light of a board with this role shows; 'off' if the role is not known.
 export function patternOfRole(role) { return PATTERN_OF_ROLE[role] ?? 'off'; }
 
 // light makes the light of a board, dark at first. Class 'large' is for one that is seen from afar.
@@ -140,12 +140,12 @@ export function showLight(element, pattern) {
 // ---- asking again and again ----
 
 // poll asks url for JSON every so many milliseconds, one request at a time, and gives each up
-// after giveUp milliseconds: a board that dies leaves a connection that stays silent. What took
-// longer than every is followed by the next at once. While the page is hidden nothing is asked.
+// after giveUp milliseconds: a board that dies leaves a connection that stays silent. After a
+// request that took longer than every, the next one follows at once. A hidden page asks nothing.
 // Times are in milliseconds.
 //
-//   answered({ code, json, headers })   json is null for 304 (as before), and for what is no JSON.
-//                                       It returns false if it cannot use the answer
+//   answered({ code, json, headers })   json is null for 304 (as before), and if the body is not JSON.
+//                                       answered returns false if it cannot use the answer
 //   failed(error)                       nothing came, or not in time
 //
 // Both may be async: the next request waits for them. A page that is shown again asks at once.
@@ -160,7 +160,7 @@ export function poll(url, { every = 500, giveUp = 700, answered, failed }) {
       const [answer, error] = await get(url, { giveUp, etag }).then((it) => [it], (why) => [null, why]);
       if (answer) {
         const tag = answer.code === 304 ? etag : answer.headers.get('ETag') ?? '';
-        etag = ''; // what nobody has used must come again, and not as "not modified"
+        etag = ''; // an answer that was not used must come again in full, and not as "not modified"
         if (await answered(answer) !== false) etag = tag;
       } else {
         await failed(error);
