@@ -22,7 +22,8 @@ func statusCommand() *cobra.Command {
 
 Exit status: 0 if a live leader holds the address and another board could take
 over, 1 if nobody holds it, 2 for a mistake in the command line, 3 if the daemon
-does not run, 4 if it does not answer, 5 if one holds it and no fit board could take over.`,
+does not run, 4 if it does not answer, 5 if a live leader holds it but no fit board could
+take over.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if watch {
 				return watchStatus(c)

@@ -24,14 +24,14 @@ func checkCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Find out whether this board is ready, and try its checks once",
 		Long: `Find out whether this board is ready: configuration, key, interface, address, the
-other boards, and the board itself. What the daemon would refuse is wrong, with what to
-do. If no daemon runs here, this listens to the group for 2.5 s, and sends nothing to it.
-Then the checks of the configuration are tried once (see docs/checks.md).
+other boards, and the board itself. It reports as wrong what the daemon would refuse, and
+says what to do. If no daemon runs here, it listens to the group for 2.5 s, and sends
+nothing to the group. Then it tries the checks of the configuration once (see docs/checks.md).
 
-If root calls it, the daemon tries them: as its user, and in the sandbox of its
-unit. Otherwise, or if no daemon runs, they are tried as the user who calls it, who
-may see more, or less. Then programs are not run as root. A check that is for the
-leader only is tried, and counts on the leader only.
+If root calls it, the daemon tries the checks, as its own user and in the sandbox of its
+unit. If no daemon runs, or another user calls it, it tries them as the user who calls it,
+who may see more than the daemon, or less. Without a daemon, root runs no programs. A check
+for the leader only is tried on every board, but a failure counts on the leader only.
 
 Exit status: 0 if nothing is wrong, 1 if something is, a check fails, or one could
 not be tried, 78 if a file has mistakes.`,

@@ -61,16 +61,17 @@ func leadCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lead [flags] -- COMMAND [ARGUMENT ...]",
 		Short: "Run a command while this board leads",
-		Long: `Run a command while this board leads and has the address. It is started when the
-board begins to lead, now if it does. When the board ceases to lead, or its daemon stops
-or does not answer for 5 s, the command gets SIGTERM, and SIGKILL if that takes too long.
-Then topdog lead waits until the board leads again.
+		Long: `Run a command while this board leads and has the address. The command is started when
+the board begins to lead, or at once if it leads already. When the board ceases to lead, or
+its daemon stops or does not answer for 5 s, the command gets SIGTERM, and SIGKILL if it
+takes too long to end. Then topdog lead waits until the board leads again.
 
-If the command ends by itself, topdog lead ends with its exit status. What should be
-started again is a unit of systemd with Restart=always, and this as its ExecStart=.
+If the command ends by itself, topdog lead ends with the command's exit status. If the
+command should be started again then, make a unit of systemd with Restart=always and
+topdog lead as its ExecStart=.
 
-It is no lock: for a moment the commands of two boards may run, the former leader's
-because it has not ended yet.`,
+topdog lead is no lock: for a moment the commands of two boards may run, because that of
+the former leader has not ended yet.`,
 		Example: "  topdog lead -- /usr/local/bin/scheduler --quick",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

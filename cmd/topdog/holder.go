@@ -23,7 +23,7 @@ func holderCommand() *cobra.Command {
 		Long: `Run the holder in the foreground, as topdog-holder.service does: the one process of
 a board that may change the network. It holds the floating address, speaks ARP, and
 opens the sockets of the group. It does so only for the daemon, and only as its own
-configuration allows. It releases the address when the daemon is killed or stands still.
+configuration allows. It releases the address when the daemon is killed or hangs.
 It needs root, or the capabilities CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for the
 fence. SIGTERM ends it.
 
@@ -85,8 +85,8 @@ func cleanupCommand() *cobra.Command {
 while no daemon runs. It leaves alone what the daemons of other configurations on this
 board have.
 
-systemd calls it each time the holder has ended, with --address, and each time the daemon
-has ended, with --light. With one of them it does that alone, and does not ask whether
+systemd calls it with --address each time the holder has ended, and with --light each time
+the daemon has ended. With one of these flags it does only that, and does not ask whether
 the daemon runs.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.Ended = o.Address || o.Light
@@ -96,7 +96,7 @@ the daemon runs.`,
 			return daemon.Cleanup(c.Context(), configPath(c), o, c.OutOrStdout())
 		},
 	}
-	c.Flags().BoolVar(&o.Address, "address", false, "remove the address, which the holder had")
-	c.Flags().BoolVar(&o.Light, "light", false, "switch the LED off, which the daemon had")
+	c.Flags().BoolVar(&o.Address, "address", false, "remove the address that the holder had")
+	c.Flags().BoolVar(&o.Light, "light", false, "switch off the LED that the daemon had")
 	return c
 }

@@ -39,8 +39,8 @@ func keyShowCommand() *cobra.Command {
 	return onKeys(&cobra.Command{
 		Use:   "show",
 		Short: "Show by their fingerprints which keys the boards have",
-		Long: `Show by their fingerprints which keys this board has, which one signs, and what the other
-boards of the last day have told of theirs.`,
+		Long: `Show by their fingerprints which keys this board has, which one signs, and what the boards
+that were heard in the last day have said about their keys.`,
 	}, func(c *cobra.Command, board rekey.Board, _ string) error { return board.Show(c.Context()) })
 }
 
@@ -88,8 +88,8 @@ func keyFirstCommand() *cobra.Command {
 	return stepOfKey(&cobra.Command{
 		Use:   "first FINGERPRINT",
 		Short: "Sign with the new key",
-		Long: `Sign with the key of that FINGERPRINT, which topdog key show prints. It waits until all boards of the
-last day accept that key, and names those that do not. It is safe to repeat this.`,
+		Long: `Sign with the key that has this FINGERPRINT; topdog key show prints it. The command waits until all
+boards of the last day accept that key, and names those that do not. It is safe to repeat.`,
 		Args: fingerprintArg,
 	}, func(c *cobra.Command, board rekey.Board, fingerprint string) error {
 		return board.First(c.Context(), fingerprint)

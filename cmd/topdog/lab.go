@@ -279,7 +279,7 @@ func simCompareCommand() *cobra.Command {
 		Long: `Make the leader of 3 to 250 boards fail, with each algorithm, at random moments. Print
 medians of the takeover: messages from process to process, packets on a network with
 multicast, the time to the first claim of the next leader, and the time until all
-boards followed it. Each board notices when its failure detector does.
+boards followed it. Each board notices the failure when its failure detector does.
 
 The row of etcd's raft comes from a Go module of its own, because it would make the
 daemon larger otherwise:  go run -C scripts/raft .`,

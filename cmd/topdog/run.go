@@ -33,9 +33,9 @@ func runCommand() *cobra.Command {
 		Long: `Run the daemon in the foreground, as systemd does. SIGTERM hands over and ends it,
 SIGHUP reads the configuration again.
 
-A process of its own, the holder, does what needs rights. The daemon starts one, which needs
-root, or the capabilities CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for the fence. With
---holder it uses that of topdog-holder.service, and needs no rights itself.`,
+A separate process, the holder, does what needs privileges. The daemon starts its own holder,
+which needs root, or the capabilities CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for the fence.
+With --holder the daemon uses the holder of topdog-holder.service, and needs no privileges.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return run(c.Context(), configPath(c), runOptions{holder: holder, atTerminal: atTerminal()})
 		},
@@ -55,8 +55,8 @@ docs/two-boards.md).
 It reads the same configuration and the same key as the boards, with
 algorithm = "strict" and its own address among the voters. It needs no root, no
 capability and no light, only the UDP port of the group; on kernels before 5.7 it
-needs CAP_NET_RAW. It holds no address: what the configuration says of that, and of
-the lead, is not used. SIGTERM ends it, SIGHUP reads the configuration again.`,
+needs CAP_NET_RAW. It never holds the address, and ignores what the configuration says
+about the address and the lead. SIGTERM ends it, SIGHUP reads the configuration again.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return run(c.Context(), configPath(c), runOptions{witness: true, atTerminal: atTerminal()})
 		},
