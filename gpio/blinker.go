@@ -40,8 +40,9 @@ type State struct {
 }
 
 // NewBlinker returns a Blinker that shows Off. Run calls open to get the LED, and again
-// after every failure. It calls report with each error, but not with the same text twice in a
-// row unless the LED worked in between. Both are called on Run's goroutine; report must not be nil.
+// after every failure. It calls report with each error, but not with the same text twice in a row
+// unless the LED worked, or another one was chosen, in between. Both are called on Run's
+// goroutine; report must not be nil.
 func NewBlinker(open func() (LED, error), report func(error)) *Blinker {
 	return &Blinker{report: report, wake: make(chan struct{}, 1), wanted: wanted{open: open}}
 }

@@ -56,7 +56,7 @@ type bootClock struct {
 	date      atomic.Int64  // how far the date was ahead of the monotonic clock at the last look
 }
 
-// clock is that of this process.
+// clock is the one bootClock of this process.
 var clock = newBootClock()
 
 func newBootClock() *bootClock {

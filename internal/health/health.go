@@ -65,7 +65,7 @@ type Health struct {
 	passedOnce bool
 
 	ok         bool          // the checks passed when they were last looked at
-	byLeading  bool          // all checks that failed are those that count only on the leader
+	byLeading  bool          // all checks that failed count only on the leader
 	relapses   int           // those that are not forgotten
 	relapsedAt time.Duration // when the last of them was
 	until      time.Duration // the end of the probation, or of standing back; 0 for none

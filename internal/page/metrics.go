@@ -110,7 +110,7 @@ func addLead(e *exposition, d *console.Status) {
 	}
 }
 
-// grades are those that a board can have.
+// grades returns all grades that a board can have.
 func grades() (names []string) {
 	for g := wire.GradePassing; g <= wire.MaxGrade; g++ {
 		names = append(names, g.String())

@@ -35,7 +35,7 @@ const (
 // hostHint is for a request that names another machine.
 const hostHint = "use the address, the name of the board, or a name of page_hosts in the configuration"
 
-// Run serves the page until ctx ends, which is no error. It waits for a daemon that does not run, and for a port or an
+// Run serves the page until ctx ends. That is no error. Run waits for a daemon that does not run yet, and for a port or an
 // address that it cannot have yet.
 func Run(ctx context.Context, client *console.Client, o Options) error {
 	p, err := newPage(ctx, client.StatusText, o)

@@ -51,7 +51,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Run serves a port until ctx ends, which is no error. It closes the port. The contexts of the requests end with ctx.
+// Run serves a port until ctx ends. That is no error. Run closes the port. The contexts of the requests end with ctx.
 func (s *Server) Run(ctx context.Context, port net.Listener) error {
 	l := &listener{Listener: port, places: Places{Total: s.Limits.Connections, Each: s.Limits.PerAddress}}
 	server := s.Limits.Server(s, s.report)

@@ -73,7 +73,7 @@ function failed() {
   showSilence();
 }
 
-// showSilence says for how long there was no answer. It goes on between two requests.
+// showSilence says for how long there was no answer. It is called between two requests as well.
 function showSilence() {
   const silent = performance.now() - known.answeredAt;
   contact('old', `no answer for ${duration(Math.max(100, Math.round(silent / 100) * 100))}`);
@@ -83,8 +83,8 @@ function showSilence() {
   else showNothing('the board of this page does not answer: is it on, and on this network?');
 }
 
-// askHistory asks for what was seen, now and then, and when the leader has changed. The next
-// question for the status waits for it, so that there is never more than one on its way.
+// askHistory asks for the history now and then, and after a change of leader. The next request
+// for the status waits for the answer, so there is never more than one request under way.
 async function askHistory() {
   const now = performance.now(), about = `${known.status.board.id} ${known.status.leader} ${known.status.term}`;
   const changed = about !== known.historyFor;

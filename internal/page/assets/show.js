@@ -7,12 +7,11 @@ import {
   historyText, lanes, leaderBefore, leads, live, majority, nameOf, patience, patternOf, present, replacedAfter, roleOf, voterState,
 } from '/status.js';
 
-const CHANGES_MAX = 8; // of those that a status has
+const CHANGES_MAX = 8; // how many changes of a status are shown
 
 const at = (id) => document.getElementById(id);
 
-// showStatus shows a status. more is for how many milliseconds it has been known: ages go on with
-// it, as long as answers come.
+// showStatus shows a status that came more milliseconds ago. These are added to the ages in it.
 export function showStatus(s, more) {
   setAttribute(at('page'), 'data-known', true);
   setText(at('group'), s.group);
