@@ -33,7 +33,7 @@ func ledTestCommand() *cobra.Command {
 		Short: "Show all patterns of the light",
 		Long: `Show every pattern on the board's light, one after the other, and say which it is.
 LED is the light, written as in the configuration: ACT, GPIO17, GPIO17:low,
-gpiochip0/17, led:NAME. Without LED, it is the light of the configuration.`,
+gpiochip0/17, led:NAME. Without LED, the command uses the light of the configuration.`,
 		Example: "  topdog led test\n  topdog led test GPIO17 --each 10s",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -95,8 +95,8 @@ func startWithoutCapabilities(c *exec.Cmd) error {
 }
 
 // dropCapabilities takes away the capabilities that this thread's children would have. The ambient ones come from systemd. A
-// child that runs as root gets those of the bounding set and the inheritable ones. The latter also go to a program whose file
-// has inheritable capabilities.
+// child that runs as root gets those of the bounding set and the inheritable ones. The latter also go to a program whose
+// file has inheritable capabilities.
 func dropCapabilities() {
 	// If a call fails, there is nothing to take away.
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)

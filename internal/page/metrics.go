@@ -58,7 +58,7 @@ func (s *sample) exposition() []byte {
 	}
 	e.gauge("topdog_page_watching_seconds", "Time since topdog page started on this board.").add(s.watching.Seconds())
 	if d != nil {
-		e.gauge("topdog_status_age_seconds", "Age of the daemon's status from which these metrics are made.").add(s.age.Seconds())
+		e.gauge("topdog_status_age_seconds", "Age of the status from which these metrics are made.").add(s.age.Seconds())
 	}
 	e.gauge("topdog_address_held",
 		"1 if this board knows of a live leader that has the address, itself included.").is(d != nil && d.Held())
