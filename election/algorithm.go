@@ -69,8 +69,8 @@ const (
 	// EventMessage: a Message has come that the core has no use for, or a COORDINATOR: ELECTION, ANSWER, and
 	// those that only some algorithms have.
 	EventMessage
-	// EventAddressFree: nothing stands between a candidate and the lead any more that
-	// Board.MayClaim had found there. Nobody has the address, as far as one can find out.
+	// EventAddressFree: what Board.MayClaim had found between a candidate and the lead is gone.
+	// Nobody has the address, as far as one can find out.
 	EventAddressFree
 	// EventJoined: a board that listened has found a leader.
 	EventJoined

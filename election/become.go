@@ -43,7 +43,7 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 	asked := c.candidacy.request.open
 	c.role, c.leader, c.roleState = role, leader, roleState{} // the door fills in the state of the new role
 	if role != Candidate && c.fitness.told != c.fitness.set {
-		c.tellGrade() // the one that a candidate has got meanwhile
+		c.tellGrade() // the grade that the owner has set while this board was a candidate
 		c.hello = clock.Due(c.now)
 	}
 	switch {
@@ -90,8 +90,8 @@ func (c *Core) cutOff() {
 // small group come every second.
 const barredFor = roster.HelloLosses * roster.HelloFloor
 
-// becomeBarred is for a board that must stay out. It is silent, since anything
-// that it said would be taken for a message of the board that it is in conflict with.
+// becomeBarred is for a board that must stay out. It is silent: whatever it said would be taken
+// for a message of the board that it is in conflict with.
 func (c *Core) becomeBarred(reason Reason) {
 	c.become(Barred, wire.Nobody, reason)
 	c.cutOff()

@@ -122,7 +122,7 @@ func (c *Core) KeyDropped(now Instant, key wire.Fingerprint) []Effect {
 	if p := c.roster.Peer(c.lastLeader.id); p != nil && p.Incarnation == c.lastLeader.incarnation {
 		newest = p.Newest()
 	}
-	// This is only compared with what others have heard. One heartbeat corrects what is too low.
+	// This is only compared with what others have heard. If it is too low, the next heartbeat corrects it.
 	c.lastLeader.lastHeard = min(c.lastLeader.lastHeard, newest)
 	return c.effects
 }

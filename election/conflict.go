@@ -71,8 +71,8 @@ func (c *Core) resolveConflict(n Notice, reason Reason, m *wire.Message) {
 // itself to the other one, or will have by then.
 const tellAgeAfter = 10 * time.Millisecond
 
-// ofTheGuard reports whether a message is none of the election. A board that stays out
-// says nothing but that it lives, so it must not keep others out.
+// ofTheGuard reports whether a message belongs to the guard and not to the election. A board
+// that stays out says nothing but that it lives, so it must not keep others out.
 func ofTheGuard(m *wire.Message) bool {
 	return m.Type == wire.TypeChallenge || m.Type == wire.TypeProof
 }
@@ -134,7 +134,7 @@ func (c *Core) hearRival(m *wire.Message) {
 		c.settleRivalry(m)
 	default:
 		c.term = max(c.term, m.Term)
-		if m.Type != wire.TypeRival { // one that looks for this board may do so 25 times a second; an answer to it alone is enough
+		if m.Type != wire.TypeRival { // a leader that looks for this board sends up to 25 a second; answer it alone
 			c.reply()
 		}
 		if c.definition.ComparesScores {
@@ -208,10 +208,11 @@ func (c *Core) settleRivalry(m *wire.Message) {
 	case m.Grade > c.fitness.told:
 		c.depriveRival(m)
 	case c.roster.Reach(c.now, c.reign()) == 0, m.Type == wire.TypeCoordinator && !m.Reply:
-		// Nobody has followed this board, or nobody can have since the other one began.
+		// Nobody has followed this board, or nobody can have done so since the other one began to lead.
 		c.yield(m, ReasonRivalServed)
 	case !told, m.Rival.Age > c.reign() && !m.Reply:
-		// It has not said what its reach is, or could not say it of this reign, the younger one.
+		// The rival has not told its reach, or has counted it over its own reign although this one is the
+		// younger.
 		c.askRival(m.Sender)
 	case c.roster.Reach(c.now, min(c.reign(), m.Rival.Age)) > int(m.Rival.Reach):
 		c.depriveRival(m)
@@ -251,8 +252,8 @@ func (c *Core) hearExceeded(m *wire.Message) {
 	}
 }
 
-// hearDeposed hears of the leader that this one has replaced, and looks for it no longer. If it is a
-// rival it was not heard for so long although it leads.
+// hearDeposed hears of the leader that this one has replaced, and looks for it no longer. If it
+// leads now, its silence was that long although it was alive.
 func (c *Core) hearDeposed(m *wire.Message) {
 	d := c.leading.deposed
 	if m.Sender != d.id {

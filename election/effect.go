@@ -43,9 +43,9 @@ const (
 	// EffectProbe asks whether a foreign machine has the address (RFC 5227,
 	// section 2.1.1). The owner answers with Core.Probed.
 	EffectProbe
-	// EffectAskLAN asks by ARP, at once: the floating address, by unicast to the MAC address
-	// that the board To had for it, unless To is wire.Nobody; and the witnesses. The
-	// owner answers with Core.AddressAnswered and Core.Evidence.
+	// EffectAskLAN asks by ARP, at once: the witnesses and, unless To is wire.Nobody, the
+	// floating address, by unicast to the MAC address that the board To had for it. The owner
+	// answers with Core.AddressAnswered and Core.Evidence.
 	EffectAskLAN
 	// EffectChange tells of a change of role or leader.
 	EffectChange

@@ -71,14 +71,13 @@ func (h *heir) TurnDelay() time.Duration {
 // is dead costs three packets more.
 const copiesMax = 3
 
-// lossHeeded is the share of lost heartbeats from which on a turn step is an interval at
-// least.
+// lossHeeded is the share of lost heartbeats at which a turn step becomes an interval at least.
 const lossHeeded = 0.02
 
-// turnStep is the time that each board of higher rank is given to act first: to ask as
-// often as it must, and to be heard. Where heartbeats get lost, each board misses
-// different ones. There the step is an interval at least: a board behind the heir then
-// hears the next heartbeat before its own turn, so not all of them ask.
+// turnStep is the time that each board of higher rank is given to act first: to ask as often as
+// it must, and to be heard. Where heartbeats get lost, each board misses different ones. There
+// the step is an interval at least: a board behind the heir then hears the next heartbeat
+// before its own turn, so not all of them ask.
 func (c *Core) turnStep() time.Duration {
 	quality := c.detector.Quality()
 	q := quality.Questions
@@ -118,9 +117,9 @@ func (c *Core) ask() {
 			return // EventAddressFree follows when an answer would have come
 		}
 	case c.candidacy.cause == ReasonSilence && c.leader != wire.Nobody && c.now < earliest:
-		// The margin was taken when the turn was planned, and the length of the questions
-		// may have changed since. Together they may be shorter than the grace, so wait
-		// for the rest of it.
+		// The margin was taken when the turn was planned, and the length of the questions may
+		// have changed since. Together they may be shorter than the grace, so wait for the rest
+		// of it.
 		c.answers = clock.Due(earliest)
 		return
 	default:
@@ -316,9 +315,8 @@ func (c *Core) missToo(m *wire.Message) {
 	}
 }
 
-// object tells a candidate that a board of higher rank is alive. Only the first boards in
-// the succession do so: while a foreign machine has the address, everybody asks time and
-// again.
+// object tells a candidate that a board of higher rank is alive. Only the first boards in the
+// succession do so: while a foreign machine has the address, everybody asks time and again.
 func (c *Core) object(m *wire.Message) {
 	if !c.rank().Eligible() || c.succession() >= witnesses || !c.firstCopy(m) {
 		return

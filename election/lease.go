@@ -64,9 +64,9 @@ func (c *Core) OverdueAt() Instant {
 
 // lease is how long a lease lasts from a heartbeat.
 func (c *Core) lease() time.Duration {
-	// Where boards act on a suspicion without asking first, nobody acts before
-	// suspectAfter. The others see the same network, but each measures it for itself, so
-	// half an interval is left as a margin.
+	// Where boards act on a suspicion without asking first, nobody acts before suspectAfter.
+	// The others see the same network, but each measures it for itself, so half an interval is
+	// left as a margin.
 	lease := c.cfg.Interval + lease.WithinLease(c.grace.Lease)
 	if c.detectorKind() != silence.DetectorAsk {
 		lease = max(lease, c.suspectAfter()-c.cfg.Interval/2)

@@ -16,11 +16,12 @@ const (
 	maxPause = 24 * time.Hour
 )
 
-// insistFor is for how long the board on which somebody has spoken insists on it. That is enough for the
-// answer of a board that knows more.
+// insistFor is for how long the board on which somebody has begun or ended a pause insists on it. That
+// is enough for the answer of a board that knows more.
 const insistFor = time.Second
 
-// insistTimes is how often it does. The others may know of pauses of several numbers, if they were apart.
+// insistTimes is how often that board insists. If the others were cut off from each other, they may know of
+// pauses with several numbers.
 const insistTimes = 3
 
 // Pause pauses the group for that long. The error says that the length is out of bounds, or that nobody leads.
@@ -49,7 +50,7 @@ func (c *Core) Unpause(now Instant) ([]Effect, error) {
 	return c.effects, nil
 }
 
-// insistOnPause tells everybody what somebody has said on this board.
+// insistOnPause tells everybody of the pause, or its end, that somebody has asked for on this board.
 func (c *Core) insistOnPause() {
 	c.pause.insists, c.pause.anew = clock.Due(c.now+insistFor), insistTimes
 	c.sendPause(wire.Nobody)
@@ -106,7 +107,7 @@ func (c *Core) receivePause(m *wire.Message) {
 	case p.Number < mine.number, p.Number == mine.number && p.Leader < leader:
 		c.correctPause(m.Sender)
 	case mine.insists.Ahead(c.now) && mine.anew > 0:
-		// Others know of more pauses than this board did when somebody spoke here.
+		// The others know of more pauses than this board did when somebody asked for one here.
 		mine.number, mine.anew = p.Number+1, mine.anew-1
 		c.sendPause(wire.Nobody)
 	default:

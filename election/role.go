@@ -129,7 +129,7 @@ func (r Reason) String() string {
 	return "an unknown reason"
 }
 
-// ReasonIdentifiers returns those of all reasons.
+// ReasonIdentifiers returns the identifiers of all reasons.
 func ReasonIdentifiers() (all []string) {
 	for r := range reasonCount {
 		all = append(all, r.Identifier())

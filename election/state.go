@@ -110,8 +110,8 @@ const (
 type addressState struct {
 	ask      clock.Deadline // the leader's lease ends, so that its address should not answer any more
 	asked    bool           // it was asked since then
-	askedAt  Instant        // when it was asked last
-	answered bool           // it has answered the last question or the one before
+	askedAt  Instant        // when it was asked
+	answered bool           // it has answered that question or a later one
 	silent   clock.Deadline // an answer would have come by then
 	waited   bool           // see readsFirst
 }

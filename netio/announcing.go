@@ -19,7 +19,7 @@ type announcing struct {
 	lasts    func() bool // reports whether the lease lasts; nil for always
 	sent     int         // how often they were announced since they were acquired
 	failures int         // how often in a row the kernel sent nothing
-	failed   func(error) // is told of it, at the first time and then once in announceRetrySlow; nil for nobody
+	failed   func(error) // is told of the first failure, and then once in announceRetrySlow; nil for nobody
 	timer    *time.Timer
 }
 
@@ -46,8 +46,8 @@ func (a *announcing) again() {
 	a.announce()
 }
 
-// announceRetry is how soon it is tried again to announce what could not be announced. After a second in which the kernel sent
-// nothing, it is tried once in announceRetrySlow: a rule of a firewall may be what drops it, and that stays.
+// announceRetry is how soon a failed announcement is tried again. After a second in which the kernel sent nothing, it
+// is tried once in announceRetrySlow: a rule of a firewall may be what drops it, and that stays.
 const (
 	announceRetry     = 20 * time.Millisecond
 	announceRetrySlow = time.Second

@@ -23,8 +23,8 @@ type RateMeter struct {
 }
 
 const (
-	// readTogether is how far apart two readings may be to be of one moment. That is 0.02 %
-	// of the shortest window.
+	// readTogether is how far apart two readings may be to be of one moment. That is 0.025 % of
+	// the shortest window.
 	readTogether = 50 * time.Microsecond
 	// rateWindow is the shortest time over which a rate is measured.
 	rateWindow = 200 * time.Millisecond

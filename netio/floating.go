@@ -304,11 +304,11 @@ func (f *FloatingIP) Release() error {
 }
 
 func (f *FloatingIP) release() error {
-	f.ending.Store(true) // again, since an Acquire may have had the lock before
+	f.ending.Store(true) // set again, since an Acquire may have held the lock and cleared it
 	if !f.held {
 		return nil
 	}
-	if !f.present { // without permission, the kernel would not say that the address is not there
+	if !f.present { // without permission, the kernel would not even say that the address is missing
 		f.held = false
 		return nil
 	}

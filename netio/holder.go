@@ -70,9 +70,10 @@ const (
 	// the loop feeds it before each of the two. A daemon that has waited for a holder of a service feeds it before it
 	// asks for the fence.
 	prepareWithin = 3 * time.Second
-	// holderAliveWithin is how long a request may take until the holder is asked whether it is alive. A holder that
-	// has the addresses answers that as quickly; otherwise it stands still. Its addresses will soon be gone, since
-	// nobody renews them: the last renewal was at most DefaultLifetime/2 ago when it was asked.
+	// holderAliveWithin is how long a request may take until the holder is asked whether it is alive. It has the
+	// same time to answer that. A holder that has the addresses and does not answer in time stands still. Its
+	// addresses will soon be gone, since nobody renews them: the last renewal was at most DefaultLifetime/2 ago
+	// when it was asked.
 	holderAliveWithin = DefaultLifetime / 4
 	// idleWithin is how quickly a holder without the addresses has to answer. On a busy machine it may not run for so
 	// long, and no client would notice.
@@ -304,8 +305,8 @@ func (h *Holder) Prepare(r PreparedResign) error {
 }
 
 // Close ends the use of the holder, as the end of this process would: if a lease lasts, the holder releases the
-// addresses, and tells the other boards. Close waits for a child. The error says how the child has ended, unless it
-// was known that the holder is lost.
+// addresses, and tells the other boards. Close waits for a child. The error says how the child has ended, unless
+// the holder was known to be lost.
 func (h *Holder) Close() error {
 	known := h.isLost()
 	h.abandon(nil)

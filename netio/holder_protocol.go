@@ -170,8 +170,7 @@ func decoded[R any](body []byte, do func(R) (any, error)) (answer any, err error
 	return do(r)
 }
 
-// knownErrors are the errors that a daemon tells apart. The order is a part of the
-// protocol.
+// knownErrors are the errors that a daemon tells apart. The order is a part of the protocol.
 var knownErrors = []error{ErrLinkDown, ErrExpired, ErrNotHeld, unix.EADDRINUSE, unix.EPERM}
 
 // answerMessage is the answer to a request: a value, or an error.
@@ -194,8 +193,7 @@ func answerMessage(value any, failed error) []byte {
 	return append([]byte{status}, text[:min(len(text), maxAnswerBytes-1)]...)
 }
 
-// holderError is an error of the holder. If the original error is one of knownErrors, it matches
-// that.
+// holderError is an error of the holder. If the original error is one of knownErrors, it matches that.
 type holderError struct {
 	text  string
 	known error

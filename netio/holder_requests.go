@@ -273,8 +273,7 @@ func (s *session) renew() (any, error) {
 	return addressAnswer{Restored: restored, State: &state}, nil
 }
 
-// releaseAsAsked releases the addresses because the daemon wants it. The daemon tells the other
-// boards itself.
+// releaseAsAsked releases the addresses because the daemon wants it. The daemon tells the other boards itself.
 func (s *session) releaseAsAsked() error {
 	s.past = true
 	return s.removeAddresses()

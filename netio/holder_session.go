@@ -82,7 +82,7 @@ func (s *session) serveMain(message []byte, files []int) bool {
 	return true
 }
 
-// settle waits until the request of the daemon's loop is answered that is being answered, if one is.
+// settle waits until the present request of the daemon's loop is answered, if there is one.
 func (s *session) settle() {
 	s.serving.Lock()
 	defer s.serving.Unlock()
@@ -124,8 +124,8 @@ func (s *session) serveSideSocket(side *os.File) {
 // for little else.
 const maxRunning = 48
 
-// serve answers one request. It closes the files that came with it unless the session keeps them. A daemon that has ended
-// meanwhile needs no answer.
+// serve answers one request. It closes the files that came with it unless the session keeps them. A daemon that has
+// ended by then needs no answer.
 func (s *session) serve(send sender, message []byte, files []int) {
 	s.idle.Reset(programIdle)
 	answer, given, err := s.handle(message, &files)

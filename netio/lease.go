@@ -157,9 +157,9 @@ func (l *sharedLease) lasts() bool {
 }
 
 const (
-	// machineFrozenAfter is how late the holder must wake to conclude that the whole machine stood still, and not only
-	// the daemon. Linux wakes a process within a fraction of that. The lateness is counted from the end of the lease,
-	// so a holder that was to wake later than that always takes itself for late.
+	// machineFrozenAfter is how late the holder must wake to conclude that the whole machine stood still, and not
+	// only the daemon. Linux wakes a process within a fraction of that. The lateness is counted from the end of the
+	// lease. So a holder whose timer was set for later than that always concludes so.
 	machineFrozenAfter = 2 * time.Millisecond
 	// daemonWakes is how long the daemon then has to extend the lease. It runs again as well, and knows better than a
 	// pre-signed RESIGN what to do: within 5 ms, the round trip that it assumes before it has measured one, it hears

@@ -17,8 +17,9 @@ import (
 // renewed, and the kernel tells everybody of it. vishvananda/netlink allocates 64 KiB for each message that it receives.
 type routeSocket struct{ *os.File }
 
-// openRouteSocket opens one that receives what the kernel tells these groups, which are bits. Without any, a read waits no
-// longer than answerWithin: the kernel has answered by the time that a request is sent, unless it dropped the answer.
+// openRouteSocket opens a socket that receives what the kernel tells these groups, a mask of bits. Without any, a
+// read waits no longer than answerWithin: the kernel has answered by the time that a request is sent, unless it
+// dropped the answer.
 func openRouteSocket(groups uint32) (routeSocket, error) {
 	fail := func(fd int, call string, err error) (routeSocket, error) {
 		unix.Close(fd)
@@ -106,7 +107,7 @@ func (s routeSocket) await(seen *Snapshot) (gone bool, err error) {
 			case err == unix.EAGAIN:
 				return changed
 			case err == unix.EINTR:
-			case err == unix.ENOBUFS: // nobody knows what it has dropped
+			case err == unix.ENOBUFS: // the kernel has dropped messages, nobody knows which
 				changed, gone = true, true
 			case err != nil:
 				failed = err

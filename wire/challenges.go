@@ -80,10 +80,10 @@ func (a asked) before(b asked) bool {
 	}
 }
 
-// challenge is one that was not met yet.
+// challenge is a challenge that was not met yet.
 type challenge struct {
 	nonce   Nonce
-	drawnAt time.Duration // when the nonce was
+	drawnAt time.Duration // when the nonce was drawn
 	askedAt time.Duration // when it was sent last
 	retry   time.Duration // how long to wait from then
 }

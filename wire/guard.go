@@ -28,7 +28,7 @@ type Guard struct {
 	boards     map[ID]*board
 	namesakes  map[Incarnation]*board // the boards with our id
 	challenges challenges
-	proofs     Limit // of those to unproven senders: a flood of one kind of reply does not use up the other
+	proofs     Limit // of PROOFs to unproven senders; CHALLENGEs have a limit of their own
 }
 
 // board is what the guard remembers of one id.
@@ -136,7 +136,7 @@ func (g *Guard) admitNew(now time.Duration, b *board, l *life, m *Message) Verdi
 	b.heardAt = now
 	v := Verdict{Namesake: m.Sender == g.self.id, ReplyByMulticast: m.Sender == g.self.id}
 	if g.challenged(m) {
-		// This needs no limit: there is one reply to one fresh and verified message.
+		// This needs no limit: there is one reply to each fresh and verified message.
 		v.Replies = []Message{proofFor(m)}
 	}
 	return v

@@ -43,9 +43,8 @@ func (s *Support) Status(now clock.Instant) (all []VoterStatus) {
 
 // Promise is whom a voter supports, and until when. It belongs to no role: it survives every
 // change of role and a lost link. Its end never moves back, except on the word of the board
-// that it was made to. A process that has just started does not know what its former life
-// has promised, so it begins with a promise to nobody (PaxosLease, arXiv 1209.4187, section
-// 5).
+// that it was made to. A process that has just started does not know what its former life has
+// promised, so it begins with a promise to nobody (PaxosLease, arXiv 1209.4187, section 5).
 type Promise struct {
 	To          wire.ID
 	Incarnation wire.Incarnation
@@ -79,9 +78,8 @@ func (p *Promise) Make(h *wire.Header, number uint32, until clock.Instant) {
 	p.Number = number
 }
 
-// Release ends a promise on the word of the board that it was made to. It does not end
-// one that rests on a later message of that board: the network may deliver messages in
-// another order.
+// Release ends a promise on the word of the board that it was made to. It does not end one that
+// rests on a later message of that board: the network may deliver messages in another order.
 func (p *Promise) Release(now clock.Instant, h *wire.Header) (released bool) {
 	if p.Free(now) || !p.Is(h.Sender, h.Incarnation) || h.Sequence <= p.sequence {
 		return false

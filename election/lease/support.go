@@ -13,8 +13,8 @@ import (
 // follows from it.
 type Support struct {
 	Voters []Voter // ordered by id
-	// sent has the heartbeats and requests that may still be answered, the oldest first.
-	// The lease of older ones would be over already.
+	// sent has the heartbeats and requests that may still be answered, the oldest first. The
+	// lease of older ones would be over already.
 	sent   []Sent
 	Number uint32 // of the newest one; 0 is none
 }
@@ -139,8 +139,8 @@ func (v *Voter) Count(item *Sent) {
 	v.Acked = max(v.Acked, item.At)
 }
 
-// counts reports whether what a voter says counts. If it runs in two processes, one of them
-// may make a promise that the other one does not know.
+// counts reports whether what a voter says counts. If it runs in two processes, one of them may
+// make a promise that the other one does not know.
 func (v *Voter) counts(now clock.Instant) bool { return !v.Twice.Ahead(now) }
 
 // End is until when a majority supports this board.
@@ -169,9 +169,8 @@ func (s *Support) majorityOf(now clock.Instant, of func(*Voter) clock.Instant) (
 	return latest
 }
 
-// TwiceFor is for how long a voter that was seen in two processes does not count. By then
-// every promise of the other process is over, and a voter that lives has said HELLO five
-// times.
+// TwiceFor is for how long a voter that was seen in two processes does not count. By then every
+// promise of the other process is over, and a voter that lives has said HELLO five times.
 const TwiceFor = 5 * time.Second
 
 // Hear notes in which incarnation a voter was heard, and reports whether it is there twice:

@@ -126,7 +126,7 @@ func (a *agents) Step(e election.Event) (done bool) {
 		}
 	case election.EventAddressFree: // 53 at a cold start
 		a.decide()
-	case election.EventCutOff: // it leaves all rounds, and forgets the lists
+	case election.EventCutOff: // this board leaves all rounds, and forgets the lists
 		*a = *newAgents(a.Board).(*agents)
 	case election.EventMessage:
 		if a.running {
@@ -302,7 +302,7 @@ func (a *agents) enter(s uint32, judge wire.ID) {
 	a.ClearDeadline(stableDue)
 	a.restartTimer()
 	if a.isCandidate() {
-		a.BecomeFollower(a.Leader(), election.ReasonNewRound) // its phase 3 is void
+		a.BecomeFollower(a.Leader(), election.ReasonNewRound) // phase 3 of the former round is void
 	}
 }
 

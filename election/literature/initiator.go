@@ -202,7 +202,7 @@ func (e *initiator) named(m *wire.Message) {
 		// Kabashi, step 6. It makes the winner release the address, if it has acquired it.
 		e.Proclaim()
 	case e.isLeader():
-		// The winner asks this board to hand over, or they decide it as rivals.
+		// The winner asks this board to hand over, or the two settle it as rivals.
 	case mine && e.eligible() && e.Now() >= e.outrankedUntil:
 		e.elected()
 	case e.isCandidate() && e.asking && e.Outranks(winner):

@@ -32,7 +32,7 @@ type Peer struct {
 	followedAt    clock.Instant // when it said so last
 	StartedAt     clock.Instant // when its process started, by its last HELLO
 	Score         uint32        // by its last message that told one
-	ScoreKnown    bool          // there was such a message
+	ScoreKnown    bool          // a message has told the score
 	Expected      bool          // it is configured and was never heard
 }
 
@@ -265,7 +265,7 @@ func (r *Roster) Fitter(now clock.Instant, grade wire.Grade) *Peer {
 	return r.first(func(p *Peer) bool { return p.Grade < grade && p.eligible(now, wire.Nobody) })
 }
 
-// NextHello returns when the latest of the HELLOs is due that the live peers say next, and how many live.
+// NextHello returns when the next HELLO of the last live peer is due, and how many peers live.
 func (r *Roster) NextHello(now clock.Instant) (due clock.Instant, live int) {
 	for i := range r.peers {
 		if p := &r.peers[i]; p.Live(now) {

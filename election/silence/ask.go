@@ -63,12 +63,12 @@ func (d *askDetector) Heard(now clock.Instant, heartbeat wire.Heartbeat) {
 	d.recentSeen = d.recentSeen*recentFade + float64(lost+1)
 	d.recentLost = d.recentLost*recentFade + float64(lost)
 	d.peak *= 1 - float64(min(d.interval, peakFor))/float64(peakFor)
-	// What comes much earlier is an answer to somebody.
+	// A heartbeat that comes much earlier is an answer to another board.
 	if early := due - now; ahead == 1 && early < d.interval/2 {
 		late := float64(max(0, -early))
 		d.late.Observe(late)
-		// Of what counts for no more than a tenth of the interval, e times as much is
-		// down to that when peakFor is over.
+		// The peak fades by a factor of e within peakFor. So e times a tenth of the interval,
+		// the most that the margin uses, is enough to remember.
 		d.peak = max(d.peak, min(late, math.E*float64(d.interval/10)))
 	}
 }

@@ -40,7 +40,7 @@ type address struct {
 	renewAt    time.Duration // when to start its lifetime over, or to try again to acquire it
 	restored   uint64        // how often something else had deleted it
 
-	stray condition // some floating address is where topdog has not put it
+	stray condition // a floating address is somewhere that topdog has not put it
 
 	// Failing to release it.
 	unreleased bool          // this board may still have it
@@ -125,7 +125,7 @@ func (a *address) acquire() {
 	a.lease.begin(a.firstEnd())
 	now := a.now()
 	a.renewAt = now + retryAcquireEvery
-	a.openAddresses() // unless it was opened with the link
+	a.openAddresses() // unless they were opened with the link
 	if !a.isOpen() {
 		a.failed = true
 		return
@@ -294,8 +294,9 @@ func (a *address) restore(s netio.Snapshot) {
 	}
 }
 
-// How long a board backs off that could not acquire the address. Without that, boards that all lack the permission would
-// pass the lead around as fast as they can send, and a broken board that preempts would claim it again and again.
+// How long a board that could not acquire the address backs off. Without that, boards that all lack the permission
+// would pass the lead around as fast as they can send, and a broken board that preempts would claim it again and
+// again.
 const (
 	backOffMin = 10 * time.Second
 	backOffMax = 5 * time.Minute

@@ -134,7 +134,7 @@ func (g *group) hosts() (all []netip.Addr) {
 	return append(append(all, g.peers...), g.link.floatingAddrs()...)
 }
 
-// hasAddresses reports whether a leader would hold all floating addresses of this board, as far as it has told.
+// hasAddresses reports whether a leader would hold all floating addresses of this board, by what it last told.
 func (g *group) hasAddresses(leader wire.ID) bool {
 	b := g.boards[leader]
 	if leader == g.self || b == nil || !b.settings.Told() {

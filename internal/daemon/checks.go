@@ -26,7 +26,7 @@ type checks struct {
 
 	order   check.Order     // what the checker runs
 	awaited bool            // the checker has something to run
-	resends bool            // one that has ended will be replaced soon
+	resends bool            // a checker that has ended will be replaced soon
 	heardAt time.Duration   // when the checker was last heard
 	lost    bool            // the checker was silent for too long
 	aimed   map[string]bool // the checks that turned out to be aimed at a floating address
@@ -99,8 +99,8 @@ func (c *checks) send() {
 	}
 }
 
-// ended replaces a checker that has ended, or couldn't be started for a reason, if there is anything to run. A checker that
-// was taken over may say it without end.
+// ended replaces a checker that has ended, or couldn't be started for a reason, if there is anything to run. A
+// checker that was taken over may report its end again and again.
 func (c *checks) ended(notStarted string) {
 	if c.resends {
 		return

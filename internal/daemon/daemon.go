@@ -41,7 +41,7 @@ type Daemon struct {
 
 	majorityMissed condition // too few voters are heard
 	portSilent     condition // nothing at all is heard
-	portDead       bool      // and that for long
+	portDead       bool      // and has been so for long
 
 	timer       timer
 	link        *link
@@ -124,13 +124,13 @@ func checkConfig(cfg *config.Config) error {
 		return errors.New("the score is what a command prints, and no command is configured")
 	}
 	board := cfg.Config
-	board.ID = max(board.ID, 1) // Nobody stands for the board's address, which is not known yet
+	board.ID = max(board.ID, 1) // 0 stands for the board's address, which is not known yet
 	_, err := literature.NewCore(board, 0)
 	return err
 }
 
-// Run runs the board until ctx ends; then it hands over, if it leads, and closes everything. Only the end of its holder ends it
-// before that.
+// Run runs the board until ctx ends; then it hands over, if it leads, and closes everything. Nothing but the loss of
+// its holder ends it earlier.
 func (d *Daemon) Run(ctx context.Context) error {
 	wakes, err := d.platform.NewTimer()
 	if err != nil {

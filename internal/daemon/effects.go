@@ -19,7 +19,7 @@ import (
 func (d *Daemon) carryOut(effects []election.Effect) {
 	sent := false        // a message from which the others count the time until the next heartbeat
 	expired := false     // the dead man's switch came first to release the address
-	named := wire.Nobody // whom it has named as its successor then, while the core named one as well
+	named := wire.Nobody // the successor that the switch has then named, while the core named one as well
 	for i := range effects {
 		e := &effects[i]
 		d.trace.effectBegun(e)
@@ -71,10 +71,11 @@ func (d *Daemon) carryOut(effects []election.Effect) {
 //
 // Once the switch has fired, this board neither acquires the address nor says that it leads.
 //
-// No message may leave while this board may answer for an address that it could not release: upon any of them another board
-// may acquire the address, or hold it for longer. A RESIGN has another board claim, and with votes a promise has. So has
-// any other message, even a request for votes: a board that leads no more says so with each of them, and one that has no
-// leader does not ask whether the address still answers. It is as if they were lost, so a board that needs one asks again.
+// No message may leave while this board may answer for an address that it could not release: upon any of them another
+// board may acquire the address, or hold it for longer. A RESIGN makes another board claim, and with votes a promise
+// helps one to. Even a request for votes does harm: every message of this board says that it leads no more, and a
+// board without a leader does not ask whether the address still answers. A withheld message is as good as lost, so a
+// board that needs it asks again.
 //
 // A RESIGN must not follow that of the switch: the two may name different boards, and both would claim. The core then repeats
 // what the switch has said.
@@ -104,7 +105,7 @@ func (d *Daemon) send(e *election.Effect) {
 	if e.Beat != 0 {
 		d.core.Sent(e.Beat, e.Message.Sequence)
 	}
-	if !e.Floating { // nobody knows whom that will reach
+	if !e.Floating { // nobody knows which board that will reach
 		d.trace.messageSent(e.To, &e.Message)
 	}
 }

@@ -27,7 +27,7 @@ type group struct {
 	// Whom it speaks to.
 	multicast netip.AddrPort // where Transport.Multicast sends to
 	port      uint16         // where boards listen
-	peers     []netip.Addr   // are sent by unicast what the group is sent by multicast
+	peers     []netip.Addr   // get by unicast what the group gets by multicast
 	// broadcasts says that the heartbeats of this leader are broadcast as well.
 	broadcasts bool
 	resolve    func(netip.Addr) // has the kernel know the Ethernet address of a board
@@ -47,7 +47,7 @@ type group struct {
 	incarnation  wire.Incarnation
 	sequence     wire.Sequence // of what was sent last
 	outdated     bool          // the id belongs to another board now; a new one is due
-	mute         func() bool   // whether it must say nothing, see Daemon.withheld; what the guard wants said is no effect
+	mute         func() bool   // whether it must say nothing, see Daemon.withheld; the guard's replies are no effects
 
 	// From messages to datagrams and back.
 	codec    *wire.Codec        // the loop signs with it, and the readers verify
@@ -60,7 +60,7 @@ type group struct {
 	boards   boards
 	refusals map[netip.Addr]refusal
 	counts   groupCounts
-	lost     uint64 // for which there was no room anywhere, as it was looked up last
+	lost     uint64 // packets for which there was no room anywhere, by the last look
 }
 
 // groupCounts count what becomes of packets.
@@ -192,8 +192,9 @@ func (g *group) setPeers(peers []netip.Addr) {
 	}
 }
 
-// members are the boards that are configured, present or not. A peer is configured by its address, which is its id as well
-// unless somebody gave it another one. A board that was given another id takes its peers to be like it, and knows nothing.
+// members are the boards that are configured, present or not. A peer is configured by its address, which is its id as
+// well unless somebody gave it another one. A board that was itself given another id assumes the same of its peers,
+// and so knows no member.
 func (g *group) members(local netip.Addr) (ids []wire.ID) {
 	if g.chooseID(local) != wire.IDFromAddr(local) {
 		return nil

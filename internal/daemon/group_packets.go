@@ -129,7 +129,7 @@ func (g *group) destinations() []netip.AddrPort {
 // skipTo has what this board says from now on come after a pre-signed message.
 func (g *group) skipTo(sequence wire.Sequence) { g.sequence = max(g.sequence, sequence) }
 
-// drain takes in what the kernel has received until now, and the readers have not read yet.
+// drain takes in what the kernel has received by now and the readers have not read yet.
 func (g *group) drain() {
 	if g.transport != nil {
 		g.transport.Drain()
@@ -154,7 +154,7 @@ type conflict uint8
 const (
 	conflictNone    conflict = iota
 	conflictID               // the sender uses this board's id
-	conflictVersion          // it speaks another version; of the message, only the sender is known
+	conflictVersion          // it speaks another version; only the sender of the message is known
 	conflictCopy             // it came by another path before
 )
 

@@ -140,7 +140,8 @@ func (l *lan) send(questions []netio.ARPQuestion) {
 	}
 }
 
-// resolve lets the kernel learn the Ethernet address of a board. Of this board, it tells the neighbours the present one.
+// resolve lets the kernel learn the Ethernet address of a board. If the address is this board's own, it tells the
+// neighbours the present Ethernet address.
 func (l *lan) resolve(board netip.Addr) {
 	if l.announcer != nil {
 		l.failed(l.announcer.Resolve(board))

@@ -32,7 +32,7 @@ type lease struct {
 	holder   Deadman      // nil if there is none
 	resign   wire.Message // with its sequence
 	revision int          // of the group
-	past     bool         // it is out of date, since the address was released: the holder will not send it
+	past     bool         // the RESIGN is out of date, since the address was released: the holder will not send it
 }
 
 // open makes the fence. Without one, nothing ends a lease.

@@ -32,7 +32,7 @@ type link struct {
 	// crowded says that another interface is in the network of local, and that the sockets know it.
 	crowded bool
 
-	retry bool // to open them failed, and is to be tried again
+	retry bool // opening them failed, and is to be tried again
 }
 
 // ethernetAddressBytes is the length of an Ethernet address, which Wi-Fi has as well. A tunnel has none.
@@ -80,7 +80,7 @@ func (l *link) report() {
 	l.reporter.set(console.ProblemInterfaceAmbiguous, l.seen.Ambiguous)
 }
 
-// notes say what works, and may not be meant.
+// notes describe what works but may not be intended.
 func (l *link) notes() (notes []string) {
 	for _, note := range []string{l.seen.Ambiguous, l.elsewhere()} {
 		if note != "" {
@@ -107,7 +107,7 @@ func (l *link) notes() (notes []string) {
 // nobody would be told where the address is, and no board would notice that the interface is cut off.
 func (l *link) elsewhere() string {
 	if len(l.ownNetworks()) == 0 {
-		return "" // it is about to get its address
+		return "" // the interface is about to get its address
 	}
 	for _, f := range l.floating {
 		if l.shares(f.IP) {
@@ -136,7 +136,7 @@ func (l *link) refuses() string {
 			return fmt.Sprintf("%v is not an address for a machine: it is the first or the last of the network of %s; choose another one, on all boards", f.IP, l.name)
 		}
 	}
-	if !l.worked { // what works goes on working when another interface appears
+	if !l.worked { // a board that works must go on working when another interface appears
 		return l.elsewhere()
 	}
 	return ""
@@ -164,8 +164,9 @@ func (l *link) opened(local netip.Addr) {
 // closed notes that they are closed, and whether to try again to open them.
 func (l *link) closed(retry bool) { l.open, l.retry = false, retry }
 
-// chooseLocal returns the board's own address on the interface, or says in words why there is none. It is the one used so
-// far if that is still there, otherwise the one whose subnet contains the floating address, otherwise the first.
+// chooseLocal returns the board's own address on the interface, or says in words why there is none. It keeps the
+// present one while that exists. Otherwise it prefers the one whose subnet contains the floating address, and then
+// the first.
 func (l *link) chooseLocal() (local netip.Addr, problem string) {
 	if !l.seen.Present {
 		return local, fmt.Sprintf("the interface %s does not exist (yet)", l.name)

@@ -178,7 +178,7 @@ const stopWithin = 500 * time.Millisecond
 // stop begins to leave the group.
 func (d *Daemon) stop() {
 	if d.stopping {
-		return // somebody else wants it as well
+		return // another caller has asked for that already
 	}
 	d.stopping = true
 	d.reporter.stopping()

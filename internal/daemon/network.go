@@ -169,8 +169,8 @@ func (d *Daemon) applyPriority() {
 	d.carryOut(d.core.Reprioritise(d.now(), d.priority(), d.cfg.Preempt))
 }
 
-// backOffIfNotAcquired makes a leader that could not acquire the address hand over, and not stand for the lead for a while:
-// another board perhaps can acquire it. A board that is alone goes on trying.
+// backOffIfNotAcquired makes a leader that could not acquire the address hand over, and not stand for the lead for a
+// while: another board may be able to acquire it. A board that is alone goes on trying.
 func (d *Daemon) backOffIfNotAcquired() {
 	if !d.address.clearFailure() {
 		return
@@ -182,7 +182,7 @@ func (d *Daemon) backOffIfNotAcquired() {
 	}
 }
 
-// scoreChanged tells the core what the score command has come to.
+// scoreChanged tells the core the result of the score command.
 func (d *Daemon) scoreChanged(score uint32) {
 	if d.core != nil {
 		d.carryOut(d.core.SetScore(d.now(), score))
@@ -226,5 +226,5 @@ func (d *Daemon) renewIdentity() {
 	if d.group.self != before {
 		d.reporter.log.Warnf("another board has the address that the id %v was made of; this board is %v from now on", before, d.group.self)
 	}
-	d.reopenLink() // which may find that this board takes no part
+	d.reopenLink() // this may find that this board takes no part
 }

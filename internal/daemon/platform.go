@@ -77,8 +77,8 @@ type Platform struct {
 	Watch func(ctx context.Context, o netio.WatchOptions, notify func(netio.Snapshot)) error
 	// OpenTransport opens the sockets on the interface.
 	OpenTransport func(iface string, local netip.Addr) (Transport, error)
-	// OpenAddresses prepares to hold the addresses on the interface; nil for a board that
-	// never does.
+	// OpenAddresses prepares to hold the addresses on the interface; nil for a board that never
+	// holds them.
 	OpenAddresses func(iface string, addresses []netip.Prefix) (Addresses, error)
 	// OpenAnnouncer opens what speaks ARP on the interface with that index, where this board's own address is local. It is
 	// not called for a witness.

@@ -97,7 +97,7 @@ type duplicate struct {
 	heardAt time.Duration    // when it was heard last
 	askedAt time.Duration    // when it was asked for last
 	fromOwn uint64           // how many packets had come from this board's own address at the last check
-	speaks  time.Duration    // when there were last more of them than before: it is a board of the group
+	speaks  time.Duration    // when their number last grew: then a board of the group sends them
 	yields  bool             // this board takes no part, and leaves the group to the other one
 }
 

@@ -26,7 +26,7 @@ type problem struct {
 
 	told   string        // what the log said of it last
 	toldAt time.Duration // when
-	quiet  time.Duration // for how long the log says nothing of it from then on
+	quiet  time.Duration // for how long after that the log says nothing of it
 }
 
 const (
@@ -36,9 +36,10 @@ const (
 	problemsMax = 32
 	// tellEvery is how often a problem that stays as it is is logged.
 	tellEvery = time.Hour
-	// retellEvery is for how long nothing more is logged of a problem that was logged, whether it says something else or
-	// comes back. Each line doubles that, up to tellEvery: what changes all the time is logged some thirty times a day.
-	// What others cause, they can have say something else with each packet, so that begins with retellOthersEvery.
+	// retellEvery is for how long the log is silent about a problem that was just logged, even if its text changes or
+	// it comes back. Each line doubles that time, up to tellEvery: a problem that changes all the time is logged some
+	// thirty times a day. Other machines can change the text of a problem that they cause with each packet, so its
+	// time begins with retellOthersEvery.
 	retellEvery       = 10 * time.Second
 	retellOthersEvery = time.Minute
 )
@@ -69,7 +70,7 @@ func (k *problem) tell(now time.Duration) bool {
 		if k.lasts != forever {
 			k.quiet = retellOthersEvery
 		}
-	case (news || k.back) && since >= k.quiet, news && k.back && k.lasts == forever: // what others cause can wait
+	case (news || k.back) && since >= k.quiet, news && k.back && k.lasts == forever: // a problem that others cause can wait
 		k.quiet = min(2*k.quiet, tellEvery)
 	default:
 		return false

@@ -73,8 +73,8 @@ func (r *reporter) say(level logrus.Level, kind console.ProblemKind, board wire.
 	}
 }
 
-// only warns of one kind of problem, with other boards or, for wire.Nobody, with several. said are all that there are now;
-// others of that kind are over.
+// only warns of one kind of problem, with other boards or, for wire.Nobody, with several. said lists all that exist
+// now; any other problem of that kind is over.
 func (r *reporter) only(kind console.ProblemKind, said map[wire.ID]string) {
 	r.problems.end(kind, said)
 	for _, id := range slices.Sorted(maps.Keys(said)) {
@@ -150,7 +150,7 @@ func (r *reporter) waiting(problem string) {
 func routine(c election.Change) bool {
 	switch {
 	case c.From == election.Leader:
-		return false // the address was released, whoever is asked next
+		return false // the address was released, whatever the next question is
 	case c.To == election.Candidate:
 		return true
 	case c.From == election.Candidate && c.To == election.Follower:

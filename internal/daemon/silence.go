@@ -39,8 +39,8 @@ const (
 	silentMax = 4
 )
 
-// whyRefused says what is wrong with a board whose packets are refused for a reason, and what to do. It is "" if the reason
-// says nothing about a board, or if drop has told people.
+// whyRefused says what is wrong with a board whose packets are refused for a reason, and what to do. It is "" if the
+// reason says nothing about a board, or if drop has already told people.
 func whyRefused(reason wire.DropReason, group string) string {
 	switch reason {
 	case wire.OtherGroup:
@@ -115,8 +115,8 @@ func (b *silentBoard) asks(now time.Duration) bool {
 	return b.asked < silenceAsks && !b.answered
 }
 
-// judge enters why the board is not heard, if that is known: because its packets are refused for some reason, or by what its
-// kernel says.
+// judge notes why the board is not heard, if that is known: its packets are refused, or its kernel answers or is
+// silent.
 func (b *silentBoard) judge(now time.Duration, addr netip.Addr, refused string) {
 	switch {
 	case refused != "":

@@ -140,7 +140,7 @@ func (t *trace) during(begun, ended string, do func() error) error {
 // change records a change of role or leader.
 func (t *trace) change(c election.Change) {
 	if c.From == election.Isolated || c.From == election.Barred {
-		t.end() // that this board came to that role belongs to the timeline before
+		t.end() // the step to that role belongs to the timeline before
 	}
 	t.begin()
 	t.record(traceStep{at: t.now(), kind: console.StepRole, board: c.NewLeader, term: c.Term, role: c.To, reason: c.Reason})
@@ -323,7 +323,7 @@ func (l *timeline) inTime() []traceStep {
 func (l *timeline) report(name func(wire.ID) (id, name string), over bool) console.TracedChange {
 	c := console.TracedChange{
 		From: l.from.String(), To: l.to.String(), LeaderChanged: l.moved, Term: uint32(l.term), Omitted: l.omitted,
-		// A board that is cut off does not know how it went on.
+		// A board that is cut off does not know what the others did next.
 		Over: over || l.to == election.Isolated || l.to == election.Barred,
 	}
 	c.OldLeader, c.OldLeaderName = name(l.oldLeader)

@@ -10,8 +10,8 @@ import (
 	"topdog/wire"
 )
 
-// transitions tell whoever follows this board by the control socket what happens to it. Each change is told by itself:
-// hooks depend on that, and on the order.
+// transitions tell whoever follows this board by the control socket what happens to it. Every change is told on its
+// own and in order, because hooks depend on that.
 type transitions struct {
 	publish func(console.Transition)
 	told    console.Transition // the last one
@@ -117,7 +117,7 @@ func (h *history) add(c election.Change, lastSeen time.Duration) {
 	lostAt := cmp.Or(h.lostAt, lastSeen)
 	switch {
 	case c.To == election.Isolated:
-		h.lostAt = 0 // the others may have a leader; this board cannot know
+		h.lostAt = 0 // the others may have a leader: this board cannot know
 	case !c.LeaderChanged():
 	case c.Reason == election.ReasonDeaf:
 		h.lostAt = 0 // very likely another board leads now; this one learns which when it hears again
@@ -149,7 +149,8 @@ func (h *history) rivalHeard() {
 	h.rivalAt = h.now()
 }
 
-// claimIsForeign reports whether whoever claims the address now is no former leader.
+// claimIsForeign reports whether a claim to the address made now comes from a machine other than a former
+// leader.
 func (h *history) claimIsForeign(now time.Duration) bool {
 	return now-h.since > formerLeaderWithin && now-h.rivalAt > formerLeaderWithin
 }

@@ -97,7 +97,7 @@ const (
 // (maxslewrate).
 func (d *Daemon) checkClock() {
 	if len(d.cfg.Voters) == 0 {
-		d.clockOff = false // for when there are some
+		d.clockOff = false // in case voters are configured later
 		return
 	}
 	if d.platform.ClockRate == nil || d.core == nil || d.now()-d.clockAt < clockEvery {
