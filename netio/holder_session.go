@@ -37,6 +37,8 @@ type session struct {
 	resign  PreparedResign
 	past    bool // the RESIGN is out of date: the daemon has released the addresses since
 
+	keeping sync.Mutex // held while what must end in order is put together: of two goroutines, the later one has the newer device
+
 	mu        sync.Mutex // guards what follows, and is held only for a moment
 	open      []*os.File // the side socket and the lease's timer, to be closed at the end
 	side      *os.File   // nil before it is open
@@ -168,6 +170,8 @@ func (s *session) tell(what event, value any, files ...int) {
 // process is killed. Without a device it gives the daemon the programs, see kernelFence.keep. The daemon is never given a
 // device: through it, it could send whatever it likes.
 func (s *session) keepTogether() {
+	s.keeping.Lock()
+	defer s.keeping.Unlock()
 	s.mu.Lock()
 	fence, floating := s.fence, s.floating
 	s.mu.Unlock()
