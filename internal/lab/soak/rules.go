@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/lease"
 	"topdog/election/silence"
 	"topdog/internal/console"
 	"topdog/wire"
@@ -19,6 +20,9 @@ import (
 
 // shortestPromise is the shortest time for which a GRANT or SUPPORT binds a voter: H and the grace at first.
 var shortestPromise = election.DefaultInterval + silence.DefaultGrace(election.DefaultInterval)
+
+// longestPromise is the longest time for which it does, with all that a group may learn.
+var longestPromise = lease.PromiseMax(election.DefaultInterval, silence.DefaultPatience(election.DefaultInterval))
 
 // breachesOfAll returns how boards have broken the rules, according to their traces. All have the clock of this machine.
 func breachesOfAll(traces []console.Trace, strict bool) (found []string) {
@@ -142,27 +146,31 @@ func electedByVotes(board string, c console.TracedChange) (found []string) {
 // the first one has said something that may release it.
 func onePromise(board string, c console.TracedChange) (found []string) {
 	var (
-		to    string // who has the promise
-		since int64  // not later than when it was made
+		to       string // who has the promise
+		since    int64  // not later than when it was made
+		mayEnd   int64  // it is over by then, unless it is made again
+		released bool   // it may have been
 	)
 	for i, s := range c.Steps {
 		switch {
 		case heard(s, wire.TypeResign, wire.TypeVote) && s.Board == to:
-			to = "" // RESIGN or a withdrawal; a trace does not tell that from a request
+			released = true // RESIGN or a withdrawal; a trace does not tell that from a request
 		case sent(s, wire.TypeGrant, wire.TypeSupport):
 			left := shortestPromise - time.Duration(s.AtNs-since)
-			if to != "" && to != s.Board && left > 0 {
+			if to != "" && to != s.Board && !released && left > 0 {
 				found = append(found, breach(board, s, "sends %s to %s, and is bound to %s for %v", s.Message, s.Board, to, left))
 			}
-			// A GRANT that repeats one to a board that does not seem to hear need not extend the promise: others may
-			// wait for it (election, grantAgain).
-			if to == s.Board && sent(s, wire.TypeGrant) {
-				continue
-			}
 			// The promise was made before it was sent, and after what came before.
-			if to, since = s.Board, s.AtNs; i > 0 {
-				since = c.Steps[i-1].AtNs
+			made := s.AtNs
+			if i > 0 {
+				made = c.Steps[i-1].AtNs
 			}
+			// A GRANT to a candidate that asks again while it has the promise need not extend that: others may wait for
+			// it (election, grantAgain).
+			if again := to == s.Board && sent(s, wire.TypeGrant) && made < mayEnd; !again {
+				since = made
+			}
+			to, mayEnd, released = s.Board, s.AtNs+int64(longestPromise), false
 		}
 	}
 	return found

@@ -82,17 +82,33 @@ func TestBreaches(t *testing.T) {
 	}
 }
 
-// A GRANT that is told again does not extend the promise, so another board may be granted the vote when that has ended.
+// A GRANT that is told again, to a candidate that asks again, does not extend the promise. So another board may be granted
+// the vote when that has ended. A GRANT when the promise is over for certain is a new one.
 func TestGrantToldAgain(t *testing.T) {
-	grant := func(at time.Duration, to string) console.TraceStep {
-		return console.TraceStep{AtNs: int64(at), Step: console.StepSent, Message: wire.TypeGrant.String(), Board: to}
+	step := func(at time.Duration, kind string, message wire.Type, board string) console.TraceStep {
+		return console.TraceStep{AtNs: int64(at), Step: kind, Message: message.String(), Board: board}
 	}
-	c := console.TracedChange{Steps: []console.TraceStep{
-		grant(0, "10.77.0.3"), grant(shortestPromise-time.Millisecond, "10.77.0.3"), grant(shortestPromise, "10.77.0.1"),
-	}}
-	assert.Equal(t, []string(nil), onePromise("10.77.0.2", c), "the breaches")
-	c.Steps[2].AtNs--
-	assert.Is(t, 1, len(onePromise("10.77.0.2", c)), "breaches, a nanosecond earlier")
+	const candidate, other = "10.77.0.3", "10.77.0.1"
+	for _, test := range []struct {
+		name         string
+		again, other time.Duration // when the candidate and the other board are granted the vote, after the first GRANT at 0
+		breaches     int
+	}{
+		{"when the promise ends", shortestPromise - time.Millisecond, shortestPromise, 0},
+		{"before", shortestPromise - time.Millisecond, shortestPromise - 1, 1},
+		{"when it might have been extended", longestPromise - 1, longestPromise, 0},
+		{"during a new promise", longestPromise, longestPromise + shortestPromise - 1, 1},
+		{"after a new promise", longestPromise, longestPromise + shortestPromise, 0},
+	} {
+		c := console.TracedChange{Steps: []console.TraceStep{
+			step(0, console.StepHeard, wire.TypeVote, candidate),
+			step(0, console.StepSent, wire.TypeGrant, candidate),
+			step(test.again, console.StepHeard, wire.TypeVote, candidate),
+			step(test.again, console.StepSent, wire.TypeGrant, candidate),
+			step(test.other, console.StepSent, wire.TypeGrant, other),
+		}}
+		assert.Is(t, test.breaches, len(onePromise("10.77.0.2", c)), "breaches by a GRANT to another board %s", test.name)
+	}
 }
 
 // A board that leads 1 ms after another one has, by votes that are bound, breaks the rule.
