@@ -5,10 +5,12 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"topdog/internal/lab/assert"
@@ -86,6 +88,33 @@ func TestTryAgain(t *testing.T) {
 			assert.Until(t, "the checker has ended", func() bool { return p.pid() == 0 })
 		}
 	}
+}
+
+// TestTryAwaitsTheEnd: a stuck checker that answers when it is being killed is waited for all the same, until the starter has
+// told of its end: only then the next request is not dropped.
+func TestTryAwaitsTheEnd(t *testing.T) {
+	signal.Ignore(killSignal) // this process stands in for the starter
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs, err := socketPair()
+		assert.NoError(t, err)
+		defer ours.Close()
+		defer theirs.Close()
+		starter, err := os.FindProcess(os.Getpid())
+		assert.NoError(t, err)
+		p := &Process{conn: ours, starter: starter, tried: make(chan message, 8)}
+		began := time.Now()
+		go func() {
+			time.Sleep(time.Millisecond)
+			p.tried <- message{Tried: &tried{Number: 1, Reasons: []string{"it fails"}}}
+			time.Sleep(2*endWithin + time.Millisecond)
+			p.tried <- message{Tried: &tried{Number: 2}}
+			time.Sleep(time.Millisecond)
+			p.tried <- message{Report: Report{Ended: true}}
+		}()
+		_, err = p.Try(t.Context(), Order{Checks: []Check{program("exit 3")}})
+		assert.NoError(t, err)
+		assert.Is(t, 2*endWithin+3*time.Millisecond, time.Since(began), "when it returns")
+	})
 }
 
 // TestTryBeside: a trial changes nothing of the checks that run.

@@ -225,6 +225,7 @@ func (p *Process) Try(ctx context.Context, o Order) ([]string, error) {
 	defer cancel()
 	if _, err := p.try(ending, Order{}); errors.Is(err, context.DeadlineExceeded) { // it is stuck
 		p.Kill()
+		p.trials++ // if it answers after all, it has not ended yet
 		killed, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 		defer cancel()
 		_, _ = p.awaitTrial(killed) // a request that is made before the checker has ended would be lost, see tellEnd
