@@ -30,13 +30,13 @@ type stage struct {
 	boards  []*cluster.Topdog
 	probers [2]*netns.Host // machines without topdog: where places are
 	dropper *loss.Dropper
-	// terminated are the boards whose daemon was told to end, by number, until it is started again.
-	terminated map[int]bool
+	// ending are the boards whose daemon ends, by number, until it is started again: it was told to, or its holder was killed.
+	ending map[int]bool
 }
 
 // newStage builds the group, and starts its boards.
 func newStage(p cluster.Program, strict bool) (s *stage, err error) {
-	s = &stage{terminated: make(map[int]bool)}
+	s = &stage{ending: make(map[int]bool)}
 	if s.Cluster, err = cluster.New(numBoards + len(s.probers)); err != nil {
 		return nil, err
 	}
@@ -163,13 +163,15 @@ func (s *stage) killDaemon(board int) error {
 	return s.signal(board, unix.SIGKILL, func(pid int) bool { return pid == s.board(board).PID() })
 }
 
+// killHolder ends the daemon, too: without a holder it has nothing to do.
 func (s *stage) killHolder(board int) error {
+	s.ending[board] = s.board(board).Running()
 	return s.signal(board, unix.SIGKILL, func(pid int) bool { return pid != s.board(board).PID() })
 }
 
 // terminate ends a daemon as systemd does.
 func (s *stage) terminate(board int) error {
-	s.terminated[board] = true
+	s.ending[board] = true
 	_ = s.board(board).Signal(syscall.SIGTERM) // it may have ended
 	return nil
 }
@@ -184,13 +186,13 @@ func (s *stage) restart(board int) error {
 }
 
 // restore lets every board run that another fault has kept from it. A daemon that stood still when it was told to
-// end does so only now.
+// end, or when its holder was killed, ends only now.
 func (s *stage) restore() error {
 	for _, b := range s.boards {
 		if err := s.thaw(b.Number); err != nil {
 			return err
 		}
-		if s.terminated[b.Number] {
+		if s.ending[b.Number] {
 			b.Ended(exitTimeout)
 		}
 		if err := s.start(b.Number); err != nil {
@@ -204,7 +206,7 @@ func (s *stage) restore() error {
 func (s *stage) start(board int) error {
 	b := s.board(board)
 	if !b.Running() {
-		delete(s.terminated, board)
+		delete(s.ending, board)
 		return b.Run()
 	}
 	return nil
