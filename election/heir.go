@@ -183,7 +183,7 @@ func (c *Core) hearElection(m *wire.Message) {
 		case c.knowsBetter(m):
 			c.sendEvidence(m)
 		case above || !c.rank().Eligible() || c.lastLeader.predecessor == c.cfg.ID:
-			// The last place: this board has resigned, so it must not stand in the way.
+			// In the last case this board has resigned, so it must not stand in the way.
 			c.missToo(m)
 			if c.defersTo(m) {
 				c.postpone(c.backOff())

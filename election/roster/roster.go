@@ -265,7 +265,7 @@ func (r *Roster) Fitter(now clock.Instant, grade wire.Grade) *Peer {
 	return r.first(func(p *Peer) bool { return p.Grade < grade && p.eligible(now, wire.Nobody) })
 }
 
-// NextHello returns when the next HELLO of the last live peer is due, and how many peers live.
+// NextHello returns when the next HELLOs of all live peers should have come, and how many peers live.
 func (r *Roster) NextHello(now clock.Instant) (due clock.Instant, live int) {
 	for i := range r.peers {
 		if p := &r.peers[i]; p.Live(now) {
