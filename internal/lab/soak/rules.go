@@ -150,6 +150,7 @@ func onePromise(board string, c console.TracedChange) (found []string) {
 		since    int64  // not later than when it was made
 		mayEnd   int64  // it is over by then, unless it is made again
 		released bool   // it may have been
+		granted  bool   // it was made or repeated by a GRANT last
 	)
 	for i, s := range c.Steps {
 		switch {
@@ -167,10 +168,11 @@ func onePromise(board string, c console.TracedChange) (found []string) {
 			}
 			// A GRANT to a candidate that asks again while it has the promise need not extend that: others may wait for
 			// it (election, grantAgain).
-			if again := to == s.Board && sent(s, wire.TypeGrant) && made < mayEnd; !again {
+			grants := sent(s, wire.TypeGrant)
+			if again := to == s.Board && granted && grants && made < mayEnd; !again {
 				since = made
 			}
-			to, mayEnd, released = s.Board, s.AtNs+int64(longestPromise), false
+			to, mayEnd, released, granted = s.Board, s.AtNs+int64(longestPromise), false, grants
 		}
 	}
 	return found

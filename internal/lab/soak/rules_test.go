@@ -83,7 +83,7 @@ func TestBreaches(t *testing.T) {
 }
 
 // A GRANT that is told again, to a candidate that asks again, does not extend the promise. So another board may be granted
-// the vote when that has ended. A GRANT when the promise is over for certain is a new one.
+// the vote when that has ended. A GRANT when the promise is over for certain is a new one, and extends that of a SUPPORT.
 func TestGrantToldAgain(t *testing.T) {
 	step := func(at time.Duration, kind string, message wire.Type, board string) console.TraceStep {
 		return console.TraceStep{AtNs: int64(at), Step: kind, Message: message.String(), Board: board}
@@ -91,18 +91,20 @@ func TestGrantToldAgain(t *testing.T) {
 	const candidate, other = "10.77.0.3", "10.77.0.1"
 	for _, test := range []struct {
 		name         string
-		again, other time.Duration // when the candidate and the other board are granted the vote, after the first GRANT at 0
+		first        wire.Type     // at 0, to the candidate
+		again, other time.Duration // when the candidate and the other board are granted the vote
 		breaches     int
 	}{
-		{"when the promise ends", shortestPromise - time.Millisecond, shortestPromise, 0},
-		{"before", shortestPromise - time.Millisecond, shortestPromise - 1, 1},
-		{"when it might have been extended", longestPromise - 1, longestPromise, 0},
-		{"during a new promise", longestPromise, longestPromise + shortestPromise - 1, 1},
-		{"after a new promise", longestPromise, longestPromise + shortestPromise, 0},
+		{"when the promise ends", wire.TypeGrant, shortestPromise - time.Millisecond, shortestPromise, 0},
+		{"before", wire.TypeGrant, shortestPromise - time.Millisecond, shortestPromise - 1, 1},
+		{"when it might have been extended", wire.TypeGrant, longestPromise - 1, longestPromise, 0},
+		{"during a new promise", wire.TypeGrant, longestPromise, longestPromise + shortestPromise - 1, 1},
+		{"after a new promise", wire.TypeGrant, longestPromise, longestPromise + shortestPromise, 0},
+		{"during one that followed SUPPORT", wire.TypeSupport, shortestPromise - time.Millisecond, shortestPromise, 1},
 	} {
 		c := console.TracedChange{Steps: []console.TraceStep{
 			step(0, console.StepHeard, wire.TypeVote, candidate),
-			step(0, console.StepSent, wire.TypeGrant, candidate),
+			step(0, console.StepSent, test.first, candidate),
 			step(test.again, console.StepHeard, wire.TypeVote, candidate),
 			step(test.again, console.StepSent, wire.TypeGrant, candidate),
 			step(test.other, console.StepSent, wire.TypeGrant, other),
