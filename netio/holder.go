@@ -46,7 +46,7 @@ type Holder struct {
 
 	mu       sync.Mutex // guards what follows
 	has      bool       // the holder has the addresses, or may have them
-	fence    int        // the fd store that keeps the fence; -1 for none
+	fence    int        // the socket that keeps the fence, if the holder has given it away; -1 for none
 	rival    func(netip.Addr, net.HardwareAddr)
 	answered func(ARPAnswer)
 	failed   func(error) // is told what could not be announced
