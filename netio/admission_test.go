@@ -15,7 +15,7 @@ import (
 
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
-	"topdog/internal/lab/netns/loss"
+	"topdog/internal/lab/netns"
 	"topdog/wire"
 )
 
@@ -301,7 +301,7 @@ func testAdmissionInKernel(t *judge.T) {
 		eventually(t, "both senders of other groups are known", func() bool { others = append(others, conn.OtherGroups()...); return len(others) == 2 })
 		assert.Is(t, true, slices.Contains(others, b.addr) && slices.Contains(others, duplicate.addr), "senders of other groups: %v", others)
 		assert.Is(t, 0, len(conn.OtherGroups()), "senders since")
-		firewall, err := on(a, loss.NewFirewall)
+		firewall, err := on(a, netns.NewFirewall)
 		must(t, err)
 		arrive("behind a firewall", func() { all(stranger) }, Arrivals{Seen: 1})
 		must(t, firewall.Close())

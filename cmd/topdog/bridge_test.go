@@ -9,6 +9,7 @@ import (
 
 	"topdog/internal/console"
 	"topdog/internal/lab/judge"
+	"topdog/internal/lab/netns"
 	"topdog/netio"
 )
 
@@ -87,7 +88,7 @@ func TestBridge(t *testing.T) {
 		}{
 			{"the cable is pulled", func(b *board) error { return b.Pull() }, func(b *board) error { return b.Plug() },
 				"br0 has no carrier at uplink, by which it leads out of this board: check the cable"},
-			{"the switch passes nothing", func(b *board) error { return b.Mute() }, func(b *board) error { return b.Unmute() },
+			{"the switch passes nothing", func(b *board) error { return b.c.LAN.Filter(netns.Cut(b.Port())...) }, func(b *board) error { return b.c.LAN.Filter() },
 				"nothing arrives on this board's port (br0)"},
 		} {
 			t.Run(way.name, func(t *judge.T) {

@@ -7,6 +7,7 @@ import (
 
 	"topdog/internal/console"
 	"topdog/internal/lab/judge"
+	"topdog/internal/lab/netns"
 )
 
 func TestPulledCable(t *testing.T) {
@@ -43,7 +44,7 @@ func TestMutedLeader(t *testing.T) {
 		c.start(c.boards...)
 		old := c.agree()
 
-		must(t, old.Mute())
+		must(t, c.LAN.Filter(netns.Cut(old.Port())...))
 		c.untilHolders("the others take over", func(h []int) bool { return len(h) == 2 })
 		leader := c.agreeApart(old)
 		if leader == nil {
@@ -51,7 +52,7 @@ func TestMutedLeader(t *testing.T) {
 		}
 
 		healed := time.Now()
-		must(t, old.Unmute())
+		must(t, c.LAN.Filter())
 		c.untilHolders("one lets go", func(h []int) bool { return len(h) == 1 })
 		// The next heartbeat of either side ends it.
 		c.twoHoldersAtMost(healed, 3*heartbeat)

@@ -7,13 +7,12 @@ import (
 	"topdog/internal/console"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
-	"topdog/internal/lab/netns/loss"
 )
 
 // behindFirewall switches a firewall on on a board, as ufw does, which knows nothing of topdog.
-func (b *board) behindFirewall() *loss.Firewall {
+func (b *board) behindFirewall() *netns.Firewall {
 	b.c.t.Helper()
-	f, err := netns.Within(b.Host, loss.NewFirewall)
+	f, err := netns.Within(b.Host, netns.NewFirewall)
 	must(b.c.t, err)
 	return f
 }
@@ -26,15 +25,15 @@ func TestFirewall(t *testing.T) {
 		one, two, leader := c.board(1), c.board(2), c.board(3)
 		c.start(leader)
 		c.agree(leader)
-		firewalls := []*loss.Firewall{one.behindFirewall(), two.behindFirewall()}
+		firewalls := []*netns.Firewall{one.behindFirewall(), two.behindFirewall()}
 		c.start(one, two)
 		for _, b := range []*board{one, two} {
 			b.untilProblem("the group's packets arrive on eth0 and do not reach this daemon, so a firewall on this board drops them", "ufw allow 9254/udp")
 			b.untilStatusIs("it takes no part", func(s console.Status) bool { return s.Role == console.RoleIsolated })
 		}
-		must(t, leader.Mute())
+		must(t, c.LAN.Filter(netns.Cut(leader.Port())...))
 		c.watchFor(3 * time.Second)
-		must(t, leader.Unmute())
+		must(t, c.LAN.Filter())
 		healed := time.Now()
 		c.watchFor(2 * time.Second)
 		c.twoHoldersAtMost(healed, 0)

@@ -6,7 +6,6 @@ import (
 
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
-	"topdog/internal/lab/netns/loss"
 )
 
 // A switch that starts anew keeps the carriers and forwards nothing. Nobody claims until it
@@ -18,10 +17,10 @@ func TestSwitchForwardsNothing(t *testing.T) {
 		c.agree()
 
 		began := time.Now()
-		must(t, c.LAN.Halt())
+		must(t, c.LAN.Filter(netns.Filter{}))
 		c.watchFor(3 * time.Second)
 		c.twoHoldersAtMost(began, 0)
-		must(t, c.LAN.Resume())
+		must(t, c.LAN.Filter())
 		c.answeredBy(c.agree())
 		c.twoHoldersAtMost(began, 0)
 	})
@@ -32,17 +31,10 @@ func TestSwitchForwardsNothing(t *testing.T) {
 func TestNoMulticast(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		c := newCluster(t, 3, nil)
-		drop, err := loss.NewDropper(c.LAN.Client())
-		must(t, err)
-		t.Cleanup(func() { must(t, drop.Close()) })
-		var hosts []*netns.Host
-		for _, b := range c.boards {
-			hosts = append(hosts, b.Host)
-		}
 		c.start(c.boards...)
 		leader := c.agree()
 		began := time.Now()
-		must(t, drop.Drop(loss.MulticastToHost, hosts...))
+		must(t, c.LAN.Filter(netns.Filter{Multicast: true}))
 		c.except(leader)[0].untilProblem("gets no multicast")
 		c.watchFor(20 * heartbeat)
 		c.undisturbed(began, leader)

@@ -24,7 +24,6 @@ import (
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
-	"topdog/internal/lab/netns/loss"
 	"topdog/wire"
 )
 
@@ -186,7 +185,7 @@ var traits = [][]trait{
 		{"plugged", 24, asItIs},
 		{"no cable", 1, func(s *site) error { return s.board.Pull() }},
 		{"behind its firewall", 2, func(s *site) error {
-			f, err := netns.Within(s.board.Host, loss.NewFirewall)
+			f, err := netns.Within(s.board.Host, netns.NewFirewall)
 			if err == nil {
 				s.undo = append(s.undo, func() { f.Close() })
 			}

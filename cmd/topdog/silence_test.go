@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"topdog/internal/lab/judge"
+	"topdog/internal/lab/netns"
 )
 
 // TestWhySilent: the daemon of the leader is killed, and another board's port of the switch passes nothing. The third one tells the two apart by
@@ -22,13 +23,13 @@ func TestWhySilent(t *testing.T) {
 		}
 		killed.signal(syscall.SIGKILL)
 		killed.gone()
-		must(t, cut.Mute())
+		must(t, c.LAN.Filter(netns.Cut(cut.Port())...))
 		third.untilProblem(notHeard(killed, fmt.Sprintf("its kernel answers for %v, so topdog does not run there", killed.Addr.Addr())))
 		third.untilProblem(notHeard(cut, fmt.Sprintf("nothing answers for %v either: look at its power, its cable", cut.Addr.Addr())))
 		killed.set(settings{"group": quote("kiosk"), "address": quote("10.77.0.101")})
 		killed.start()
 		third.untilProblem(notHeard(killed, `it takes part in another group: write group = "topdog"`))
-		must(t, cut.Unmute())
+		must(t, c.LAN.Filter())
 		c.agree(cut, third)
 	})
 }

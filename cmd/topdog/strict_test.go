@@ -128,12 +128,12 @@ func TestStrictSplit(t *testing.T) {
 		c := newStrict(t, 3)
 		c.start(c.boards...)
 		old := c.agree()
-		must(t, c.LAN.Split(old.Host))
+		must(t, c.LAN.Filter(netns.Cut(old.Port())...))
 		c.untilAnswered("the majority answers", func(n int) bool { return n != old.Number })
 		old.untilStatusIs("the old leader does not answer", func(s console.Status) bool {
 			return !s.Held() || s.HeldBy != s.Board.ID
 		})
-		must(t, c.LAN.Join())
+		must(t, c.LAN.Filter())
 		next := c.agree()
 		if next == old {
 			t.Errorf("the address is back at %s, and another board served meanwhile", old)

@@ -9,6 +9,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"topdog/internal/lab/judge"
+	"topdog/internal/lab/netns"
 )
 
 // TestForgottenAddress: somebody has added the floating address on a follower, and forgotten it. The follower says what to type.
@@ -67,10 +68,10 @@ func TestCopiedCard(t *testing.T) {
 		c.start(one, two)
 		one.untilProblem(two.HardwareAddr.String()+" has this board's own address 10.77.0.1 as well", "Until then this board takes no part")
 		two.untilProblem(one.HardwareAddr.String() + " has this board's own address 10.77.0.1 as well")
-		must(t, leader.Mute())
+		must(t, c.LAN.Filter(netns.Cut(leader.Port())...))
 		c.untilHolders("one of the two takes over", func(h []int) bool { return len(h) > 0 && h[0] == two.Number })
 		c.watchFor(3 * time.Second)
-		must(t, leader.Unmute())
+		must(t, c.LAN.Filter())
 		healed := time.Now()
 		c.watchFor(2 * time.Second)
 		// What is said to the one alone may reach the other, so each may be heard late: 0.3 s have been seen.

@@ -2,13 +2,13 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/bench/report"
 	"topdog/internal/lab/netns"
-	"topdog/internal/lab/netns/loss"
 )
 
 // slotPatience is for how long a run in which nobody takes over keeps others waiting.
@@ -57,17 +57,17 @@ func (t *trial) pause(ctx context.Context, d time.Duration) error {
 
 // deaf lets nothing get to the leader, whose own frames get out.
 func deaf(ctx context.Context, t *trial) error {
-	return t.oneWay(ctx, loss.ToHost, report.Deaf)
+	return t.oneWay(ctx, netns.Filter{To: netns.Ports(t.leader.Host)}, report.Deaf)
 }
 
 // mute lets nothing of the leader get out, which hears all the others.
 func mute(ctx context.Context, t *trial) error {
-	return t.oneWay(ctx, loss.FromHost, report.Mute)
+	return t.oneWay(ctx, netns.Filter{From: netns.Ports(t.leader.Host)}, report.Mute)
 }
 
-func (t *trial) oneWay(ctx context.Context, kind loss.Frames, key string) error {
+func (t *trial) oneWay(ctx context.Context, frames netns.Filter, key string) error {
 	faultAt := time.Now()
-	return t.rig.without(kind, []*netns.Host{t.leader.Host}, func() error {
+	return t.rig.without(frames, func() error {
 		other := func(ctx context.Context) error {
 			_, err := t.asker.WaitAnswer(ctx, func(n int) bool { return n != t.leader.Number })
 			return err
@@ -82,21 +82,10 @@ func (t *trial) oneWay(ctx context.Context, kind loss.Frames, key string) error 
 	})
 }
 
-// without does something while hosts lose a kind of frames.
-func (r *rig) without(kind loss.Frames, hosts []*netns.Host, do func() error) error {
-	if r.dropper == nil {
-		d, err := loss.NewDropper(r.LAN.Client())
-		if err != nil {
-			return err
-		}
-		r.dropper = d
-	}
-	if err := r.dropper.Drop(kind, hosts...); err != nil {
+// without does something while the switch drops frames.
+func (r *rig) without(frames netns.Filter, do func() error) error {
+	if err := r.LAN.Filter(frames); err != nil {
 		return err
 	}
-	err := do()
-	if passErr := r.dropper.Pass(kind, hosts...); err == nil {
-		err = passErr
-	}
-	return err
+	return errors.Join(do(), r.LAN.Filter())
 }

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/netns"
-	"topdog/internal/lab/netns/loss"
 )
 
 // capture is a packet socket on a host's interface.
@@ -126,7 +125,7 @@ func (f frame) from(mac []byte) bool {
 }
 
 // carries reports whether the frame is of this traffic, to or from its port.
-func (f frame) carries(t loss.Traffic) bool {
+func (f frame) carries(t netns.Traffic) bool {
 	if f.etherType() != unix.ETH_P_IP || len(f.bytes) < headerEthernet+20 || f.bytes[offsetProtocol] != t.Protocol {
 		return false
 	}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
-	"topdog/internal/lab/netns/loss"
+	"topdog/internal/lab/netns"
 )
 
 func frameOf(t *testing.T, text string) frame {
@@ -32,8 +32,8 @@ func ip(protocol string, long bool) string {
 }
 
 func TestFrameCarries(t *testing.T) {
-	udp := loss.Traffic{Protocol: unix.IPPROTO_UDP, Port: 9254}
-	vrrp := loss.Traffic{Protocol: protocolVRRP}
+	udp := netns.Traffic{Protocol: unix.IPPROTO_UDP, Port: 9254}
+	vrrp := netns.Traffic{Protocol: protocolVRRP}
 	const toPort, fromPort, other = "0001 2426 000c 0000", "2426 0001 000c 0000", "0001 0002 000c 0000"
 	for _, test := range []struct {
 		name, bytes string

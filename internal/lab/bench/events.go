@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/bench/report"
+	"topdog/internal/lab/netns"
 )
 
 const (
@@ -152,7 +153,7 @@ func (t *trial) keepWatching(ctx context.Context, d time.Duration) error {
 func dropFrames(ctx context.Context, t *trial) error {
 	leader := t.leader
 	faultAt := time.Now()
-	if err := leader.Mute(); err != nil {
+	if err := t.LAN.Filter(netns.Cut(leader.Port())...); err != nil {
 		return err
 	}
 	if err := t.awaitOtherAnswer(ctx); err != nil {
@@ -171,7 +172,7 @@ func dropFrames(ctx context.Context, t *trial) error {
 	}
 	defer first.close()
 	healed := time.Now()
-	if err := leader.Unmute(); err != nil {
+	if err := t.LAN.Filter(); err != nil {
 		return err
 	}
 	passed, err := first.wait(ctx, t.maxOutage())

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"topdog/internal/lab/bench/report"
-	"topdog/internal/lab/netns/loss"
+	"topdog/internal/lab/netns"
 )
 
 // protocolVRRP is that of IP (RFC 9568); CARP uses it as well.
@@ -189,4 +189,4 @@ func (s *keepalived) ready(context.Context, *rig) error { return nil }
 // stableFor covers the time that a backup takes to find out about its leader.
 func (s *keepalived) stableFor() time.Duration { return max(5*s.advert, 2*time.Second) }
 
-func (s *keepalived) traffic() loss.Traffic { return loss.Traffic{Protocol: protocolVRRP} }
+func (s *keepalived) traffic() netns.Traffic { return netns.Traffic{Protocol: protocolVRRP} }

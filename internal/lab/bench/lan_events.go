@@ -9,7 +9,6 @@ import (
 
 	"topdog/internal/lab/bench/report"
 	"topdog/internal/lab/netns"
-	"topdog/internal/lab/netns/loss"
 	"topdog/internal/lab/observe"
 )
 
@@ -148,13 +147,7 @@ func bursts(ctx context.Context, t *trial) error {
 // halt lets the switch pass nothing for a while.
 func (t *trial) halt(ctx context.Context, d time.Duration) (silence observe.Span, err error) {
 	silence.From = time.Now()
-	if err := t.LAN.Halt(); err != nil {
-		return silence, err
-	}
-	err = wait(ctx, d)
-	if resumeErr := t.LAN.Resume(); err == nil {
-		err = resumeErr
-	}
+	err = t.rig.without(netns.Filter{}, func() error { return wait(ctx, d) })
 	silence.To = time.Now()
 	return silence, err
 }
@@ -253,11 +246,7 @@ func multicastDead(ctx context.Context, t *trial) error {
 
 // withoutMulticast does something while no multicast reaches any host.
 func (t *trial) withoutMulticast(do func() error) error {
-	hosts := []*netns.Host{t.LAN.Client()}
-	for _, b := range t.boards {
-		hosts = append(hosts, b.Host)
-	}
-	return t.rig.without(loss.MulticastToHost, hosts, do)
+	return t.rig.without(netns.Filter{Multicast: true}, do)
 }
 
 // restartSwitch lets the switch pass nothing for a time in which everybody counts as dead for
@@ -307,13 +296,13 @@ func lastChange(tl observe.Timeline) (last time.Duration) {
 func cut(d time.Duration, key string) func(context.Context, *trial) error {
 	return func(ctx context.Context, t *trial) error {
 		faultAt := time.Now()
-		if err := t.leader.Mute(); err != nil {
+		if err := t.LAN.Filter(netns.Cut(t.leader.Port())...); err != nil {
 			return err
 		}
 		if err := wait(ctx, d); err != nil {
 			return err
 		}
-		passed, err := t.heal(ctx, []*board{t.leader}, t.leader.Unmute)
+		passed, err := t.heal(ctx, []*board{t.leader})
 		if err != nil {
 			return err
 		}
@@ -334,7 +323,7 @@ func split(ctx context.Context, t *trial) error {
 		}
 	}
 	faultAt := time.Now()
-	if err := t.LAN.Split(hostsOf(side)...); err != nil {
+	if err := t.LAN.Filter(netns.Apart(netns.Ports(hostsOf(side)...), netns.Ports(append(hostsOf(t.rig.others(side)), t.LAN.Client())...))...); err != nil {
 		return err
 	}
 	if err := wait(ctx, max(splitFor, 5*t.sys.info().Interval)); err != nil {
@@ -343,7 +332,7 @@ func split(ctx context.Context, t *trial) error {
 	if err := t.note(ctx, report.Split, faultAt); err != nil {
 		return err
 	}
-	passed, err := t.heal(ctx, side, t.LAN.Join)
+	passed, err := t.heal(ctx, side)
 	if err != nil {
 		return err
 	}
@@ -356,13 +345,13 @@ func split(ctx context.Context, t *trial) error {
 
 // heal ends a separation of some boards from the others, watches what follows, and returns when the
 // first frame of a board got to one of the other side. Before, nobody can know.
-func (t *trial) heal(ctx context.Context, side []*board, end func() error) (passed time.Time, err error) {
+func (t *trial) heal(ctx context.Context, side []*board) (passed time.Time, err error) {
 	first, err := t.rig.firstBetween(side, t.rig.others(side))
 	if err != nil {
 		return passed, err
 	}
 	defer first.close()
-	if err := end(); err != nil {
+	if err := t.LAN.Filter(); err != nil {
 		return passed, err
 	}
 	if passed, err = first.wait(ctx, t.maxOutage()); err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"topdog/internal/lab/bench/report"
-	"topdog/internal/lab/netns/loss"
+	"topdog/internal/lab/netns"
 )
 
 // shortInterval is the interval below which a group is not watched beside others that
@@ -89,11 +89,9 @@ func (s *session) lossyGroup(ctx context.Context, sys system, share float64, d t
 	if _, err := r.stableLeader(ctx); err != nil {
 		return l, err
 	}
-	for _, b := range r.boards {
-		if share == 0 {
-			break
-		}
-		if err := loss.Set(b.Host, sys.traffic(), share); err != nil {
+	if share > 0 {
+		lost := netns.Filter{To: netns.Ports(hostsOf(r.boards)...), Traffic: sys.traffic(), Share: share}
+		if err := r.LAN.Filter(lost); err != nil {
 			return l, err
 		}
 	}

@@ -16,7 +16,6 @@ import (
 
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
-	"topdog/internal/lab/netns/loss"
 	"topdog/internal/lab/observe"
 )
 
@@ -40,8 +39,7 @@ type rig struct {
 	sys      system
 	variant  variant
 	boards   []*board
-	dropper  *loss.Dropper // nil while it was not needed
-	browsers *browsers     // nil unless the variant wants them
+	browsers *browsers // nil unless the variant wants them
 }
 
 // board is one of its machines, and the system's daemon on it. The last has the highest rank.
@@ -94,9 +92,6 @@ func (r *rig) close() error {
 		r.browsers.close()
 	}
 	r.Stop(exitTimeout / 2)
-	if r.dropper != nil {
-		_ = r.dropper.Close() // The switch goes with the LAN.
-	}
 	if err := r.Close(); !errors.Is(err, cluster.ErrLost) {
 		return err
 	}
@@ -232,8 +227,11 @@ func (r *rig) stableLeader(ctx context.Context) (*board, error) {
 
 // restart ends all daemons and starts them in turn.
 func (r *rig) restart(ctx context.Context) error {
+	if err := r.LAN.Filter(); err != nil {
+		return err
+	}
 	for _, b := range r.boards {
-		if err := errors.Join(b.Plug(), b.Unmute(), b.cleanUp()); err != nil {
+		if err := errors.Join(b.Plug(), b.cleanUp()); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"topdog/internal/lab/bench/report"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
-	"topdog/internal/lab/netns/loss"
 )
 
 // vip is the floating address.
@@ -55,7 +54,7 @@ type system interface {
 	stableFor() time.Duration
 
 	// traffic is the program's own on the wire.
-	traffic() loss.Traffic
+	traffic() netns.Traffic
 }
 
 // variant is how a group is set up.

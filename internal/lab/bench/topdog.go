@@ -17,7 +17,7 @@ import (
 	"topdog/internal/console"
 	"topdog/internal/lab/bench/report"
 	"topdog/internal/lab/cluster"
-	"topdog/internal/lab/netns/loss"
+	"topdog/internal/lab/netns"
 	"topdog/wire"
 )
 
@@ -210,6 +210,6 @@ func (s *topdog) ready(ctx context.Context, r *rig) error {
 // long enough for everybody to have said hello.
 func (s *topdog) stableFor() time.Duration { return max(32*s.heartbeat, 2*time.Second) }
 
-func (s *topdog) traffic() loss.Traffic {
-	return loss.Traffic{Protocol: unix.IPPROTO_UDP, Port: wire.DefaultGroup.Port()}
+func (s *topdog) traffic() netns.Traffic {
+	return netns.Traffic{Protocol: unix.IPPROTO_UDP, Port: wire.DefaultGroup.Port()}
 }

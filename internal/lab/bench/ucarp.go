@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"topdog/internal/lab/bench/report"
-	"topdog/internal/lab/netns/loss"
+	"topdog/internal/lab/netns"
 )
 
 // ucarp speaks CARP.
@@ -101,7 +101,7 @@ func (s *ucarp) ready(context.Context, *rig) error { return nil }
 // the 3 s for which a board that was told to demote itself does nothing.
 func (s *ucarp) stableFor() time.Duration { return max(5*s.interval(), 4*time.Second) }
 
-func (s *ucarp) traffic() loss.Traffic { return loss.Traffic{Protocol: protocolVRRP} }
+func (s *ucarp) traffic() netns.Traffic { return netns.Traffic{Protocol: protocolVRRP} }
 
 // without returns a list without one number.
 func without(list []int, one int) (rest []int) {

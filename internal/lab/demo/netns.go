@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"topdog/internal/config"
@@ -22,6 +23,7 @@ type namespaces struct {
 	powered []bool
 	deaf    []bool
 	mute    []bool
+	apart   []int
 	loss    loss
 }
 
@@ -93,22 +95,10 @@ func (s *namespaces) ask(interval time.Duration) (*observe.Asker, error) {
 	return s.LAN.Ask(cluster.Address, interval)
 }
 
-// impair has the switch drop what a board is sent, and its interface what it sends.
+// impair has the switch drop what a board is sent, and what it sends.
 func (s *namespaces) impair(n int, deaf, mute bool) error {
-	b := s.LAN.Board(n)
-	if deaf != s.deaf[n-1] {
-		if err := b.Deafen(deaf); err != nil {
-			return err
-		}
-		s.deaf[n-1] = deaf
-	}
-	if mute != s.mute[n-1] {
-		if err := b.Silence(mute); err != nil {
-			return err
-		}
-		s.mute[n-1] = mute
-	}
-	return nil
+	s.deaf[n-1], s.mute[n-1] = deaf, mute
+	return s.filter()
 }
 
 // lose has the daemons lose packets when they read them: not every kernel can lose some.
@@ -119,17 +109,28 @@ func (s *namespaces) lose(share float64) error {
 
 // split lets the switch fall in two.
 func (s *namespaces) split(apart []int) error {
-	if len(apart) == 0 {
-		return s.LAN.Join()
+	s.apart = apart
+	return s.filter()
+}
+
+// filter has the switch drop what all faults together want.
+func (s *namespaces) filter() error {
+	deaf, mute, apart, rest := netns.Ports(), netns.Ports(), netns.Ports(), netns.Ports(s.LAN.Client())
+	for n := 1; n <= len(s.plugged); n++ {
+		port := s.LAN.Board(n).Port()
+		if s.deaf[n-1] {
+			deaf = append(deaf, port)
+		}
+		if s.mute[n-1] {
+			mute = append(mute, port)
+		}
+		if slices.Contains(s.apart, n) {
+			apart = append(apart, port)
+		} else {
+			rest = append(rest, port)
+		}
 	}
-	if err := s.LAN.Join(); err != nil {
-		return err
-	}
-	var hosts []*netns.Host
-	for _, n := range apart {
-		hosts = append(hosts, s.LAN.Board(n))
-	}
-	return s.LAN.Split(hosts...)
+	return s.LAN.Filter(append(netns.Apart(apart, rest), netns.Filter{To: deaf}, netns.Filter{From: mute})...)
 }
 
 // killed has nothing to do: nothing watches over the daemons.

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
+	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
@@ -28,14 +30,9 @@ type fabric struct {
 	ns     netns.NsHandle
 	nl     *netlink.Handle
 	bridge netlink.Link
-	other  netlink.Link // what a split LAN is divided by; nil while it never was
-}
 
-// cable is the state of a host's cable. It survives the interface at its end.
-type cable struct {
-	pulled bool
-	muted  bool
-	apart  bool // on the other side of a split
+	mu  sync.Mutex
+	nft *nftables.Conn // to what drops frames; nil until something is to be dropped
 }
 
 func newFabric() (f *fabric, err error) {
@@ -73,19 +70,12 @@ func (f *fabric) createBridge(name string) (bridge netlink.Link, err error) {
 	return bridge, f.nl.LinkSetUp(bridge)
 }
 
-// divide makes sure that there is what a split LAN is divided by.
-func (f *fabric) divide() (err error) {
-	const name = "br1"
-	if f.other != nil {
-		return nil
+func (f *fabric) free() {
+	if f.nft != nil {
+		_ = f.nft.CloseLasting() // what it drops it drops as long as the switch is there
 	}
-	if f.other, err = f.nl.LinkByName(name); err != nil { // no other program has made it
-		f.other, err = f.createBridge(name)
-	}
-	return err
+	freeNamespace(&f.ns, f.nl)
 }
-
-func (f *fabric) free() { freeNamespace(&f.ns, f.nl) }
 
 // do runs fn on a thread of its own inside the switch.
 func (f *fabric) do(fn func() error) error {
@@ -121,28 +111,23 @@ func (f *fabric) name(ns netns.NsHandle, id int) error {
 	return nil
 }
 
-func (h *Host) portName() string   { return fmt.Sprintf("port%d", h.number) }
-func (h *Host) port() netlink.Link { return linkIndex(portIndexBase + h.number) }
+// Port is where the host's cable ends.
+func (h *Host) Port() Port { return Port(fmt.Sprintf("port%d", h.number)) }
 
-// bridge is the part of the switch to which the host's cable leads.
-func (h *Host) bridge() netlink.Link {
-	if h.cable.apart {
-		return h.lan.fabric.other
-	}
-	return h.lan.fabric.bridge
-}
+// AtPort runs fn as [Host.Do] does, but in the namespace of the switch, where the host's cable ends.
+func (h *Host) AtPort(fn func() error) error { return h.lan.fabric.do(fn) }
+
+func (h *Host) port() netlink.Link { return linkIndex(portIndexBase + h.number) }
 
 // createInterface makes the veth pair with one end in the host and one in the
 // switch, in the state that the cable is in, and gives the host its address.
 func (h *Host) createInterface() error {
 	f := h.lan.fabric
-	link := newLink("veth", h.portName())
+	link := newLink("veth", string(h.Port()))
 	link.head.Index = int32(portIndexBase + h.number)
 	link.set(unix.IFLA_ADDRESS, readableMAC(0xff, h.number))
-	if !h.cable.muted {
-		link.set(unix.IFLA_MASTER, nl.Uint32Attr(uint32(h.bridge().Attrs().Index)))
-	}
-	if !h.cable.pulled {
+	link.set(unix.IFLA_MASTER, nl.Uint32Attr(uint32(f.bridge.Attrs().Index)))
+	if !h.pulled {
 		link.head.Flags, link.head.Change = unix.IFF_UP, unix.IFF_UP
 	}
 	peer := link.own.AddRtAttr(nl.VETH_INFO_PEER, nil)
@@ -151,7 +136,7 @@ func (h *Host) createInterface() error {
 	peer.AddRtAttr(unix.IFLA_ADDRESS, h.HardwareAddr)
 	peer.AddRtAttr(unix.IFLA_NET_NS_FD, nl.Uint32Attr(uint32(h.ns)))
 	if err := f.do(link.create); err != nil {
-		return fmt.Errorf("create the cable %s-%s (does the kernel have veth?): %w", h.Interface, h.portName(), err)
+		return fmt.Errorf("create the cable %s-%s (does the kernel have veth?): %w", h.Interface, h.Port(), err)
 	}
 	h.exists = true
 	eth0, err := h.nl.LinkByName(h.Interface)
@@ -172,7 +157,7 @@ func (h *Host) createInterface() error {
 // take milliseconds to return: measure from before it.
 func (h *Host) Pull() error {
 	return h.change("pull the cable", func() error {
-		h.cable.pulled = true
+		h.pulled = true
 		if !h.exists {
 			return nil
 		}
@@ -183,34 +168,11 @@ func (h *Host) Pull() error {
 // Plug puts the cable back.
 func (h *Host) Plug() error {
 	return h.change("plug the cable in", func() error {
-		h.cable.pulled = false
+		h.pulled = false
 		if !h.exists {
 			return nil
 		}
 		return h.lan.fabric.nl.LinkSetUp(h.port())
-	})
-}
-
-// Mute lets the switch drop every frame to and from the host. The carrier
-// stays, so the host can't know. As with Pull, measure from before the call.
-func (h *Host) Mute() error {
-	return h.change("mute the switch port", func() error {
-		h.cable.muted = true
-		if !h.exists {
-			return nil
-		}
-		return h.lan.fabric.nl.LinkSetNoMaster(h.port())
-	})
-}
-
-// Unmute lets the switch forward the host's frames again.
-func (h *Host) Unmute() error {
-	return h.change("unmute the switch port", func() error {
-		h.cable.muted = false
-		if !h.exists {
-			return nil
-		}
-		return h.lan.fabric.nl.LinkSetMasterByIndex(h.port(), h.bridge().Attrs().Index)
 	})
 }
 

@@ -195,7 +195,7 @@ func waitLinksUp(s *eventSocket, hosts []*Host, deadline time.Time) error {
 	missing := make(map[end]string)
 	for _, h := range hosts {
 		missing[end{h.number, false}] = h.Name + "'s " + h.Interface
-		missing[end{h.number, true}] = "the switch's " + h.portName()
+		missing[end{h.number, true}] = "the switch's " + string(h.Port())
 	}
 	if err := s.file.SetReadDeadline(deadline); err != nil {
 		return err

@@ -28,7 +28,7 @@ type Host struct {
 
 	// mu serialises what changes the cable, the interface or Addr.
 	mu     sync.Mutex
-	cable  cable
+	pulled bool // the cable; it survives the interface at its end
 	exists bool // eth0 exists (with port<n> at the other end)
 }
 

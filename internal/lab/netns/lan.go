@@ -221,6 +221,14 @@ func (l *LAN) whileOpen(fn func() error) error {
 	return fn()
 }
 
+// inSwitch runs one alteration of the switch, and says in its error what was attempted.
+func (l *LAN) inSwitch(what string, fn func(*fabric) error) error {
+	if err := l.whileOpen(func() error { return fn(l.fabric) }); err != nil {
+		return fmt.Errorf("netns: %s the switch: %w", what, err)
+	}
+	return nil
+}
+
 // readableMAC returns 02:00:00:00:<kind>:<n>: locally administered, the same
 // in every run, and easy to find in a packet capture.
 func readableMAC(kind, n int) net.HardwareAddr {

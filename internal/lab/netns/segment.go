@@ -169,49 +169,13 @@ func (s *Segment) Bridge() (index int, mac net.HardwareAddr, err error) {
 	return link.Attrs().Index, link.Attrs().HardwareAddr, nil
 }
 
-// Bridges returns the interfaces through which this machine is on both parts of a segment that is
-// split. Both have the same hardware address.
-func (s *Segment) Bridges() (indices [2]int, mac net.HardwareAddr, err error) {
-	if indices[0], mac, err = s.Bridge(); err != nil {
-		return indices, nil, err
-	}
-	if err := s.fabric.divide(); err != nil {
-		return indices, nil, fmt.Errorf("netns: divide the switch: %w", err)
-	}
-	indices[1] = s.fabric.other.Attrs().Index
-	return indices, mac, nil
-}
-
-// Split lets the segment fall in two: machine n is on one part from now on, and all others are on the
-// other. Their network adapters keep their carriers.
-func (s *Segment) Split(n int) error {
-	if err := s.fabric.divide(); err != nil {
-		return fmt.Errorf("netns: divide the switch: %w", err)
-	}
-	return s.move(n, s.fabric.other)
-}
-
-// Join brings machine n back to the others.
-func (s *Segment) Join(n int) error { return s.move(n, s.fabric.bridge) }
-
-func (s *Segment) move(n int, bridge netlink.Link) error {
-	name := tapName(n)
-	link, err := s.fabric.nl.LinkByName(name)
-	if err == nil {
-		err = s.fabric.nl.LinkSetMasterByIndex(link, bridge.Attrs().Index)
-	}
-	if err != nil {
-		return fmt.Errorf("netns: move the cable %s to %s: %w", name, bridge.Attrs().Name, err)
-	}
-	return nil
-}
-
-func tapName(n int) string { return fmt.Sprintf("tap%d", n) }
+// TapPort is the port of machine n.
+func TapPort(n int) Port { return Port(fmt.Sprintf("tap%d", n)) }
 
 // Tap makes sure that there is a tap device "tap<n>" on the switch, for the
 // cable of machine n, and returns its name.
 func (s *Segment) Tap(n int) (name string, err error) {
-	name = tapName(n)
+	name = string(TapPort(n))
 	err = s.fabric.do(func() error {
 		if _, err := s.fabric.nl.LinkByName(name); err == nil {
 			return nil

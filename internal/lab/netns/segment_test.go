@@ -58,43 +58,34 @@ func TestSegmentOutlivesItsMaker(t *testing.T) {
 	}
 }
 
-// A machine is on another part while the segment is split, also for a program that opens it then.
-func TestSegmentSplit(t *testing.T) {
-	s := newSegment(t)
-	for n := 1; n <= 2; n++ {
-		_, err := s.Tap(n)
-		must(t, err)
-	}
-	opened, err := OpenSegment(s.name)
+// A segment is filtered, whichever program does it, and this machine reaches all machines on it nevertheless.
+func TestSegmentFilter(t *testing.T) {
+	l := newLAN(t, 2)
+	s, err := l.Segment(netip.PrefixFrom(nthAddress(254).Addr(), Subnet.Bits()))
+	must(t, err)
+	must(t, s.Filter(Filter{}))
+	one, two := l.Board(1), l.Board(2)
+	ear := listen(t, two)
+	say(t, one, two.Addr.Addr(), "nobody hears this")
+	must(t, s.Do(func() error {
+		conn, err := net.Dial("udp4", netip.AddrPortFrom(two.Addr.Addr(), 9254).String())
+		if err == nil {
+			_, err = conn.Write([]byte("from the switch"))
+			conn.Close()
+		}
+		return err
+	}))
+	got, _ := hear(t, ear)
+	assert.Is(t, "from the switch", got, "heard")
+
+	named := newSegment(t)
+	opened, err := OpenSegment(named.name)
 	must(t, err)
 	defer opened.Close()
-	for _, test := range []struct {
-		name string
-		do   func() error
-		want [2]int // the parts of tap1 and tap2
-	}{
-		{"whole", func() error { return nil }, [2]int{0, 0}},
-		{"split", func() error { return s.Split(2) }, [2]int{0, 1}},
-		{"split by another program", func() error { return opened.Split(1) }, [2]int{1, 1}},
-		{"joined", func() error { return errors.Join(opened.Join(2), s.Join(1)) }, [2]int{0, 0}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			must(t, test.do())
-			parts, mac, err := opened.Bridges()
-			must(t, err)
-			if len(mac) != 6 {
-				t.Errorf("the hardware address is %s", mac)
-			}
-			for i, want := range test.want {
-				link, err := s.fabric.nl.LinkByName(tapName(i + 1))
-				must(t, err)
-				assert.Is(t, parts[want], link.Attrs().MasterIndex, "the bridge of %s, of %v", tapName(i+1), parts)
-			}
-		})
-	}
-	if err := s.Split(3); err == nil {
-		t.Error("a machine without a cable was moved")
-	}
+	must(t, named.Filter(Cut(TapPort(1))...))
+	must(t, opened.Filter(Cut(TapPort(2))...))
+	must(t, opened.Filter())
+	must(t, named.Filter())
 }
 
 func TestSegmentNames(t *testing.T) {

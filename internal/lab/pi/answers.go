@@ -16,13 +16,13 @@ type Answer struct {
 	Asked, Heard time.Time
 }
 
-// Answers asks for the floating address all the time, on both parts of a LAN that is split, and keeps who answers.
+// Answers asks for the floating address all the time, also those boards that are cut off, and keeps who answers.
 type Answers struct {
-	lab     *Lab
-	mac     []byte
-	sockets []int
-	ends    sync.WaitGroup
-	end     chan struct{}
+	lab    *Lab
+	mac    []byte
+	socket int
+	ends   sync.WaitGroup
+	end    chan struct{}
 
 	mu    sync.Mutex
 	asked [askerNumbers]time.Time
@@ -39,21 +39,16 @@ const (
 
 // WatchAnswers begins to ask.
 func (l *Lab) WatchAnswers() (*Answers, error) {
-	parts, mac, err := l.segment.Bridges()
+	index, mac, err := l.segment.Bridge()
 	if err != nil {
 		return nil, err
 	}
 	a := &Answers{lab: l, mac: mac, end: make(chan struct{})}
-	for _, index := range parts {
-		fd, err := l.arpSocket(index)
-		if err != nil {
-			a.Close()
-			return nil, fmt.Errorf("ask who has %s: %w", l.Floating(), err)
-		}
-		a.sockets = append(a.sockets, fd)
-		a.ends.Go(func() { a.receive(fd) })
+	if a.socket, err = l.arpSocket(index); err != nil {
+		return nil, fmt.Errorf("ask who has %s: %w", l.Floating(), err)
 	}
-	a.ends.Go(func() { a.ask(parts) })
+	a.ends.Go(a.receive)
+	a.ends.Go(func() { a.ask(index) })
 	return a, nil
 }
 
@@ -61,9 +56,7 @@ func (l *Lab) WatchAnswers() (*Answers, error) {
 func (a *Answers) Close() {
 	close(a.end)
 	a.ends.Wait()
-	for _, fd := range a.sockets {
-		unix.Close(fd)
-	}
+	unix.Close(a.socket)
 }
 
 // Since returns what was heard since a moment, in the order in which it was.
@@ -77,8 +70,8 @@ func (a *Answers) Since(t time.Time) []Answer {
 	return slices.Clone(a.all[first:])
 }
 
-// ask asks on both parts until the end.
-func (a *Answers) ask(parts [2]int) {
+// ask asks until the end.
+func (a *Answers) ask(bridge int) {
 	ticker := time.NewTicker(askAnswersEvery)
 	defer ticker.Stop()
 	for n := 0; ; n = (n + 1) % askerNumbers {
@@ -91,16 +84,14 @@ func (a *Answers) ask(parts [2]int) {
 		a.mu.Lock()
 		a.asked[n] = time.Now()
 		a.mu.Unlock()
-		for i, fd := range a.sockets {
-			_ = unix.Sendto(fd, request, 0, everybodyOn(parts[i])) // what is lost is asked again
-		}
+		_ = unix.Sendto(a.socket, request, 0, everybodyOn(bridge)) // what is lost is asked again
 	}
 }
 
-// receive keeps what is answered on one part.
-func (a *Answers) receive(fd int) {
+// receive keeps what is answered.
+func (a *Answers) receive() {
 	timeout := unix.NsecToTimeval(pollPeriod.Nanoseconds())
-	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout) // for the end
+	_ = unix.SetsockoptTimeval(a.socket, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout) // for the end
 	buf := make([]byte, 128)
 	for {
 		select {
@@ -108,7 +99,7 @@ func (a *Answers) receive(fd int) {
 			return
 		default:
 		}
-		n, _, err := unix.Recvfrom(fd, buf, 0)
+		n, _, err := unix.Recvfrom(a.socket, buf, 0)
 		if err == nil {
 			a.keep(buf[:n], time.Now())
 		}

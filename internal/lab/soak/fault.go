@@ -189,7 +189,7 @@ func repeated(r *rand.Rand, lasts, from, to time.Duration, begin, end doing) (ac
 }
 
 func bursts(r *rand.Rand, lasts time.Duration) []act {
-	return repeated(r, lasts, 20*time.Millisecond, 60*time.Millisecond, (*stage).dropAll, (*stage).passAll)
+	return repeated(r, lasts, 20*time.Millisecond, 60*time.Millisecond, (*stage).halt, (*stage).resume)
 }
 
 func pauses(freeze doing) func(*rand.Rand, time.Duration) []act {

@@ -70,8 +70,7 @@ const placeOctet, placeMark = 4, 0xaa
 // atPort adds the switch port of a board to a place, so that the board is asked whatever the
 // switch does.
 func (p *place) atPort(t *cluster.Topdog, began time.Time) error {
-	_, port := t.Port()
-	return p.open(firstProber+t.Number*arpRing, t.AtPort, port, nil, []*cluster.Topdog{t}, began)
+	return p.open(firstProber+t.Number*arpRing, t.AtPort, string(t.Port()), nil, []*cluster.Topdog{t}, began)
 }
 
 // open begins to ask through an interface, whose hardware address is the sender's unless

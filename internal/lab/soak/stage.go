@@ -13,7 +13,6 @@ import (
 	"topdog/internal/config"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
-	"topdog/internal/lab/netns/loss"
 	"topdog/wire"
 )
 
@@ -29,7 +28,7 @@ type stage struct {
 	*cluster.Cluster
 	boards  []*cluster.Topdog
 	probers [2]*netns.Host // machines without topdog: where places are
-	dropper *loss.Dropper
+	drops   []drop         // what the switch drops
 	// ending are the boards whose daemon ends, by number, until it is started again: it was told to, or its holder was killed.
 	ending map[int]bool
 }
@@ -43,10 +42,7 @@ func newStage(p cluster.Program, strict bool) (s *stage, err error) {
 	for i := range s.probers {
 		s.probers[i] = s.LAN.Board(numBoards + 1 + i)
 	}
-	if s.dropper, err = loss.NewDropper(s.LAN.Client()); err == nil {
-		err = s.startBoards(p, strict)
-	}
-	if err != nil {
+	if err := s.startBoards(p, strict); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
@@ -69,9 +65,6 @@ func (s *stage) startBoards(p cluster.Program, strict bool) error {
 
 // close ends all.
 func (s *stage) close() error {
-	if s.dropper != nil {
-		s.dropper.Close()
-	}
 	s.Stop(exitTimeout / 2)
 	return s.Close()
 }
@@ -90,24 +83,56 @@ func (s *stage) hosts() []*netns.Host {
 
 func (s *stage) nothing(int) error { return nil }
 
-func (s *stage) pull(board int) error   { return s.board(board).Pull() }
-func (s *stage) plug(board int) error   { return s.board(board).Plug() }
-func (s *stage) cut(board int) error    { return s.board(board).Mute() }
-func (s *stage) heal(board int) error   { return s.board(board).Unmute() }
-func (s *stage) deafen(board int) error { return s.dropper.Drop(loss.ToHost, s.board(board).Host) }
-func (s *stage) hear(board int) error   { return s.dropper.Pass(loss.ToHost, s.board(board).Host) }
-func (s *stage) mute(board int) error   { return s.dropper.Drop(loss.FromHost, s.board(board).Host) }
-func (s *stage) speak(board int) error  { return s.dropper.Pass(loss.FromHost, s.board(board).Host) }
+func (s *stage) pull(board int) error { return s.board(board).Pull() }
+func (s *stage) plug(board int) error { return s.board(board).Plug() }
 
-func (s *stage) halt(int) error   { return s.LAN.Halt() }
-func (s *stage) resume(int) error { return s.LAN.Resume() }
+// drop is something that the switch drops, as long as a fault lasts.
+type drop struct {
+	name    string
+	filters []netns.Filter
+}
 
-// dropAll lets nothing pass.
-func (s *stage) dropAll(int) error { return s.dropper.Drop(loss.FromHost, s.hosts()...) }
-func (s *stage) passAll(int) error { return s.dropper.Pass(loss.FromHost, s.hosts()...) }
+// drop has the switch drop something. What two faults want goes on until both have ended.
+func (s *stage) drop(name string, filters ...netns.Filter) error {
+	s.drops = append(s.drops, drop{name, filters})
+	return s.filter()
+}
 
-func (s *stage) dropMulticast(int) error { return s.dropper.Drop(loss.MulticastToHost, s.hosts()...) }
-func (s *stage) passMulticast(int) error { return s.dropper.Pass(loss.MulticastToHost, s.hosts()...) }
+// pass ends a drop of this name.
+func (s *stage) pass(name string) error {
+	if i := slices.IndexFunc(s.drops, func(d drop) bool { return d.name == name }); i >= 0 {
+		s.drops = slices.Delete(s.drops, i, i+1)
+	}
+	return s.filter()
+}
+
+func (s *stage) filter() error {
+	var all []netns.Filter
+	for _, d := range s.drops {
+		all = append(all, d.filters...)
+	}
+	return s.LAN.Filter(all...)
+}
+
+func (s *stage) cut(board int) error  { return s.drop("cut", netns.Cut(s.board(board).Port())...) }
+func (s *stage) heal(board int) error { return s.pass("cut") }
+
+func (s *stage) deafen(board int) error {
+	return s.drop("deaf", netns.Filter{To: netns.Ports(s.board(board).Host)})
+}
+func (s *stage) hear(board int) error { return s.pass("deaf") }
+
+func (s *stage) mute(board int) error {
+	return s.drop("mute", netns.Filter{From: netns.Ports(s.board(board).Host)})
+}
+func (s *stage) speak(board int) error { return s.pass("mute") }
+
+// halt lets nothing pass.
+func (s *stage) halt(int) error   { return s.drop("all", netns.Filter{}) }
+func (s *stage) resume(int) error { return s.pass("all") }
+
+func (s *stage) dropMulticast(int) error { return s.drop("multicast", netns.Filter{Multicast: true}) }
+func (s *stage) passMulticast(int) error { return s.pass("multicast") }
 
 // split divides the LAN. The board that is named is alone or not; the client and one place are
 // on one side, by chance, and the other place on the other one.
@@ -123,19 +148,23 @@ func (s *stage) split(side uint64, board int) error {
 		apart = append(apart, s.LAN.Client(), s.probers[0])
 		apart = slices.DeleteFunc(apart, func(h *netns.Host) bool { return h == s.probers[1] })
 	}
-	return s.LAN.Split(apart...)
+	rest := slices.DeleteFunc(s.hosts(), func(h *netns.Host) bool { return slices.Contains(apart, h) })
+	return s.drop("split", netns.Apart(netns.Ports(apart...), netns.Ports(rest...))...)
 }
 
-func (s *stage) join(int) error { return s.LAN.Join() }
+func (s *stage) join(int) error { return s.pass("split") }
 
 // lose sets the share of topdog's packets that every receiver loses.
 func (s *stage) lose(share float64) error {
-	for _, b := range s.boards {
-		if err := loss.Set(b.Host, loss.Traffic{Protocol: unix.IPPROTO_UDP, Port: wire.DefaultGroup.Port()}, share); err != nil {
-			return err
-		}
+	if share == 0 {
+		return s.pass("loss")
 	}
-	return nil
+	boards := netns.Ports()
+	for _, b := range s.boards {
+		boards = append(boards, b.Port())
+	}
+	traffic := netns.Traffic{Protocol: unix.IPPROTO_UDP, Port: wire.DefaultGroup.Port()}
+	return s.drop("loss", netns.Filter{To: boards, Traffic: traffic, Share: share})
 }
 
 // signal sends a signal to those processes of a board for which wanted is true.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"topdog/internal/config"
+	"topdog/internal/lab/netns"
 	"topdog/internal/lab/pi"
 )
 
@@ -159,10 +160,10 @@ func (d *drift) slowLeader(ctx context.Context) (leader int, err error) {
 // cut cuts the leader off, and returns how the address has come to another board.
 func (d *drift) cut(ctx context.Context, leader int) (h pi.Handover, err error) {
 	began := time.Now()
-	if err := d.lab.Segment().Split(leader); err != nil {
+	if err := d.lab.Segment().Filter(netns.Cut(netns.TapPort(leader))...); err != nil {
 		return h, err
 	}
-	defer func() { err = errors.Join(err, d.lab.Segment().Join(leader)) }()
+	defer func() { err = errors.Join(err, d.lab.Segment().Filter()) }()
 	if _, err := d.awaitHolder(ctx, leader); err != nil {
 		return h, err
 	}

@@ -1,4 +1,4 @@
-package loss
+package netns
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ type Firewall struct {
 func NewFirewall() (*Firewall, error) {
 	conn, err := nftables.New(nftables.AsLasting())
 	if err != nil {
-		return nil, fmt.Errorf("loss: switch a firewall on: %w", err)
+		return nil, fmt.Errorf("netns: switch a firewall on: %w", err)
 	}
 	f := &Firewall{conn: conn, table: conn.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "firewall"})}
 	policy := nftables.ChainPolicyDrop
@@ -33,9 +33,7 @@ func NewFirewall() (*Firewall, error) {
 		conn.AddRule(&nftables.Rule{Table: f.table, Chain: input, Exprs: append(match, &expr.Verdict{Kind: expr.VerdictAccept})})
 	}
 	equal := func(data []byte) expr.Any { return &expr.Cmp{Op: expr.CmpOpEq, Register: firstRegister, Data: data} }
-	name := make([]byte, unix.IFNAMSIZ)
-	copy(name, "lo")
-	accept(&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: firstRegister}, equal(name))
+	accept(&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: firstRegister}, equal(interfaceName("lo")))
 	accept(
 		&expr.Ct{Key: expr.CtKeySTATE, Register: firstRegister},
 		&expr.Bitwise{SourceRegister: firstRegister, DestRegister: firstRegister, Len: 4,
@@ -47,7 +45,7 @@ func NewFirewall() (*Firewall, error) {
 	}
 	if err := conn.Flush(); err != nil {
 		_ = conn.CloseLasting()
-		return nil, fmt.Errorf("loss: switch a firewall on (does the kernel have nf_tables and nf_conntrack?): %w", err)
+		return nil, fmt.Errorf("netns: switch a firewall on (does the kernel have nf_tables and nf_conntrack?): %w", err)
 	}
 	return f, nil
 }
@@ -58,7 +56,7 @@ func (f *Firewall) Close() error {
 	err := f.conn.Flush()
 	_ = f.conn.CloseLasting()
 	if err != nil {
-		return fmt.Errorf("loss: switch a firewall off: %w", err)
+		return fmt.Errorf("netns: switch a firewall off: %w", err)
 	}
 	return nil
 }
