@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
 	"time"
 
+	"topdog/internal/lab/scene"
 	"topdog/netio"
 )
 
@@ -61,9 +63,10 @@ func (l *fakeLAN) deliver(path netio.Path) {
 	l.inner.Lock()
 	f := l.wire[path][0]
 	l.wire[path] = l.wire[path][1:]
+	loses := l.loses
 	l.inner.Unlock()
 	for _, other := range l.boards {
-		if other == f.from {
+		if other == f.from || scene.Lost(loses, f.from.number, other.number, path == netio.PathMulticast, rand.Float64) {
 			continue
 		}
 		other.mu.Lock()

@@ -24,6 +24,7 @@ import (
 	"topdog/internal/console"
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/lamp"
+	"topdog/internal/lab/scene"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -41,6 +42,7 @@ type fakeLAN struct {
 	inner sync.Mutex             // of what follows; a board may be locked already
 	wire  map[netio.Path][]frame // on their way, the oldest first
 	story []string               // what all boards have logged, each line with its time
+	loses []scene.Filter         // what the switch does not pass
 }
 
 // the floating address of all tests.

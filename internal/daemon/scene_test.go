@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 
 	"topdog/internal/config"
 	"topdog/internal/console"
+	"topdog/internal/lab/assert"
+	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/scene"
 )
 
@@ -23,7 +26,9 @@ func TestScenes(t *testing.T) {
 	for _, name := range scene.Names() {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, l *fakeLAN) {
-				scene.Play(t, &virtual{fakeLAN: l, running: map[int]*fakeBoard{}, thaw: map[int]chan struct{}{}, dir: t.TempDir()}, name)
+				s, err := scene.Named(name)
+				assert.NoError(t, err)
+				assert.NoError(t, s.Play(&virtual{fakeLAN: l, running: map[int]*fakeBoard{}, thaw: map[int]chan struct{}{}, dir: t.TempDir()}, 1))
 			})
 		})
 	}
@@ -82,24 +87,38 @@ func (v *virtual) Set(board int, lines []string) error {
 	return err
 }
 
-func (v *virtual) Do(board int, what string) error {
+func (v *virtual) Machines() []int { return slices.Sorted(maps.Keys(v.running)) }
+
+// Signal: a holder that is killed ends its daemon, too.
+func (v *virtual) Signal(board int, _ scene.Processes, signal scene.Signal) error {
 	b := v.running[board]
-	switch what {
-	case "stop":
+	switch signal {
+	case scene.Terminate:
 		b.end()
-	case "kill":
+	case scene.Kill:
 		b.Kill()
-	case "freeze":
+	case scene.Freeze:
 		thaw := make(chan struct{})
 		v.thaw[board] = thaw
 		go b.tasks.post(func() { <-thaw })
-	case "thaw":
-		close(v.thaw[board])
-	case "pull", "plug":
-		b.unplugged(what == "pull")
-	case "lose-multicast", "get-multicast":
-		b.get(func() { b.noMulticast = what == "lose-multicast" })
+	case scene.Thaw:
+		if v.thaw[board] != nil {
+			close(v.thaw[board])
+			delete(v.thaw, board)
+		}
 	}
+	return nil
+}
+
+func (v *virtual) Cable(board int, in bool) error {
+	v.running[board].unplugged(!in)
+	return nil
+}
+
+func (v *virtual) Filter(filters []scene.Filter) error {
+	v.inner.Lock()
+	defer v.inner.Unlock()
+	v.loses = filters
 	return nil
 }
 
@@ -129,8 +148,9 @@ func (v *virtual) Topdog(board int, args []string) (string, error) {
 	return h.Text + done.Text, err
 }
 
-func (v *virtual) Status(board int) (console.Status, error) {
-	return v.running[board].Status(context.Background())
+func (v *virtual) State(board int) (scene.State, error) {
+	s, err := v.running[board].Status(context.Background())
+	return cluster.StateOf(s), err
 }
 
 func (v *virtual) Logged(board int, text string) (found bool) {
@@ -146,8 +166,6 @@ func (v *virtual) Answers(board int) bool { return slices.Contains(v.holders(), 
 
 func (v *virtual) Holders() []int { return v.holders() }
 
-func (v *virtual) Recover(int) {} // nothing is late here
-
 func (v *virtual) Mark() {
 	v.seen.Lock()
 	defer v.seen.Unlock()
@@ -161,6 +179,8 @@ func (v *virtual) Seen() (moves int, two bool) {
 }
 
 func (v *virtual) Pass(d time.Duration) { pass(d) }
+
+func (v *virtual) Now() time.Duration { return time.Since(v.start) }
 
 func (v *virtual) Until(limit time.Duration, missing func() string) (lack string) {
 	look := min(limit/2, time.Millisecond)

@@ -3,12 +3,13 @@ package scene
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"topdog/internal/console"
 	"topdog/internal/lab/assert"
 )
 
@@ -19,21 +20,28 @@ type steady struct {
 	two    bool
 }
 
+func (s *steady) note(format string, args ...any) error {
+	s.did = append(s.did, fmt.Sprintf(format, args...))
+	return nil
+}
+
+func (s *steady) Machines() []int { return []int{Machine1, Client, 1, 2} }
+
 func (s *steady) Address(board int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 0, 0, byte(board)})
 }
 
-func (s *steady) Start(_ int, config []string) error {
-	s.did = append(s.did, config...)
-	return nil
+func (s *steady) Start(board int, config []string) error { return s.note("start %d %q", board, config) }
+func (s *steady) Set(board int, config []string) error   { return s.note("set %d %q", board, config) }
+func (s *steady) Cable(board int, in bool) error         { return s.note("cable %d %t", board, in) }
+func (s *steady) Filter(filters []Filter) error          { return s.note("filter %v", filters) }
+
+func (s *steady) Signal(board int, to Processes, sig Signal) error {
+	return s.note("signal %d %d %d", board, to, sig)
 }
 
-func (s *steady) Set(int, []string) error { return nil }
-
-func (s *steady) Do(board int, what string) error {
-	s.did = append(s.did, Name(board)+" "+what)
-	return nil
-}
+func (s *steady) Measure(name, title string) error { return s.note("measure %s: %s", name, title) }
+func (s *steady) Measured() error                  { return s.note("measured") }
 
 func (s *steady) Topdog(_ int, args []string) (string, error) {
 	if args[0] == "resign" {
@@ -42,42 +50,50 @@ func (s *steady) Topdog(_ int, args []string) (string, error) {
 	return "handed over to pi1", nil
 }
 
-func (s *steady) Status(board int) (console.Status, error) {
-	role := map[int]string{1: "heir", 2: "leader"}[board]
-	return console.Status{
-		Role: role, LeaderName: "pi2", HeldBy: "10.0.0.2", Holding: board == 2, Board: console.Board{ID: fmt.Sprint("10.0.0.", board), Grade: "passing"},
-		Boards:   []console.Board{{ID: "10.0.0.2", Name: "pi2"}, {ID: "10.0.0.1", Name: "pi1", Grade: "drained"}},
-		Problems: []console.Problem{{Text: "eth0 has no carrier"}}, Changes: []console.Change{{Lead: console.Lead{Reason: "no_leader"}}},
+func (s *steady) State(board int) (State, error) {
+	return State{
+		Role: map[int]string{1: "heir", 2: "leader"}[board], Leader: "pi2", Holding: board == 2, Grade: "passing",
+		Sees: map[string]string{"pi1": "drained"}, Problems: []string{"eth0 has no carrier"}, Reason: "no_leader",
 	}, nil
 }
 
 func (s *steady) Logged(_ int, text string) bool { return text == "elected" }
 func (s *steady) Answers(board int) bool         { return board == 2 }
 func (s *steady) Holders() []int                 { return []int{2} }
-func (s *steady) Recover(int)                    {}
 func (s *steady) Mark()                          {}
 func (s *steady) Seen() (int, bool)              { return 0, s.two }
 func (s *steady) Pass(d time.Duration)           { s.passed += d }
+func (s *steady) Now() time.Duration             { return s.passed }
 
 func (s *steady) Until(limit time.Duration, missing func() string) string {
 	s.passed += limit
 	return missing()
 }
 
-// TestPlay plays one line after the boards have started.
-func TestPlay(t *testing.T) {
+func play(s Stage, text string) error {
+	scene, err := Parse("x", text)
+	if err != nil {
+		return err
+	}
+	return scene.Play(s, 1)
+}
+
+// TestLines plays one line after the boards have started.
+func TestLines(t *testing.T) {
 	for line, want := range map[string]string{
 		"pi2 leads":                      "",
+		"leader leads":                   "",
 		"pi1 leads":                      `pi1 is a heir, follows "pi2", and holds the address: false`,
+		"another leads":                  `pi1 is a heir, follows "pi2", and holds the address: false`,
 		"pi2 holds":                      "",
 		"within 130ms: pi1 holds":        "boards [2] hold the address",
 		"nobody holds":                   "boards [2] hold the address",
 		"for 1s: nobody holds":           "after 20ms: boards [2] hold the address",
 		"pi1 is heir":                    "",
-		"pi1 is passing":                 "",
+		"all is passing":                 "",
 		"pi1 is barred":                  "it is a heir, passing",
 		"pi2 because no_leader":          "",
-		"pi2 because handed_over":        "its changes are",
+		"pi2 because handed_over":        `its last change was because "no_leader"`,
 		"pi2 sees pi1 drained":           "",
 		"pi2 sees pi1 passing":           "it sees",
 		`pi1 shows "eth0" "no carrier"`:  "",
@@ -93,25 +109,111 @@ func TestPlay(t *testing.T) {
 		`pi2 topdog resign refuses "no"`: "",
 		`pi2 topdog resign says ""`:      "no other board passes",
 		"pi2 topdog drain":               "there is no: says",
-		"pi1 jumps":                      "a scene has no such line",
+		"pi1 jumps":                      "x:3: pi1 jumps: a scene has no such line",
 		"board 1 leads":                  `"board" is neither a board`,
-		"within soon: pi2 leads":         `invalid duration "soon"`,
+		"within soon: pi2 leads":         `x:3: within soon: pi2 leads: "soon" is no time`,
+		"wait 5s..2s":                    `"5s..2s" ends before it begins`,
 		`pi1 logs "elected`:              "invalid syntax",
+		"end":                            "nothing is repeated here",
+		"repeat 3\nwait 1s":              "x:3: repeat 3: there is no end",
+		"repeat for 3s\npi1 pull\nend":   "what is repeated takes no time",
+		"lose 5":                         `"5" is no share`,
+		"pi1 heal":                       "nothing of the kind has begun",
+		"one-way pi1":                    "it needs two groups",
+		"measure it":                     `write: measure NAME "what it is"`,
 	} {
 		t.Run(line, func(t *testing.T) {
 			assert.ErrorContains(t, play(&steady{}, "# Two boards.\nboards 2\n"+line), want, "")
 		})
 	}
-	assert.ErrorContains(t, play(&steady{two: true}, "boards 2"), "line 1: boards 2: two boards have held the address", "")
+	assert.ErrorContains(t, play(&steady{two: true}, "boards 2"), "x:1: boards 2: two boards have held the address", "")
+}
+
+// TestFaults plays faults, each after the boards have started, and looks at what the stage is to do.
+func TestFaults(t *testing.T) {
+	for lines, want := range map[string][]string{
+		"pi1 kill\npi1 start": {"signal 1 3 0", "start 1 []"},
+		`pi1 kill-daemon` + "\n" + `pi1 start voters=["{pi1}"]`: {"signal 1 1 0", `start 1 ["voters=[\"10.0.0.1\"]"]`},
+		"leader restart":                             {"signal 2 1 1", "signal 2 3 3", "start 2 []"},
+		"all freeze\nall thaw":                       {"signal 1 3 2", "signal 2 3 2", "signal 1 3 3", "signal 2 3 3"},
+		"others pull\npi1 plug":                      {"cable 1 false", "cable 1 true"},
+		"pi1 power-off\npi1 power-on":                {"signal 1 3 0", "start 1 []"},
+		"pi1 cut\npi1 cut\npi1 heal\npi1 heal":       {"filter [{[1] [] false false 0} {[] [1] false false 0}]", "filter [{[1] [] false false 0} {[] [1] false false 0} {[1] [] false false 0} {[] [1] false false 0}]", "filter [{[1] [] false false 0} {[] [1] false false 0}]", "filter []"},
+		"pi1 mute\npi2 deafen\npi1 speak":            {"filter [{[1] [] false false 0}]", "filter [{[1] [] false false 0} {[] [2] false false 0}]", "filter [{[] [2] false false 0}]"},
+		"pi1 lose-multicast":                         {"filter [{[] [1] true false 0}]"},
+		"halt\nlose 20%\nresume\nlose 5%\nlose 0%":   {"filter [{[] [] false false 0}]", "filter [{[] [] false false 0} {[] [] false true 0.2}]", "filter [{[] [] false true 0.2}]", "filter [{[] [] false true 0.05}]", "filter []"},
+		"split pi1,client / machine1\njoin":          {"filter [{[1 0] [-1] false false 0} {[1 0] [2] false false 0} {[-1] [1 0] false false 0} {[-1] [2] false false 0} {[2] [1 0] false false 0} {[2] [-1] false false 0}]", "filter []"},
+		"one-way pi1 / pi2\ntwo-way":                 {"filter [{[1] [2] false false 0}]", "filter []"},
+		`measure cut "it is cut off"` + "\nmeasured": {"measure cut: it is cut off", "measured"},
+		`pi1 set a=1 b=2`:                            {`set 1 ["a=1" "b=2"]`},
+		"repeat 2\nresume\nend":                      nil,
+	} {
+		t.Run(lines, func(t *testing.T) {
+			s := &steady{}
+			err := play(s, "boards 2\n"+lines)
+			if want == nil {
+				assert.ErrorContains(t, err, "x:3: resume: nothing of the kind has begun", "")
+				return
+			}
+			assert.NoError(t, err)
+			assert.Equal(t, want, s.did[2:], "what was done")
+		})
+	}
+}
+
+// TestEveryFault begins and ends every fault: who adds one to the table can play it everywhere.
+func TestEveryFault(t *testing.T) {
+	for _, f := range Faults {
+		subject := map[Form]string{OfBoards: "pi1 " + f.Name, OfLAN: f.Name, OfGroups: f.Name + " pi1 / pi2", OfTwoGroups: f.Name + " pi1 / pi2", OfShare: f.Name + " 5%"}[f.Of]
+		end := map[bool]string{true: "pi1 " + f.End, false: f.End}[f.Of == OfBoards]
+		if f.End == "" {
+			end = "wait 1s"
+		}
+		s := &steady{}
+		assert.NoError(t, play(s, "boards 2\n"+subject+"\nwait 1s\n"+end))
+		if f.Title == "" || (f.Ended == "") != (f.End == "") || f.Name == "resign" != (len(s.did) == 2) {
+			t.Errorf("%s: its end is %q (%q), and it does %v", f.Name, f.End, f.Ended, s.did[2:])
+		}
+	}
 }
 
 // TestTimes: what does not run, is unplugged or stands still need not follow the leader, and what lasts is looked at all the time.
 func TestTimes(t *testing.T) {
 	s := &steady{}
-	assert.NoError(t, play(s, "boards 2\npi1 kill\npi1 start voters=[\"{pi1}\"]\npi1 pull\nfor 1s: pi2 leads\nwait 5s\nwithin 130ms: pi2 leads"))
-	assert.Equal(t, []string{"pi1 kill", `voters=["10.0.0.1"]`, "pi1 pull"}, s.did, "what was done")
-	assert.Is(t, 2*settle+time.Second+5*time.Second+130*time.Millisecond, s.passed, "the time that has passed")
+	assert.NoError(t, play(s, `boards 2
+		pi1 kill
+		pi1 pull
+		for 1s: pi2 leads
+		wait 5s
+		within 130ms: pi2 leads
+		repeat 3
+			wait 100ms
+		end
+		repeat for 1s
+			wait 400ms
+		end`))
+	assert.Is(t, 2*settle+time.Second+5*time.Second+130*time.Millisecond+300*time.Millisecond+1200*time.Millisecond, s.passed, "the time that has passed")
+	assert.NoError(t, play(s, "at 20s: wait 1s..2s"))
 	if names := Names(); !slices.Contains(names, "drain") {
 		t.Errorf("the scenes are %q", names)
+	}
+}
+
+// TestDraw draws the same lines from the same seed.
+func TestDraw(t *testing.T) {
+	scene, err := Parse("x", "repeat for 500ms\npi1 pull\nwait 20ms..300ms\npi1 plug\nwait 150ms\nend\nat 3s: halt\nwait 1s")
+	assert.NoError(t, err)
+	draw := func() string {
+		lines, end := scene.Draw(rand.New(rand.NewPCG(7, 0)))
+		var text strings.Builder
+		for _, l := range lines {
+			fmt.Fprintf(&text, "at %v: %s\n", l.At, l.Text)
+		}
+		return fmt.Sprint(text.String(), end)
+	}
+	first := draw()
+	assert.Is(t, draw(), first, "the same seed")
+	if !strings.HasPrefix(first, "at 0s: pi1 pull\nat ") || !strings.HasSuffix(first, "at 3s: halt\n4s") {
+		t.Errorf("it draws\n%s", first)
 	}
 }

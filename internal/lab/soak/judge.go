@@ -9,8 +9,7 @@ import (
 // verdict is a trial, and what came of it.
 type verdict struct {
 	trial
-	boards   []int  // that the faults hit
-	onLeader []bool // whether that was the leader, of each fault
+	onLeader []bool // whether a fault hit the leader, of each
 	began    time.Time
 	lasted   time.Duration // the faults
 	settled  time.Duration // until all boards followed one leader, after the last fault
@@ -35,7 +34,7 @@ func (v *verdict) needless() int {
 	rightful := 0
 	for i, f := range v.faults {
 		if v.onLeader[i] {
-			rightful += f.bounds.rightful
+			rightful += f.cost.Moves
 		}
 	}
 	return max(0, v.moves-rightful)
@@ -45,24 +44,24 @@ func (v *verdict) needless() int {
 // may be replaced, and rightly so: where something of this machine was late, too many moves are no verdict. What the
 // address costs and who answers is judged all the same.
 func (v *verdict) judgeDefault() {
-	allowed := v.faults[0].bounds
-	if n := v.needless(); n > allowed.needless {
-		text := fmt.Sprintf("the address moved %d times: %d for nothing, and at most %d may be", v.moves, n, allowed.needless)
+	allowed := v.faults[0].cost
+	if n := v.needless(); n > allowed.Needless {
+		text := fmt.Sprintf("the address moved %d times: %d for nothing, and at most %d may be", v.moves, n, allowed.Needless)
 		if v.late == "" {
 			v.fail("%s", text)
 		} else {
 			v.inconclusive = fmt.Sprintf("%s; but %s", text, v.late)
 		}
 	}
-	outage := allowed.outage
-	if allowed.lasting {
+	outage := allowed.Outage
+	if allowed.Lasting {
 		outage += v.lasted
 	}
 	if v.outage > outage {
 		v.fail("nobody answered for %s: at most %s", millis(v.outage), millis(outage))
 	}
-	if d := v.two.duration(); d > allowed.two {
-		v.fail("boards %d and %d both answered for %s: at most %s", v.two.boards[0], v.two.boards[1], millis(d), millis(allowed.two))
+	if d := v.two.duration(); d > allowed.Two {
+		v.fail("boards %d and %d both answered for %s: at most %s", v.two.boards[0], v.two.boards[1], millis(d), millis(allowed.Two))
 	}
 }
 
@@ -79,8 +78,8 @@ func (v verdict) String() string {
 	for i, f := range v.faults {
 		where := ""
 		if !f.all {
-			where = fmt.Sprintf(" of board %d", v.boards[i])
-			if v.onLeader[i] {
+			where = " of " + f.it
+			if v.onLeader[i] && f.it != "leader" {
 				where += " (leader)"
 			}
 		}

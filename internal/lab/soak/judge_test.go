@@ -22,8 +22,8 @@ func judged(t *testing.T, onLeader bool, keys ...string) verdict {
 	t.Helper()
 	v := verdict{lasted: 2 * time.Second}
 	for _, key := range keys {
-		v.faults = append(v.faults, fault{kind: kindOf(t, key), lasts: v.lasted})
-		v.boards, v.onLeader = append(v.boards, 3), append(v.onLeader, onLeader)
+		v.faults = append(v.faults, fault{kind: kindOf(t, key), it: "pi3", lasts: v.lasted})
+		v.onLeader = append(v.onLeader, onLeader)
 	}
 	return v
 }
@@ -43,14 +43,14 @@ func TestJudge(t *testing.T) {
 		want     string // in the problems; none if it is empty
 		doubt    string // in what is inconclusive; nothing if it is empty
 	}{
-		{name: "a takeover", key: "cable-pulled", onLeader: true, moves: 1, outage: 60 * ms},
-		{name: "and back", key: "cable-pulled", onLeader: true, moves: 2, outage: 60 * ms, want: "2 times: 1 for nothing"},
-		{name: "of a follower", key: "cable-pulled", moves: 1, want: "1 times: 1 for nothing"},
+		{name: "a takeover", key: "pull", onLeader: true, moves: 1, outage: 60 * ms},
+		{name: "and back", key: "pull", onLeader: true, moves: 2, outage: 60 * ms, want: "2 times: 1 for nothing"},
+		{name: "of a follower", key: "pull", moves: 1, want: "1 times: 1 for nothing"},
 		{name: "for nothing, and the machine was late", key: "bursts", onLeader: true, moves: 9, late: "a daemon waited", doubt: "9 times: 9 for nothing, and at most 2 may be; but a daemon waited"},
 		{name: "two holders, and the machine was late", key: "cut", onLeader: true, moves: 9, two: two, late: "a daemon waited", want: "both answered", doubt: "9 times"},
-		{name: "for too long", key: "cable-pulled", onLeader: true, moves: 1, outage: 1100 * ms, want: "nobody answered for 1100 ms: at most 1000 ms"},
-		{name: "the switch passes nothing", key: "switch-restarts", onLeader: true, outage: 2900 * ms},
-		{name: "and nothing afterwards", key: "switch-restarts", onLeader: true, outage: 3100 * ms, want: "at most 3000 ms"},
+		{name: "for too long", key: "pull", onLeader: true, moves: 1, outage: 1100 * ms, want: "nobody answered for 1100 ms: at most 1000 ms"},
+		{name: "the switch passes nothing", key: "halt", onLeader: true, outage: 2900 * ms},
+		{name: "and nothing afterwards", key: "halt", onLeader: true, outage: 3100 * ms, want: "at most 3000 ms"},
 		{name: "two holders", key: "cut", onLeader: true, moves: 1, two: two, want: "boards 1 and 3 both answered for 60 ms: at most 50 ms"},
 		{name: "never two", key: "cut", strict: true, two: overlap{[2]int{1, 3}, 0, ms / 2}, want: "that must never be"},
 		{name: "strict has no other bound", key: "cut", strict: true, moves: 9, outage: time.Hour},
@@ -79,11 +79,11 @@ func TestTable(t *testing.T) {
 	ms := time.Millisecond
 	var tab table
 	for i, outage := range []time.Duration{40, 60, 55, 120} {
-		v := judged(t, true, "cable-pulled")
+		v := judged(t, true, "pull")
 		v.number, v.moves, v.outage, v.settled = i+1, 1, outage*ms, 7*ms
 		tab.add(v)
 	}
-	v := judged(t, false, "cable-pulled", "deaf")
+	v := judged(t, false, "pull", "deafen")
 	v.number, v.moves, v.outage, v.two = 5, 2, 300*ms, overlap{[2]int{1, 2}, 0, 45 * ms}
 	v.problems = []string{"too much"}
 	tab.add(v)
@@ -91,5 +91,5 @@ func TestTable(t *testing.T) {
 	assert.NoError(t, tab.write(&text, allKinds()))
 	golden.Compare(t, "testdata/table.golden", text.String())
 	assert.Equal(t, []int{5}, tab.refused, "refused")
-	assert.Is(t, "   5  cable-pulled of board 3 for 2000 ms and deaf of board 3 for 2000 ms: moves 2, nobody answered for 300 ms, two holders 45 ms, settled after 0 ms", v.String(), "the line")
+	assert.Is(t, "   5  pull of pi3 for 2000 ms and deafen of pi3 for 2000 ms: moves 2, nobody answered for 300 ms, two holders 45 ms, settled after 0 ms", v.String(), "the line")
 }

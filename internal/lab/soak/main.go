@@ -132,11 +132,11 @@ func (o options) soak(ctx context.Context, program cluster.Program) error {
 		atOnce = 2
 	}
 	fmt.Printf("seed %d, %v, %d kinds of faults, %d at once at most\n", o.seed, o.lasts, len(o.kinds), atOnce)
-	s, err := open(program, o.strict, os.Stdout)
+	s, err := open(ctx, program, o.strict, os.Stdout)
 	if err != nil {
 		return err
 	}
-	err = s.run(ctx, newChooser(o.seed, o.kinds, atOnce), time.Now().Add(o.lasts))
+	err = s.run(newChooser(o.seed, o.kinds, atOnce), time.Now().Add(o.lasts))
 	err = errors.Join(err, s.close())
 	fmt.Println()
 	err = errors.Join(err, s.table.write(os.Stdout, o.kinds))

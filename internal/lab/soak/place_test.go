@@ -8,6 +8,7 @@ import (
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/judge"
+	"topdog/internal/lab/scene"
 )
 
 // A place sees who answers at the address, and that two do. One at the ports sees it of a board
@@ -15,7 +16,7 @@ import (
 func TestPlaces(t *testing.T) { judge.Run(t, testPlaces) }
 
 func testPlaces(t *judge.T) {
-	s := &stage{}
+	s := &session{}
 	var err error
 	s.Cluster, err = cluster.New(numBoards + 1)
 	assert.NoError(t, err)
@@ -27,10 +28,10 @@ func testPlaces(t *judge.T) {
 	for n := 1; n <= numBoards; n++ {
 		b, err := s.NewTopdog(cluster.Program{}, n, nil)
 		assert.NoError(t, err)
-		s.boards = append(s.boards, b)
+		s.Boards = append(s.Boards, b)
 		assert.NoError(t, ports.atPort(b, began))
 	}
-	assert.NoError(t, machine.atMachine(0, s.LAN.Board(numBoards+1), s.boards, began))
+	assert.NoError(t, machine.atMachine(0, s.LAN.Board(numBoards+1), s.Boards, began))
 
 	address := netip.PrefixFrom(cluster.Address, 24)
 	// see returns the boards that answer at a place, and for how long two do.
@@ -58,16 +59,16 @@ func testPlaces(t *judge.T) {
 		}
 	}
 	expect("nobody has it", machine, false)
-	assert.NoError(t, s.boards[1].AddAddress(address))
+	assert.NoError(t, s.Boards[1].AddAddress(address))
 	expect("one has it", machine, false, 2)
 	expect("one has it, at the ports", ports, false, 2)
-	assert.NoError(t, s.boards[0].AddAddress(address))
+	assert.NoError(t, s.Boards[0].AddAddress(address))
 	expect("two have it", machine, true, 1, 2)
 	expect("two have it, at the ports", ports, true, 1, 2)
-	assert.NoError(t, s.cut(2))
+	assert.NoError(t, s.Filter([]scene.Filter{{From: []int{2}}, {To: []int{2}}}))
 	expect("one of them is cut off", machine, false, 1)
 	expect("one of them is cut off, at the ports", ports, true, 1, 2)
-	assert.NoError(t, s.heal(2))
-	assert.NoError(t, s.boards[0].DeleteAddress(address))
+	assert.NoError(t, s.Filter(nil))
+	assert.NoError(t, s.Boards[0].DeleteAddress(address))
 	expect("one has let go", machine, false, 2)
 }

@@ -243,7 +243,7 @@ const traceTimeout = 2 * time.Second
 // checkRules holds what the boards have traced against the rules. What a board has done is found once.
 func (s *session) checkRules(v *verdict) {
 	var traces []console.Trace
-	for _, b := range s.stage.boards {
+	for _, b := range s.Boards {
 		ctx, cancel := context.WithTimeout(context.Background(), traceTimeout)
 		t, err := b.Client().Trace(ctx)
 		cancel()

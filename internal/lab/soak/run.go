@@ -5,68 +5,97 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
+	"topdog/internal/config"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
-	"topdog/internal/lab/observe"
+	"topdog/internal/lab/scene"
 )
 
 const (
+	// numBoards is how many run topdog, in either mode, and numPlaces how many machines ask the boards.
+	numBoards, numPlaces = 3, 2
 	// clientEvery is how often the client asks.
 	clientEvery = 2 * time.Millisecond
 	// lastLines is how many lines of each board are shown of a trial that a judge did not accept.
 	lastLines = 30
+	// exitTimeout is how long the daemons get to end after SIGTERM.
+	exitTimeout = 4 * time.Second
 )
 
-// session is one soak.
+// session is one soak: a group on which trials are played, and all who look on.
 type session struct {
-	stage   *stage
+	cluster.Stage
+	ctx     context.Context
 	strict  bool
 	places  []*place
-	asker   *observe.Asker
 	machine *netns.Machine
 	began   time.Time
 	table   table
 	// breaches are those of the rules of docs/spec that were found, see rules.go.
 	breaches map[string]bool
 	out      io.Writer // a line for each trial
+
+	v *verdict // on the trial that is played
 }
 
 // open starts the group and all who look on.
-func open(p cluster.Program, strict bool, out io.Writer) (s *session, err error) {
-	s = &session{strict: strict, began: time.Now(), machine: netns.WatchMachine(), breaches: map[string]bool{}, out: out}
-	if s.stage, err = newStage(p, strict); err != nil {
+func open(ctx context.Context, p cluster.Program, strict bool, out io.Writer) (s *session, err error) {
+	s = &session{ctx: ctx, strict: strict, began: time.Now(), machine: netns.WatchMachine(), breaches: map[string]bool{}, out: out}
+	s.Strangers = numPlaces
+	if s.Cluster, err = cluster.New(numBoards + numPlaces); err != nil {
 		s.machine.Close()
 		return nil, err
 	}
-	if err = s.look(); err != nil {
+	if err = errors.Join(s.startBoards(p), s.look()); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
+func (s *session) startBoards(p cluster.Program) error {
+	settings, voters := cluster.Settings{}, []string{}
+	for n := range numBoards {
+		voters = append(voters, cluster.Quote(s.Address(n+1).String()))
+	}
+	if s.strict {
+		settings = cluster.Settings{"algorithm": cluster.Quote("strict"), "voters": "[" + strings.Join(voters, ", ") + "]"}
+	}
+	key := config.NewKey()
+	for n := range numBoards {
+		b, err := s.NewTopdog(p, n+1, settings)
+		if err != nil {
+			return err
+		}
+		s.Boards = append(s.Boards, b)
+		if err := errors.Join(b.SetKey(key), b.Run()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // look starts those who look on.
 func (s *session) look() (err error) {
-	if s.asker, err = s.stage.LAN.Ask(cluster.Address, clientEvery); err != nil {
+	if s.Asker, err = s.LAN.Ask(cluster.Address, clientEvery); err != nil {
 		return err
 	}
 	if s.strict {
 		p := &place{}
 		s.places = []*place{p}
-		for _, b := range s.stage.boards {
+		for _, b := range s.Boards {
 			if err := p.atPort(b, s.began); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	for n, h := range s.stage.probers {
+	for n := range numPlaces {
 		p := &place{}
 		s.places = append(s.places, p)
-		if err := p.atMachine(n, h, s.stage.boards, s.began); err != nil {
+		if err := p.atMachine(n, s.LAN.Board(numBoards+1+n), s.Boards, s.began); err != nil {
 			return err
 		}
 	}
@@ -79,23 +108,24 @@ func (s *session) close() error {
 	for _, p := range s.places {
 		p.close()
 	}
-	if s.asker != nil {
-		s.asker.Close()
+	if s.Asker != nil {
+		s.Asker.Close()
 	}
-	return s.stage.close()
+	s.Stop(exitTimeout)
+	return s.Close()
 }
 
 // run makes trials until the time is over. The first error is one of the laboratory; what the
 // judges say is in the table.
-func (s *session) run(ctx context.Context, c *chooser, until time.Time) error {
-	if _, err := s.settle(); err != nil {
-		return err
-	}
-	for time.Now().Before(until) && ctx.Err() == nil {
-		t := c.next()
-		v, err := s.try(ctx, t)
+func (s *session) run(c *chooser, until time.Time) error {
+	for time.Now().Before(until) && s.ctx.Err() == nil {
+		t, err := c.next()
 		if err != nil {
 			return err
+		}
+		v, err := s.try(t)
+		if err != nil {
+			return fmt.Errorf("trial %d (%s): %w", t.number, t, err)
 		}
 		s.table.add(v)
 		s.say(v)
@@ -106,68 +136,60 @@ func (s *session) run(ctx context.Context, c *chooser, until time.Time) error {
 	return nil
 }
 
-// settle waits until all boards follow one leader, and returns its number.
-func (s *session) settle() (leader int, err error) {
-	agreed, err := s.stage.AwaitAgreed(s.stage.boards)
+// try plays a trial, and judges what became of it.
+func (s *session) try(t trial) (verdict, error) {
+	played, err := scene.Parse(fmt.Sprintf("trial %d", t.number), t.text())
 	if err != nil {
-		return 0, err
+		return verdict{}, err
 	}
-	return agreed.Number, nil
+	s.v = &verdict{trial: t}
+	err = played.Play(s, 0)
+	if s.v.lasted == 0 {
+		return *s.v, errors.Join(err, errors.New("nothing was measured"))
+	}
+	if err != nil {
+		s.v.lost, s.v.problems = true, append(s.v.problems, err.Error())
+	}
+	s.v.settled = time.Since(s.v.began) - s.v.lasted
+	s.Pass(t.gap)
+	s.judge(s.v)
+	return *s.v, nil
 }
 
-// try does what a trial says, and judges what became of it.
-func (s *session) try(ctx context.Context, t trial) (v verdict, err error) {
-	leader, err := s.settle()
-	if err != nil {
-		return v, err
-	}
-	v = verdict{trial: t}
-	for _, f := range t.faults {
-		v.boards = append(v.boards, f.hits(s.stage, leader))
-		v.onLeader = append(v.onLeader, f.all || v.boards[len(v.boards)-1] == leader)
+// Measure notes which boards a trial hits, and begins to look.
+func (s *session) Measure(string, string) error {
+	for _, f := range s.v.faults {
+		on := f.it
+		if leader := scene.Name(s.Holders()[0]); on == leader {
+			on = "leader"
+		}
+		s.v.onLeader = append(s.v.onLeader, f.all || on == "leader")
 	}
 	for _, p := range s.places {
 		p.take()
 	}
-	v.began = time.Now()
-	for _, step := range t.steps() {
-		select {
-		case <-time.After(time.Until(v.began.Add(step.at))):
-		case <-ctx.Done(): // what was begun is ended, but at once
-		}
-		if err := step.do(s.stage, v.boards[step.fault]); err != nil {
-			return v, fmt.Errorf("trial %d (%s): %w", t.number, t, err)
-		}
-	}
-	v.lasted = time.Since(v.began)
-	if err := s.stage.restore(); err != nil {
-		return v, err
-	}
-	if _, err := s.settle(); err != nil {
-		v.lost, v.problems = true, append(v.problems, err.Error())
-	}
-	v.settled = time.Since(v.began) - v.lasted
-	select {
-	case <-time.After(t.gap):
-	case <-ctx.Done():
-	}
-	s.judge(&v)
-	return v, nil
+	s.v.began = time.Now()
+	return nil
 }
 
-// hits returns the number of the board that a fault hits.
-func (f fault) hits(s *stage, leader int) int {
-	if f.leader {
-		return leader
+// Measured notes for how long the faults lasted.
+func (s *session) Measured() error {
+	s.v.lasted = time.Since(s.v.began)
+	return nil
+}
+
+// Pass waits. What a fault has begun is ended also if the soak is interrupted, but at once.
+func (s *session) Pass(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-s.ctx.Done():
 	}
-	return s.boards[f.board%len(s.boards)].Number
 }
 
 // judge asks all judges.
 func (s *session) judge(v *verdict) {
-	timeline := s.stage.Holders.Since(v.began)
-	v.moves = timeline.Moves()
-	client := s.asker.Report(v.began)
+	v.moves = s.Cluster.Holders.Since(v.began).Moves()
+	client := s.Asker.Report(v.began)
 	v.outage = max(0, client.Outage.Duration()-client.Outage.Paused)
 	v.late = s.machine.Late(v.began)
 	for _, p := range s.places {
@@ -175,7 +197,7 @@ func (s *session) judge(v *verdict) {
 			v.two = o
 		}
 	}
-	if s.stage.Holders.Lost() > 0 {
+	if s.Cluster.Holders.Lost() > 0 {
 		v.problems = append(v.problems, cluster.ErrLost.Error())
 	}
 	if s.strict {
@@ -198,21 +220,17 @@ func (s *session) say(v verdict) {
 	for _, p := range v.problems {
 		fmt.Fprintf(s.out, "          NOT ACCEPTED: %s\n", p)
 	}
-	for _, b := range s.stage.boards {
-		fmt.Fprintf(s.out, "          %s (the trial began at %.1f ms):\n", b, float64(v.began.Sub(s.began))/float64(time.Millisecond))
-		for line := range strings.Lines(b.Log.Last(lastLines)) {
-			fmt.Fprintf(s.out, "            %s", line)
-		}
-		fmt.Fprintln(s.out)
+	fmt.Fprintf(s.out, "          as a scene:\n%s", indented(v.text()))
+	for _, b := range s.Boards {
+		fmt.Fprintf(s.out, "          %s (the trial began at %.1f ms):\n%s\n", b, float64(v.began.Sub(s.began))/float64(time.Millisecond),
+			indented(b.Log.Last(lastLines)))
 	}
 }
 
-// String says which faults a trial has.
-func (t trial) String() string {
-	var names []string
-	for _, f := range t.faults {
-		names = append(names, f.key)
+func indented(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString("            " + line)
 	}
-	slices.Sort(names)
-	return strings.Join(names, " and ")
+	return out.String()
 }

@@ -7,21 +7,18 @@ import (
 	"time"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/golden"
+	"topdog/internal/lab/scene"
 )
 
-// draw writes down what a chooser draws, but for what is done: functions have no names.
-func draw(c *chooser, trials int) string {
+// draw draws trials, as scenes.
+func draw(t *testing.T, c *chooser, trials int) string {
+	t.Helper()
 	var text strings.Builder
 	for range trials {
-		t := c.next()
-		fmt.Fprintf(&text, "%d gap %v\n", t.number, t.gap)
-		for _, f := range t.faults {
-			fmt.Fprintf(&text, "\t%s %+v after %v for %v:", f.key, f.aim, f.after, f.lasts)
-			for _, a := range f.plan {
-				fmt.Fprintf(&text, " %v", a.at)
-			}
-			fmt.Fprintln(&text)
-		}
+		trial, err := c.next()
+		assert.NoError(t, err)
+		fmt.Fprintf(&text, "%sgap %v\n", trial.text(), trial.gap)
 	}
 	return text.String()
 }
@@ -29,24 +26,25 @@ func draw(c *chooser, trials int) string {
 // The same seed gives the same faults, and another one gives others.
 func TestSeed(t *testing.T) {
 	const trials = 200
-	first := draw(newChooser(7, allKinds(), 2), trials)
-	if again := draw(newChooser(7, allKinds(), 2), trials); again != first {
+	first := draw(t, newChooser(7, allKinds(), 2), trials)
+	if again := draw(t, newChooser(7, allKinds(), 2), trials); again != first {
 		t.Error("the same seed gives other faults")
 	}
-	if other := draw(newChooser(8, allKinds(), 2), trials); other == first {
+	if other := draw(t, newChooser(8, allKinds(), 2), trials); other == first {
 		t.Error("another seed gives the same faults")
 	}
+	golden.Compare(t, "testdata/trials.golden", draw(t, newChooser(7, allKinds(), 2), 12))
 }
 
-// All kinds come, on leaders and on others, for as long as they should; the acts of a trial are in
-// the order of time, and each fault is ended.
+// All kinds come, on leaders and on others, for as long as they should, and every trial can be played.
 func TestChoices(t *testing.T) {
 	const trials = 2000
 	for _, atOnce := range []int{1, 2} {
 		c := newChooser(1, allKinds(), atOnce)
 		came, two, onLeader, total := map[string]int{}, 0, 0, 0
 		for range trials {
-			trial := c.next()
+			trial, err := c.next()
+			assert.NoError(t, err)
 			if n := len(trial.faults); n < 1 || n > atOnce {
 				t.Fatalf("%d faults at once, and at most %d are wanted", n, atOnce)
 			}
@@ -59,23 +57,15 @@ func TestChoices(t *testing.T) {
 			for _, f := range trial.faults {
 				came[f.key]++
 				total++
-				if f.leader {
+				if f.it == "leader" {
 					onLeader++
 				}
-				if f.lasts < f.shortest || f.lasts > f.longest {
-					t.Errorf("%s lasts %v", f.key, f.lasts)
-				}
-				if len(f.plan) < 2 {
-					t.Errorf("%s has the acts %v: it does not end", f.key, f.plan)
+				if len(f.lines) < 1 || f.lasts < f.kind.lasts.Least {
+					t.Errorf("%s lasts %v: %v", f.key, f.lasts, f.lines)
 				}
 			}
-			at := time.Duration(0)
-			for _, s := range trial.steps() {
-				if s.at < at {
-					t.Fatalf("trial %d: an act at %v comes after one at %v", trial.number, s.at, at)
-				}
-				at = s.at
-			}
+			_, err = scene.Parse("trial", trial.text())
+			assert.NoError(t, err)
 		}
 		for _, k := range allKinds() {
 			if came[k.key] == 0 {
@@ -92,13 +82,13 @@ func TestChoices(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	o, err := parse([]string{"--for", "90s", "--seed", "5", "--strict", "--faults", "cut,deaf"})
-	if err != nil || o.lasts != 90*time.Second || o.seed != 5 || !o.strict || len(o.kinds) != 2 || o.kinds[1].key != "deaf" {
+	o, err := parse([]string{"--for", "90s", "--seed", "5", "--strict", "--faults", "cut,deafen"})
+	if err != nil || o.lasts != 90*time.Second || o.seed != 5 || !o.strict || len(o.kinds) != 2 || o.kinds[1].key != "deafen" {
 		t.Errorf("%+v, %v", o, err)
 	}
 	for args, want := range map[string]string{
 		"--faults=rain": `there is no "rain"`,
-		"--faults=list": "can be any of cable-pulled,",
+		"--faults=list": "can be any of kill,",
 		"--for=0s":      "must be positive",
 		"now":           `no argument "now"`,
 	} {

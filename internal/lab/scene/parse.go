@@ -1,0 +1,215 @@
+package scene
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Scene is a scene that was read.
+type Scene struct {
+	name  string
+	lines []line
+}
+
+// line is a line of a scene.
+type line struct {
+	number int
+	text   string
+	at     *Range // when, since the scene began; nil for as soon as the line before is over
+	within time.Duration
+	lasts  time.Duration // 0: it must hold once
+	words  []string
+	quoted []string // the texts in quotes, which come last
+	// inner are the lines that are repeated, so often or as long as that.
+	inner []line
+	times int
+	long  time.Duration
+}
+
+// Parse reads a scene. Empty lines and those that begin with # mean nothing.
+func Parse(name, text string) (*Scene, error) {
+	s := &Scene{name: name}
+	open := []*line{{}} // the repeats that have not ended, in a line that is none
+	number := 0
+	for raw := range strings.Lines(text) {
+		number++
+		l := line{number: number, text: strings.TrimSpace(raw)}
+		if l.text == "" || strings.HasPrefix(l.text, "#") {
+			continue
+		}
+		err := l.read()
+		last := open[len(open)-1]
+		switch {
+		case err != nil:
+		case l.words[0] == "end" && len(open) == 1:
+			err = errors.New("nothing is repeated here")
+		case l.words[0] == "end":
+			open = open[:len(open)-1]
+			before := open[len(open)-1]
+			before.inner = append(before.inner, *last)
+		case l.words[0] == "repeat":
+			open = append(open, &l)
+		default:
+			last.inner = append(last.inner, l)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %s: %w", name, number, l.text, err)
+		}
+	}
+	if len(open) > 1 {
+		return nil, fmt.Errorf("%s:%d: %s: there is no end", name, open[1].number, open[1].text)
+	}
+	s.lines = open[0].inner
+	return s, nil
+}
+
+func (l *line) read() (err error) {
+	if err = l.split(); err != nil {
+		return err
+	}
+	for len(l.words) > 2 && err == nil {
+		when := strings.TrimSuffix(l.words[1], ":")
+		switch l.words[0] {
+		case "within":
+			l.within, err = readTime(when)
+		case "for":
+			l.lasts, err = readTime(when)
+		case "at":
+			l.at = &Range{}
+			*l.at, err = readRange(when)
+		default:
+			return l.check()
+		}
+		l.words = l.words[2:]
+	}
+	if err == nil {
+		err = l.check()
+	}
+	return err
+}
+
+func (l *line) split() (err error) {
+	rest := l.text
+	for rest != "" && err == nil {
+		if rest[0] == '"' {
+			var quoted string
+			if quoted, err = strconv.QuotedPrefix(rest); err == nil {
+				rest = strings.TrimSpace(rest[len(quoted):])
+				quoted, err = strconv.Unquote(quoted)
+				l.quoted = append(l.quoted, quoted)
+			}
+			continue
+		}
+		var word string
+		word, rest, _ = strings.Cut(rest, " ")
+		rest = strings.TrimSpace(rest)
+		l.words = append(l.words, word)
+	}
+	return err
+}
+
+// check reads what must be right before the scene begins.
+func (l *line) check() (err error) {
+	if len(l.words) == 0 {
+		return errors.New("a line begins with a word")
+	}
+	switch l.words[0] {
+	case "wait":
+		_, err = readRange(l.word(1))
+	case "boards":
+		_, err = strconv.Atoi(l.word(1))
+	case "two":
+		if l.text != "two may hold" {
+			err = errors.New("write: two may hold")
+		}
+	case "repeat":
+		if l.word(1) == "for" {
+			l.long, err = readTime(l.word(2))
+		} else {
+			l.times, err = strconv.Atoi(l.word(1))
+		}
+	}
+	return err
+}
+
+// word is one of the words of the line, or "".
+func (l *line) word(n int) string {
+	if n < len(l.words) {
+		return l.words[n]
+	}
+	return ""
+}
+
+func readTime(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q is no time, such as 2s or 500ms", text)
+	}
+	return d, nil
+}
+
+// readRange reads a time, or a range of which one is drawn.
+func readRange(text string) (r Range, err error) {
+	least, most, drawn := strings.Cut(text, "..")
+	if r.Least, err = readTime(least); err != nil || !drawn {
+		return Range{r.Least, r.Least}, err
+	}
+	if r.Most, err = readTime(most); err == nil && r.Most < r.Least {
+		err = fmt.Errorf("%q ends before it begins", text)
+	}
+	return r, err
+}
+
+// Draw draws a time.
+func (r Range) Draw(random *rand.Rand) time.Duration {
+	d := r.Least + time.Duration(random.Int64N(int64(r.Most-r.Least)+1))
+	return d.Round(100 * time.Microsecond) // as people read it
+}
+
+// Timed is a line of a scene, and when it is due.
+type Timed struct {
+	At   time.Duration
+	Text string
+}
+
+// Draw draws what a scene of faults leaves to chance: it returns its lines with the time at which each is due, and its end.
+func (s *Scene) Draw(random *rand.Rand) (lines []Timed, end time.Duration) {
+	return draw(s.lines, random, 0)
+}
+
+func draw(lines []line, random *rand.Rand, at time.Duration) (drawn []Timed, end time.Duration) {
+	add := func(inner []line) {
+		var more []Timed
+		more, at = draw(inner, random, at)
+		drawn = append(drawn, more...)
+	}
+	for i := range lines {
+		l := &lines[i]
+		if l.at != nil {
+			at = max(at, l.at.Draw(random))
+		}
+		switch {
+		case l.words[0] == "wait":
+			r, _ := readRange(l.word(1)) // it was checked
+			at += r.Draw(random)
+		case l.times > 0:
+			for range l.times {
+				add(l.inner)
+			}
+		case l.long > 0:
+			for until := at + l.long; at < until; {
+				before := at
+				if add(l.inner); at == before {
+					break // it takes no time
+				}
+			}
+		default:
+			drawn = append(drawn, Timed{at, strings.Join(l.words, " ")})
+		}
+	}
+	return drawn, at
+}
