@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"topdog/election/steps"
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/netio"
@@ -27,6 +28,7 @@ type address struct {
 	firstEnd   func() time.Duration               // when a lease ends that begins now, unless the COORDINATOR has left by then
 	tellHeld   func(bool)                         // is called whenever it was acquired or released
 	rivalHeard func(netip.Addr, net.HardwareAddr) // is called in the loop when a machine claims an address
+	steps      steps.List
 
 	// Holding it.
 	iface      string          // where it is to be held
@@ -42,7 +44,8 @@ type address struct {
 
 	stray condition // a floating address is somewhere that topdog has not put it
 
-	// Failing to release it.
+	// Releasing it, and failing to.
+	overtaken  bool          // somebody else had ended the lease before this board released the address
 	unreleased bool          // this board may still have it
 	goneAt     time.Duration // when the kernel has removed it
 	releaseAt  time.Duration // when to try again to release it
@@ -116,13 +119,39 @@ func (a *address) openAddresses() {
 // isOpen reports whether everything is open to hold the address on the group's interface.
 func (a *address) isOpen() bool { return a.addresses != nil && a.openedOn == a.iface }
 
-// acquire acquires the address and has it announced, or does both again.
-func (a *address) acquire() {
-	a.wanted = true
-	if a.lease.fired() {
-		return // the core hears of it before anything else is done
+// acquire acquires the address and has it announced, or does both again, as the core would have it done.
+func (a *address) acquire() { a.steps.Do(steps.Acquire, a.take) }
+
+// release releases the address, as the core would have it done.
+func (a *address) release() { a.steps.Do(steps.Release, a.take) }
+
+// take takes one step of acquiring or releasing the address. It reports false if this must not be done: if the dead man's switch
+// has fired. The core hears of that before anything else is done.
+func (a *address) take(s steps.Step) bool {
+	switch s.Kind {
+	case steps.Gate:
+		return !a.lease.fired()
+	case steps.BeginTimer: // Fence.Begin sets it before the lease word
+	case steps.BeginWord:
+		a.wanted = true
+		a.lease.begin(a.firstEnd())
+	case steps.Add:
+		a.add()
+	case steps.Shut:
+		a.shut()
+	case steps.Remove:
+		a.remove()
+	case steps.Open:
+		a.openFence()
+		if a.overtaken {
+			a.lease.firedFirst()
+		}
 	}
-	a.lease.begin(a.firstEnd())
+	return true
+}
+
+// add acquires the address, and has it announced.
+func (a *address) add() {
 	now := a.now()
 	a.renewAt = now + retryAcquireEvery
 	a.openAddresses() // unless they were opened with the link
@@ -168,23 +197,17 @@ func (a *address) finishAcquire() {
 	}
 }
 
-// release releases the address. It ends the lease first: if there is a fence, it keeps everybody off the address from then
-// on. release reports false if somebody else had ended the lease.
-func (a *address) release() (inTime bool) {
+// shut ends the lease: if there is a fence, it keeps everybody off the address from then on.
+func (a *address) shut() {
 	a.wanted = false
 	a.setHeld(false)
-	inTime = a.lease.shut()
+	a.overtaken = !a.lease.shut()
 	a.announce(nil)
-	a.tryRelease()
-	if !inTime {
-		a.lease.firedFirst()
-	}
-	return inTime
 }
 
-// tryRelease releases the address. If that fails, it is tried again later. Even if it keeps failing, the kernel removes the
+// remove removes the address. If that fails, it is tried again later. Even if it keeps failing, the kernel removes the
 // address at the end of its lifetime, since nobody renews it.
-func (a *address) tryRelease() {
+func (a *address) remove() {
 	if a.addresses != nil {
 		if err := a.trace.during(console.StepReleaseBegun, console.StepReleaseEnded, a.addresses.Release); err != nil {
 			if !a.unreleased {
@@ -199,10 +222,16 @@ func (a *address) tryRelease() {
 		a.unreleased = false
 		a.reporter.solved(console.ProblemAddressNotReleased)
 	}
-	a.lease.released()
 }
 
-// mayAnswer reports whether this board may still answer for an address that it could not release, see Daemon.withheld. The
+// openFence opens the fence if the address was certainly removed.
+func (a *address) openFence() {
+	if !a.unreleased {
+		a.lease.released()
+	}
+}
+
+// mayAnswer reports whether this board may still answer for an address that it could not release, see steps.State.Withholds. The
 // kernel removes the address at the end of its lifetime.
 func (a *address) mayAnswer() bool {
 	return a.unreleased && !a.lease.closes() && a.now() < a.goneAt
@@ -220,7 +249,8 @@ func (a *address) close() {
 func (a *address) maintain(now time.Duration) {
 	switch {
 	case !a.wanted && a.unreleased && now >= a.releaseAt:
-		a.tryRelease()
+		a.remove()
+		a.openFence()
 		return
 	case !a.wanted || a.announcer == nil:
 		return
@@ -328,13 +358,16 @@ func (a *address) endBackOff(now time.Duration) bool {
 	return true
 }
 
-// extendLease moves the end of the lease, see lease.extend, and keeps the RESIGN of the dead man's switch up to date.
-func (a *address) extendLease(resign wire.Message, end, overdue time.Duration) {
-	if a.announcer == nil {
-		return
+// extendLease moves the end of the lease, see lease.extend.
+func (a *address) extendLease(end, overdue time.Duration) {
+	if a.announcer != nil {
+		a.lease.extend(end, overdue)
 	}
-	a.lease.extend(end, overdue)
-	if a.held {
+}
+
+// prepare keeps the RESIGN of the dead man's switch up to date.
+func (a *address) prepare(resign wire.Message) {
+	if a.announcer != nil && a.held {
 		a.lease.prepare(resign)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/election/steps"
 	"topdog/gpio"
 	"topdog/internal/config"
 	"topdog/internal/console"
@@ -30,6 +31,7 @@ type Daemon struct {
 	console  *console.Server
 
 	core     *election.Core // nil until the board's own address is known
+	steps    steps.List     // in which its effects are carried out
 	lookAt   time.Duration  // when to look after what no event tells
 	clockAt  time.Duration  // when the rate of the clock was looked at last
 	clockOff bool           // it was off then

@@ -7,96 +7,112 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/steps"
 	"topdog/gpio"
 	"topdog/internal/console"
 	"topdog/netio"
 	"topdog/wire"
 )
 
-// carryOut does what the core wants done, in order. The order keeps the address from having two holders: it is released
-// before the RESIGN leaves. What is for people comes last, because the log, the light and systemd take longer than the
-// takeover itself.
+// outcome is what the steps of one call have come to so far.
+type outcome struct {
+	sent    bool              // a message from which the others count the time until the next heartbeat
+	lapsed  []election.Effect // what people have to be told, since the lease was over by then
+	named   wire.ID           // the successor that the dead man's switch has named, while the core named one as well
+	expired bool              // the switch came first to release the address
+}
+
+// carryOut does what the core wants done, in the steps that package steps makes of it.
 func (d *Daemon) carryOut(effects []election.Effect) {
-	sent := false        // a message from which the others count the time until the next heartbeat
-	expired := false     // the dead man's switch came first to release the address
-	named := wire.Nobody // the successor that the switch has then named, while the core named one as well
-	for i := range effects {
-		e := &effects[i]
+	var so outcome
+	d.steps.CarryOut(effects, func(s steps.Step) bool { return d.take(s, &so) })
+}
+
+// take takes a step. It reports false if the steps that depend on it must be left out.
+func (d *Daemon) take(s steps.Step, so *outcome) bool {
+	switch e := s.Effect; s.Kind {
+	case steps.Note:
 		d.trace.effectBegun(e)
-		if d.withheld(e, named) {
-			continue
+	case steps.Gate:
+		state := steps.State{Fired: d.lease.fired(), MayAnswer: d.address.mayAnswer(), Named: so.named}
+		return !state.Withholds(e)
+	case steps.Send:
+		d.send(e)
+		so.sent = so.sent || steps.StartsInterval(e)
+	case steps.Fenced:
+		d.transitions.held(false) // even if the fence keeps it
+		return !d.lease.closes()
+	case steps.Open:
+		d.address.take(s)
+		d.noteRelease(e, so)
+	case steps.Probe:
+		d.address.probe(d.probed)
+	case steps.AskLAN:
+		d.lan.ask(d.group.addressOf(e.To))
+	case steps.Finish:
+		d.finished = true
+	case steps.Lapse:
+		if so.sent {
+			so.lapsed = d.checkLapse()
 		}
-		switch e.Kind {
-		case election.EffectSend:
-			d.send(e)
-		case election.EffectAcquire:
-			d.address.acquire()
-		case election.EffectRelease:
-			if !d.address.release() {
-				named = d.lease.named()
-			}
-		case election.EffectFenced:
-			d.transitions.held(false) // even if the fence keeps it
-			expired = !d.lease.closes() && !d.address.release()
-		case election.EffectProbe:
-			d.address.probe(d.probed)
-		case election.EffectAskLAN:
-			d.lan.ask(d.group.addressOf(e.To))
-		case election.EffectFinished:
-			d.finished = true
-		}
-		sent = sent || startsInterval(e)
+	case steps.Extend:
+		return d.core.Role() == election.Leader && (so.sent || d.leaseMoved())
+	case steps.ExtendTimer: // Fence.Extend sets it before the lease word
+	case steps.ExtendWord:
+		d.address.extendLease(d.leaseEnd(), d.core.OverdueAt())
+	case steps.Prepare:
+		resign, _ := d.core.PresignedResign()
+		d.address.prepare(resign)
+	case steps.Tell, steps.Told, steps.Named, steps.Expired, steps.Check:
+		d.conclude(s, so)
+	default:
+		d.address.take(s)
 	}
-	var lapsed []election.Effect
-	if sent {
-		lapsed = d.checkLapse()
-	}
-	if sent || d.leaseMoved() {
-		d.extendLease()
-	}
-	d.tell(effects)
-	d.tell(lapsed)
-	// All of this took time, in which the lease may have run out. The core may be called again only now, since the effects
-	// are in memory of its own.
-	if named != wire.Nobody {
-		d.core.SuccessorNamed(named)
-	}
-	if expired {
-		d.carryOut(d.core.LeaseExpired(d.now()))
-	}
-	d.checkDeadman()
+	return true
 }
 
-// withheld reports whether an effect must not be carried out. named is the successor that the dead man's switch has named.
-//
-// Once the switch has fired, this board neither acquires the address nor says that it leads.
-//
-// No message may leave while this board may answer for an address that it could not release: upon any of them another
-// board may acquire the address, or hold it for longer. A RESIGN makes another board claim, and with votes a promise
-// helps one to. Even a request for votes does harm: every message of this board says that it leads no more, and a
-// board without a leader does not ask whether the address still answers. A withheld message is as good as lost, so a
-// board that needs it asks again.
-//
-// A RESIGN must not follow that of the switch: the two may name different boards, and both would claim. The core then repeats
-// what the switch has said.
-func (d *Daemon) withheld(e *election.Effect, named wire.ID) bool {
-	sends := e.Kind == election.EffectSend
-	claims := e.Kind == election.EffectAcquire || sends && e.Message.Leading
-	resigns := sends && e.Message.Type == wire.TypeResign
-	return claims && d.lease.fired() || sends && d.address.mayAnswer() || resigns && named != wire.Nobody
+// noteRelease notes whether the dead man's switch came before a release.
+func (d *Daemon) noteRelease(e *election.Effect, so *outcome) {
+	switch {
+	case !d.address.overtaken:
+	case e.Kind == election.EffectFenced:
+		so.expired = true
+	default:
+		so.named = d.lease.named()
+	}
 }
 
-// tell tells people what the effects say.
-func (d *Daemon) tell(effects []election.Effect) {
-	for i := range effects {
-		switch e := &effects[i]; e.Kind {
-		case election.EffectChange:
-			d.changed(e.Change)
-		case election.EffectNotice:
-			d.reporter.noticed(e.Notice, d.describeNotice(e.Notice))
+// conclude takes a step that comes when all effects were carried out. This took time, in which the lease may have run out.
+func (d *Daemon) conclude(s steps.Step, so *outcome) {
+	switch s.Kind {
+	case steps.Tell:
+		d.tell(s.Effect)
+	case steps.Told:
+		d.transitions.finish()
+		for i := range so.lapsed {
+			d.tell(&so.lapsed[i])
 		}
+	case steps.Named:
+		if so.named != wire.Nobody {
+			d.core.SuccessorNamed(so.named)
+		}
+	case steps.Expired:
+		if so.expired {
+			d.carryOut(d.core.LeaseExpired(d.now()))
+		}
+	case steps.Check:
+		d.checkDeadman()
 	}
-	d.transitions.finish()
+}
+
+// tell tells people of a change or a notice.
+func (d *Daemon) tell(e *election.Effect) {
+	switch e.Kind {
+	case election.EffectChange:
+		d.changed(e.Change)
+	case election.EffectNotice:
+		d.reporter.noticed(e.Notice, d.describeNotice(e.Notice))
+	}
 }
 
 // send sends a message of the core.
@@ -108,12 +124,6 @@ func (d *Daemon) send(e *election.Effect) {
 	if !e.Floating { // nobody knows which board that will reach
 		d.trace.messageSent(e.To, &e.Message)
 	}
-}
-
-// startsInterval reports whether an effect is a message from which the others count the time until the next heartbeat.
-func startsInterval(e *election.Effect) bool {
-	return e.Kind == election.EffectSend && e.To == wire.Nobody && !e.Floating &&
-		(e.Message.Type == wire.TypeHeartbeat || e.Message.Type == wire.TypeCoordinator)
 }
 
 // leaseMoved reports whether the lease of this leader has another end now. Not only a heartbeat moves it.
@@ -140,13 +150,11 @@ func (d *Daemon) checkLapse() []election.Effect {
 	return nil
 }
 
-// extendLease moves the end of the lease of a leader, and keeps up to date what the dead man's switch does then.
+// extendLease moves the end of the lease of a leader if that is necessary, and keeps up to date what the dead man's switch
+// does then.
 func (d *Daemon) extendLease() {
-	if d.core == nil || d.core.Role() != election.Leader {
-		return
-	}
-	resign, _ := d.core.PresignedResign()
-	d.address.extendLease(resign, d.leaseEnd(), d.core.OverdueAt())
+	var so outcome
+	d.steps.Do(steps.Extends, func(s steps.Step) bool { return d.take(s, &so) })
 }
 
 // probed gives the core the outcome of a probe.

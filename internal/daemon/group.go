@@ -47,7 +47,7 @@ type group struct {
 	incarnation  wire.Incarnation
 	sequence     wire.Sequence // of what was sent last
 	outdated     bool          // the id belongs to another board now; a new one is due
-	mute         func() bool   // whether it must say nothing, see Daemon.withheld; the guard's replies are no effects
+	mute         func() bool   // whether it must say nothing, see steps.State.Withholds; the guard's replies are no effects
 
 	// From messages to datagrams and back.
 	codec    *wire.Codec        // the loop signs with it, and the readers verify

@@ -56,7 +56,7 @@ func (d *Daemon) settle() {
 	if d.core != nil {
 		d.transitions.tellGrade(d.core.Grade().String())
 	}
-	if d.core != nil && d.leaseMoved() {
+	if d.core != nil {
 		d.extendLease()
 	}
 	d.checkClock()
