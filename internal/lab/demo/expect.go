@@ -5,6 +5,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
 
@@ -24,57 +25,24 @@ type expectation struct {
 // The others got it from the bully, where whoever recovers holds an election.
 var incumbentsStay = map[wire.Algorithm]bool{wire.AlgorithmHeir: true, wire.AlgorithmAgents: true}
 
-const (
-	// probing is how long a board looks for a foreign owner of the address before
-	// it acquires it for the first time, roughly.
-	probing = 150 * time.Millisecond
-	// maxElectionTime bounds the search for how long an algorithm takes.
-	maxElectionTime = time.Minute
-)
+// maxElectionTime bounds the search for how long an algorithm takes.
+const maxElectionTime = time.Minute
 
 // expect asks the algorithm itself, so that nothing here has to be kept in step with it.
 func expect(o Options) (expectation, error) {
-	// The board knows one that comes before it and one that comes after it, and
-	// waits in vain for both, each in its own virtual time.
-	core, err := literature.NewCore(election.Config{
-		ID: 2, Incarnation: 1, Priority: priority, Interval: o.Heartbeat, Algorithm: o.Algorithm,
-		Members: []wire.ID{1, 3},
-	}, 0)
+	// The board knows one that comes before it and one that comes after it, and waits in vain for both.
+	cfg := election.Config{
+		ID: 2, Incarnation: 1, Priority: priority, Interval: o.Heartbeat, Algorithm: o.Algorithm, Members: []wire.ID{1, 3},
+	}
+	core, err := literature.NewCore(cfg, 0)
 	if err != nil {
 		return expectation{}, err
 	}
-	m := expectation{bullies: !incumbentsStay[o.Algorithm], above: core.Above, electionTime: maxElectionTime}
-	var now election.Instant
-	probed := maxElectionTime // when the probe ends
-	effects := core.Link(now, true)
-	for now < maxElectionTime {
-		asks := false
-		for _, e := range effects {
-			switch e.Kind {
-			case election.EffectAcquire:
-				m.electionTime = now
-				return m, nil
-			case election.EffectProbe:
-				probed = now + probing
-			case election.EffectAskLAN:
-				asks = true
-			}
-		}
-		at, ok := core.Deadline()
-		switch {
-		case asks:
-			effects = core.Evidence(now)
-		case probed < maxElectionTime && (!ok || probed <= at):
-			now, probed = probed, maxElectionTime
-			effects = core.Probed(now, false)
-		case !ok:
-			return m, nil
-		default:
-			now = max(now, at)
-			effects = core.Wake(now)
-		}
-	}
-	return m, nil
+	lan := sim.New(1, sim.Wire{})
+	alone := lan.Add(cfg)
+	alone.Start()
+	lan.RunUntil(alone.Holding, maxElectionTime)
+	return expectation{bullies: !incumbentsStay[o.Algorithm], above: core.Above, electionTime: lan.Now()}, nil
 }
 
 // rank is what the boards are ordered by: all have the same priority, and so the

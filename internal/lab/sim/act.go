@@ -1,6 +1,9 @@
 package sim
 
-import "topdog/election"
+import (
+	"topdog/election"
+	"topdog/election/steps"
+)
 
 // local is the time as the board's own clock has it.
 func (b *Board) local() election.Instant { return b.clock.local(b.sim.now) }
@@ -17,38 +20,35 @@ func (b *Board) run(do func()) {
 	}
 }
 
-// act carries out what the core wants done, in order, as the daemon does.
+// act carries out what the core wants done, in the steps of the daemon.
 func (b *Board) act(effects []election.Effect) {
 	changed := false
-	for i := range effects {
-		e := &effects[i]
-		switch e.Kind {
-		case election.EffectSend:
+	b.sim.steps.CarryOut(effects, func(s steps.Step) bool {
+		switch e := s.Effect; s.Kind {
+		case steps.Note:
+			changed = b.note(e) || changed
+		case steps.Gate:
+			return !steps.State{Fired: b.fired}.Withholds(e)
+		case steps.Send:
 			b.transmit(e)
-		case election.EffectAcquire:
+		case steps.Add:
 			b.hold(true)
-		case election.EffectRelease:
+		case steps.Remove:
 			b.hold(false)
-		case election.EffectFenced:
+		case steps.Fenced:
 			b.sim.trace(b, EventAddress, "has lost the majority")
-		case election.EffectProbe:
+			return false // the fence closes
+		case steps.Probe:
 			b.probe()
-		case election.EffectAskLAN:
+		case steps.AskLAN:
 			b.askLAN(e.To)
-		case election.EffectChange:
-			b.role, b.leader = e.Change.To, e.Change.NewLeader
-			changed = true
-			b.sim.traceChange(b, e.Change)
-		case election.EffectNotice:
-			b.sim.trace(b, EventNotice, "notice: %v", e.Notice)
-			if b.sim.Notices != nil {
-				b.sim.Notices(b, e.Notice)
-			}
-		case election.EffectFinished:
+		case steps.Finish:
 			b.finished = true
+		case steps.ExtendWord:
+			b.extendLease()
 		}
-	}
-	b.reopen()
+		return true
+	})
 	if b.finished {
 		b.die()
 		b.sim.trace(b, EventFault, "stopped")
@@ -56,11 +56,26 @@ func (b *Board) act(effects []election.Effect) {
 		b.sim.review()
 		return
 	}
-	b.moveLease()
 	b.schedule()
 	if changed {
 		b.sim.review()
 	}
+}
+
+// note takes in what the core tells people, at once. It reports whether what boards agree on may have changed.
+func (b *Board) note(e *election.Effect) (changed bool) {
+	switch e.Kind {
+	case election.EffectChange:
+		b.role, b.leader = e.Change.To, e.Change.NewLeader
+		b.sim.traceChange(b, e.Change)
+		return true
+	case election.EffectNotice:
+		b.sim.trace(b, EventNotice, "notice: %v", e.Notice)
+		if b.sim.Notices != nil {
+			b.sim.Notices(b, e.Notice)
+		}
+	}
+	return false
 }
 
 func (b *Board) probe() {

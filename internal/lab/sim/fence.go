@@ -45,6 +45,14 @@ func (b *Board) LeaseEnds() bool {
 	return ends
 }
 
+// extendLease has the fence take in when the lease ends now.
+func (b *Board) extendLease() {
+	b.reopen()
+	if !b.finished {
+		b.moveLease()
+	}
+}
+
 // reopen opens the fence of a leader that has a lease again.
 func (b *Board) reopen() {
 	if !b.fenced || !b.holding || b.core == nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/steps"
 	"topdog/wire"
 )
 
@@ -44,6 +45,7 @@ type Sim struct {
 	order   uint64
 	holds   timeline
 	reaches []reach
+	steps   steps.List // that boards take
 
 	deeds     slots[func()]    // what events of taskDo do
 	datagrams slots[*datagram] // what is on the wire
