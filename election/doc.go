@@ -7,8 +7,8 @@
 // ([Core.Evidence], [Core.AddressAnswered]), a person asks for a handover ([Core.Resign]), the
 // process is asked to end ([Core.Stop]). Each method returns effects, which its owner carries
 // out in their order: send a message, acquire or release the floating address, probe it, ask
-// the LAN, tell people. [Core.Deadline] says when to call [Core.Wake] next. The daemon, the
-// simulator and the demo run the same core. The shape is that of etcd-io/raft.
+// the LAN, tell people. Package election/steps says in which steps. [Core.Deadline] says when to call
+// [Core.Wake] next. The daemon, the simulator and the explorer run the same core, and take the same steps. The shape is that of etcd-io/raft.
 //
 // # Where things are
 //

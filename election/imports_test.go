@@ -45,6 +45,11 @@ func TestLiteratureApart(t *testing.T) {
 	})
 }
 
+// TestStepsPure is the same for the steps in which effects are carried out.
+func TestStepsPure(t *testing.T) {
+	pure(t, "steps/*.go", append(slices.Clone(allowed), "topdog/election"), nil)
+}
+
 // pure looks for impurities in the sources that are no tests.
 func pure(t *testing.T, pattern string, imports []string, hidden func(name, used string) bool) {
 	t.Helper()

@@ -3,7 +3,7 @@
 //
 // One loop owns everything that decides (loop.go). It handles one event at a time: a packet, a change of the link, a timer,
 // a request. Before each event it checks the dead man's switch. It hands the event to the core, carries out the effects
-// that the core returns, in order (effects.go), and settles what is left to do. Once a second it looks after what no event
+// that the core returns in the steps of package election/steps (effects.go), and settles what is left to do. Once a second it looks after what no event
 // tells. Work that may take long or block runs outside of the loop as a task, and reports to it (tasks.go): the readers of
 // the sockets, the watch over links and addresses, the LED, the control socket, a probe.
 //

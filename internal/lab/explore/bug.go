@@ -1,6 +1,10 @@
 package explore
 
-import "slices"
+import (
+	"slices"
+
+	"topdog/election/steps"
+)
 
 // bug is a mistake that is made on purpose: an explorer that does not find it proves nothing.
 type bug uint8
@@ -54,10 +58,19 @@ func (w *world) reordered(steps []step) []step {
 }
 
 func releases(s step) int {
-	switch s.kind {
-	case stepShut, stepRemove, stepReleased:
+	if slices.Contains(steps.Release, s.Kind) {
 		return 1
-	default:
-		return 0
+	}
+	return 0
+}
+
+// spoilLease makes the lease too long before it is set.
+func (w *world) spoilLease(b *board) {
+	d := &b.daemon
+	switch w.bug {
+	case bugLeaseAfterSend:
+		d.late = b.clock.local(w.now) - d.read
+	case bugNoSlack:
+		d.late = w.grace() / 4
 	}
 }

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/steps"
 	"topdog/wire"
 )
 
-// daemon is the event loop of a board as internal/daemon has it (loop.go, effects.go,
-// address.go, lease.go), in steps between which it may stand still.
+// daemon is the event loop of a board as internal/daemon has it (loop.go), in steps between which it may stand still.
+// What follows from the effects of its core are the steps of the daemon, see package steps.
 type daemon struct {
 	core  *election.Core // nil while there is no process
 	owned bool           // no other world has the same core
@@ -22,64 +23,52 @@ type daemon struct {
 	steps  []step
 	at     time.Duration // when it takes the next one
 
-	read     election.Instant // the clock, when the present call began
-	beatAt   election.Instant // the clock, before the newest heartbeat was sent
-	late     time.Duration    // by how much its lease is too long; only with a seeded bug
-	newest   newest           // of what it has sent; only seeded bugs read it
-	held     bool             // it believes that it has the address
-	armed    bool
-	set      election.Instant // what it set the lease word to last
-	sequence wire.Sequence
-	plan     wire.Message // what the switch was told last
-	windows  [maxBoards]window
+	read      election.Instant // the clock, when the present call began
+	sent      bool             // a heartbeat, in the present call
+	named     wire.ID          // the successor that the switch has named before the release of the present call
+	overtaken bool             // the switch came before the last release
+	late      time.Duration    // by how much its lease is too long; only with a seeded bug
+	newest    newest           // of what it has sent; only seeded bugs read it
+	held      bool             // it believes that it has the address
+	armed     bool
+	set       election.Instant // what it set the lease word to last
+	wake      election.Instant // what it set the timer of the switch to last
+	sequence  wire.Sequence
+	plan      wire.Message // what the switch was told last
+	windows   [maxBoards]window
 }
 
 // step is one thing that a daemon does at once.
 type step struct {
-	kind     stepKind
-	message  *packet
-	to       wire.ID
-	floating bool             // it goes to the floating address
-	beat     uint32           // the core must be told which sequence the message has got
-	begins   bool             // of stepTimer and stepSwap: the lease, unless it has begun
-	askedAt  election.Instant // of the ARP request that was answered
+	steps.Step
+	message *packet
+	askedAt election.Instant // of the ARP request that was answered
 }
 
-type stepKind uint8
-
+// What a daemon does besides the steps of effects.
 const (
-	stepCheck     stepKind = iota + 1 // whether the switch has fired
-	stepRead                          // the clock
-	stepReceive                       // hand a message to the core
-	stepWake                          // tell the core that a deadline has come
-	stepExpired                       // tell the core that its lease has run out
-	stepUnplugged                     // tell the core that the link is lost
-	stepProbed                        // tell the core whether the address is free
-	stepAskLAN
-	stepAnswered // tell the core that the address has answered
-	stepEvidence // tell the core that a witness has answered
+	stepRead      = steps.Kinds + iota // the clock
+	stepReceive                        // hand a message to the core
+	stepWake                           // tell the core that a deadline has come
+	stepExpired                        // tell the core that its lease has run out
+	stepUnplugged                      // tell the core that the link is lost
+	stepAnswered                       // tell the core that the address has answered
+	stepEvidence                       // tell the core that a witness has answered
 	stepStop
 	stepResign
-	stepGate // skip the next effect if the switch has fired
-	stepSend
-	stepAdd      // the address
-	stepRemove   // the address
-	stepShut     // end the lease, which closes the fence
-	stepReleased // open the fence, since there is no address behind it
-	stepTimer    // set the timer of the switch
-	stepSwap     // the lease word
-	stepLapse    // tell the core if the lease had ended before the heartbeat left
 	stepRestore
 )
 
 var stepNames = [...]string{
-	stepCheck: "looks whether its switch has fired", stepRead: "reads the clock", stepReceive: "receives",
+	steps.Check: "looks whether its switch has fired", stepRead: "reads the clock", stepReceive: "receives",
 	stepWake: "does what is due", stepExpired: "learns that its lease has run out", stepUnplugged: "learns that its link is lost",
-	stepAskLAN: "asks the LAN", stepAnswered: "learns that the address answers", stepEvidence: "learns that a witness answers",
-	stepProbed: "has probed the address", stepStop: "is asked to stop", stepResign: "is asked to resign", stepGate: "looks whether its switch has fired",
-	stepSend: "sends", stepAdd: "adds the address", stepRemove: "removes the address",
-	stepShut: "ends the lease", stepReleased: "opens the fence", stepTimer: "sets the timer of the switch", stepSwap: "swaps the lease word",
-	stepLapse:   "looks whether its lease had ended",
+	steps.AskLAN: "asks the LAN", stepAnswered: "learns that the address answers", stepEvidence: "learns that a witness answers",
+	steps.Probe: "has probed the address", stepStop: "is asked to stop", stepResign: "is asked to resign", steps.Gate: "looks whether its switch has fired",
+	steps.Send: "sends", steps.Add: "adds the address", steps.Remove: "removes the address",
+	steps.Shut: "ends the lease", steps.Open: "opens the fence",
+	steps.BeginTimer: "sets the timer of the switch", steps.ExtendTimer: "sets the timer of the switch",
+	steps.BeginWord: "swaps the lease word", steps.ExtendWord: "swaps the lease word", steps.Prepare: "has the switch prepare a RESIGN",
+	steps.Lapse: "looks whether its lease had ended",
 	stepRestore: "looks whether the address is still there",
 }
 
@@ -108,63 +97,78 @@ func (b *board) daemonAt(now time.Duration) (at time.Duration, ok bool) {
 // event begins the next event of a daemon that has nothing left to do.
 func (w *world) event(b *board) {
 	d := &b.daemon
-	d.steps = append(d.steps, step{kind: stepCheck})
+	d.steps = append(d.steps, plain(steps.Check))
 	switch {
 	case b.kernel.deleted:
 		b.kernel.deleted = false
-		d.steps = append(d.steps, step{kind: stepRestore})
+		d.steps = append(d.steps, plain(stepRestore))
 	case len(b.kernel.inbox) > 0:
 		r := b.kernel.inbox[0]
 		b.kernel.inbox = b.kernel.inbox[1:]
-		next := step{kind: stepReceive, message: r.message, askedAt: r.askedAt}
+		next := step{Step: steps.Step{Kind: stepReceive}, message: r.message, askedAt: r.askedAt}
 		switch r.kind {
 		case flightReply:
-			next.kind = stepAnswered
+			next.Kind = stepAnswered
 		case flightWitness:
-			next.kind = stepEvidence
+			next.Kind = stepEvidence
 		}
-		d.steps = append(d.steps, step{kind: stepRead}, next)
+		d.steps = append(d.steps, plain(stepRead), next)
 	default:
-		d.steps = append(d.steps, step{kind: stepRead}, step{kind: stepWake})
+		d.steps = append(d.steps, plain(stepRead), plain(stepWake))
 	}
 }
 
 // idles reports whether the next step does nothing, so that to stand still before it is the
 // same as before the step behind it.
 func (d *daemon) idles() bool {
-	return len(d.steps) > 0 && !d.armed && (d.steps[0].kind == stepCheck || d.steps[0].kind == stepGate)
+	return len(d.steps) > 0 && !d.armed && (d.steps[0].Kind == steps.Check || d.steps[0].Kind == steps.Gate)
 }
 
 // insert has the daemon do these steps before all others.
-func (d *daemon) insert(steps ...step) { d.steps = append(steps, d.steps...) }
+func (d *daemon) insert(next ...step) { d.steps = append(next, d.steps...) }
 
-// skip leaves out what belongs to the effect at hand.
-func (d *daemon) skip() {
-	for len(d.steps) > 0 && d.steps[0].kind != stepGate && d.steps[0].kind != stepCheck && d.steps[0].kind != stepShut {
-		d.steps = d.steps[1:]
-	}
-}
+func plain(kind steps.Kind) step { return step{Step: steps.Step{Kind: kind}} }
 
-// run takes the next step of a daemon.
+// run takes the next step of a daemon, and what takes no time behind it.
 func (w *world) run(b *board) {
 	d := &b.daemon
 	if len(d.steps) == 0 {
 		w.event(b)
 	}
-	s := d.steps[0]
-	d.steps = slices.Clip(d.steps[1:])
 	d.at = w.now + busy
-	w.traceStep(b, &s)
-	if !w.callCore(b, &s) {
-		w.actOn(b, &s)
+	for first := true; first || len(d.steps) > 0 && d.atOnce(&d.steps[0]); first = false {
+		s := d.steps[0]
+		d.steps = slices.Clip(d.steps[1:])
+		w.traceStep(b, &s)
+		if !w.callCore(b, &s) && !w.actOn(b, &s) {
+			d.steps = d.steps[s.Rest:]
+		}
 	}
+}
+
+// atOnce reports whether a step takes no time, since it depends on nothing but what the daemon knows.
+func (d *daemon) atOnce(s *step) bool {
+	switch s.Kind {
+	case steps.Gate:
+		return d.withholds(s, true) == d.withholds(s, false)
+	case steps.Lapse:
+		return !d.sent
+	case steps.Fenced, steps.Extend, steps.Named:
+		return true
+	}
+	return false
+}
+
+// withholds reports whether the effect of a step is withheld, if the switch has fired or not.
+func (d *daemon) withholds(s *step, fired bool) bool {
+	return steps.State{Fired: fired, Named: d.named}.Withholds(s.Effect)
 }
 
 // callCore takes a step in which the core is called that may want something done. It reports false
 // for the others.
 func (w *world) callCore(b *board, s *step) bool {
 	d := &b.daemon
-	switch s.kind {
+	switch s.Kind {
 	case stepReceive:
 		d.summed = false
 		if d.windows[s.message.Sender-1].admit(&s.message.Message) {
@@ -191,7 +195,7 @@ func (w *world) callCore(b *board, s *step) bool {
 		w.carryOut(b, w.ownCore(b).AddressAnswered(d.read, s.askedAt))
 	case stepEvidence:
 		w.carryOut(b, w.ownCore(b).Evidence(d.read))
-	case stepProbed:
+	case steps.Probe:
 		w.carryOut(b, w.ownCore(b).Probed(d.read, w.addressInUse(b)))
 	case stepStop:
 		w.carryOut(b, w.ownCore(b).Stop(d.read))
@@ -204,46 +208,91 @@ func (w *world) callCore(b *board, s *step) bool {
 	return true
 }
 
-// actOn takes a step of the daemon's own: it looks at something, or has something done.
-func (w *world) actOn(b *board, s *step) {
+// actOn takes a step of the daemon's own: it looks at something, or has something done. It reports false if what depends on it
+// is left out.
+func (w *world) actOn(b *board, s *step) bool {
 	d := &b.daemon
-	switch s.kind {
-	case stepCheck:
+	switch s.Kind {
+	case steps.Check:
 		w.check(b)
 	case stepRead:
 		d.read = b.clock.local(w.now)
-	case stepAskLAN:
-		w.askLAN(b, s.to)
-	case stepGate:
-		if d.armed && b.kernel.word == wordFired {
-			d.skip()
-		}
-	case stepSend:
+	case steps.AskLAN:
+		w.askLAN(b, s.Effect.To)
+	case steps.Gate:
+		return !d.withholds(s, d.armed && b.kernel.word == wordFired)
+	case steps.Send:
 		w.send(b, s)
-		if s.beat != 0 {
-			w.ownCore(b).Sent(s.beat, d.sequence)
+		d.sent = d.sent || steps.StartsInterval(s.Effect)
+		if s.Effect.Beat != 0 {
+			w.ownCore(b).Sent(s.Effect.Beat, d.sequence)
 		}
-	case stepAdd:
+	case steps.Add:
 		b.kernel.address, d.held = true, true
-	case stepRemove:
+	case steps.Fenced:
+		return false // the fence closes
+	case steps.Remove:
 		b.kernel.address, d.held = false, false
-	case stepShut:
-		w.shut(b)
-	case stepReleased:
-		b.kernel.word, d.set = wordIdle, wordIdle
-	case stepTimer:
-		w.setTimer(b, s.begins)
-	case stepLapse:
+	case steps.Lapse:
 		if now := b.clock.local(w.now); d.armed && now >= d.set {
 			w.ownCore(b).LeaseLapsed(now, d.set)
 		}
-	case stepSwap:
-		w.setLease(b, s.begins)
+	case steps.Named:
+		if d.named != wire.Nobody {
+			w.ownCore(b).SuccessorNamed(d.named)
+		}
 	case stepRestore:
 		if d.held && !b.kernel.address {
-			d.insert(step{kind: stepGate}, step{kind: stepAdd})
+			d.insert(listed(steps.Of([]steps.Kind{steps.Gate, steps.Add}, restored))...)
 		}
+	default:
+		return w.actOnLease(b, s)
 	}
+	return true
+}
+
+// restored is what a daemon does that finds its address gone.
+var restored = &election.Effect{Kind: election.EffectAcquire}
+
+// actOnLease takes a step that is about the lease and the switch.
+func (w *world) actOnLease(b *board, s *step) bool {
+	d := &b.daemon
+	switch s.Kind {
+	case steps.BeginTimer:
+		w.spoilLease(b)
+		if !d.armed {
+			d.wake = b.firstLeaseEnd()
+			b.kernel.timer = d.wake
+		}
+	case steps.BeginWord:
+		if !d.armed {
+			// The first lease counts from the claim, before anything was sent.
+			d.armed, b.reign.until = true, b.firstLeaseEnd()
+			w.setWord(b, b.firstLeaseEnd())
+		}
+	case steps.Shut:
+		d.overtaken = d.armed && b.kernel.word == wordFired
+		d.armed, d.set = false, wordFired
+		b.kernel.word = wordFired
+	case steps.Open:
+		b.kernel.word, d.set = wordIdle, wordIdle
+		if d.overtaken {
+			d.sequence = max(d.sequence, d.plan.Sequence)
+		}
+		if d.overtaken && s.Effect != nil {
+			d.named = d.plan.Resign.Successor
+		}
+	case steps.Extend:
+		return d.core.Role() == election.Leader && d.armed && (d.sent || d.set != b.leaseEnd())
+	case steps.ExtendTimer:
+		w.spoilLease(b)
+		w.setTimer(b)
+	case steps.ExtendWord:
+		w.setWord(b, b.leaseEnd())
+	case steps.Prepare:
+		w.prepare(b)
+	}
+	return true
 }
 
 // step hands a message to the core.
@@ -274,66 +323,43 @@ func (w *world) check(b *board) {
 	switch {
 	case !d.armed || b.kernel.word != wordFired:
 	case d.core.Role() == election.Leader:
-		d.insert(step{kind: stepRead}, step{kind: stepExpired})
+		d.insert(plain(stepRead), plain(stepExpired))
 	default:
-		d.insert(releaseSteps...)
+		d.insert(listed(steps.Of(steps.Release, nil))...)
 	}
 }
 
-// carryOut has the daemon do what the core wants done, in order. The effects are in memory
-// of the core, so they are copied.
+// carryOut has the daemon do what the core wants done, in the steps of the product. The effects are in memory of the core, so
+// they are copied.
 func (w *world) carryOut(b *board, effects []election.Effect) {
-	var steps []step
-	sent := false // a heartbeat
-	for i := range effects {
-		e := &effects[i]
-		switch e.Kind {
-		case election.EffectSend:
-			sent = sent || startsInterval(e)
-			steps = append(steps, sendSteps(e)...)
-		case election.EffectAcquire:
-			// The lease begins before the address is there.
-			steps = append(steps, step{kind: stepGate}, step{kind: stepTimer, begins: true}, step{kind: stepSwap, begins: true}, step{kind: stepAdd})
-		case election.EffectRelease:
-			steps = append(steps, releaseSteps...)
-		case election.EffectAskLAN:
-			steps = append(steps, step{kind: stepAskLAN, to: e.To})
-		case election.EffectProbe:
-			steps = append(steps, step{kind: stepRead}, step{kind: stepProbed})
-		case election.EffectChange:
-			w.traceChange(b, e.Change)
-		case election.EffectFinished:
-		}
-	}
 	d := &b.daemon
-	d.role = d.core.Role()
-	if sent {
-		d.beatAt = d.read
-		if !w.strict { // there the majority decides that
-			steps = append(steps, step{kind: stepLapse})
+	d.role, d.sent, d.named = d.core.Role(), false, wire.Nobody
+	effects = slices.Clone(effects)
+	for i := range effects {
+		if effects[i].Kind == election.EffectChange {
+			w.traceChange(b, effects[i].Change)
 		}
 	}
-	if d.role == election.Leader && (sent || d.set != b.leaseEnd()) {
-		steps = append(steps, step{kind: stepTimer}, step{kind: stepSwap})
-	}
-	steps = append(steps, step{kind: stepCheck})
-	d.insert(w.reordered(steps)...)
+	d.insert(w.reordered(listed(steps.Append(nil, effects)))...)
 }
 
-// releaseSteps release the address: the fence is closed until it is gone.
-var releaseSteps = []step{{kind: stepShut}, {kind: stepRemove}, {kind: stepReleased}}
-
-// sendSteps are the steps of one message.
-func sendSteps(e *election.Effect) []step {
-	send := step{kind: stepSend, message: newPacket(e.Message), to: e.To, floating: e.Floating, beat: e.Beat}
-	if e.Message.Leading {
-		return []step{{kind: stepGate}, send}
+// listed are steps as a daemon takes them: without those of which no other actor notices anything. A probe begins with a look at
+// the clock. The fence closes here, so nothing expires because of it.
+func listed(all []steps.Step) []step {
+	list := make([]step, 0, len(all))
+	for _, s := range all {
+		next := step{Step: s}
+		switch s.Kind {
+		case steps.Note, steps.Finish, steps.Tell, steps.Told, steps.Expired:
+			continue
+		case steps.Probe:
+			list = append(list, plain(stepRead))
+		case steps.Send:
+			next.message = newPacket(s.Effect.Message)
+		}
+		list = append(list, next)
 	}
-	return []step{send}
-}
-
-func startsInterval(e *election.Effect) bool {
-	return e.To == wire.Nobody && beginsInterval(e.Message.Type)
+	return list
 }
 
 // leaseEnd is what the daemon sets the lease word to. The core has counted it from an instant
@@ -351,45 +377,19 @@ func (b *board) firstLeaseEnd() election.Instant {
 	return b.daemon.core.FirstLeaseEnd() + b.daemon.late
 }
 
-// setTimer tells the switch when to wake, before the word says so. A lease that has begun does
-// not begin again, and one that has not is not extended.
-func (w *world) setTimer(b *board, begins bool) {
+// setTimer tells the switch when to wake, before the word says so: at the end of the lease, or when the daemon of a
+// leader with votes would have sent its next heartbeat.
+func (w *world) setTimer(b *board) {
 	d := &b.daemon
-	if w.bug == bugLeaseAfterSend {
-		d.late = b.clock.local(w.now) - d.read
-	}
-	if w.bug == bugNoSlack {
-		d.late = w.grace() / 4
-	}
-	switch {
-	case d.role != election.Leader || begins == d.armed:
-	case begins:
-		b.kernel.timer = b.firstLeaseEnd()
-	case w.strict:
-		// The switch is for a daemon that sends no heartbeat. When the majority is not
-		// heard, the word runs out by itself.
-		b.kernel.timer = d.beatAt + w.lease()
-	default:
-		b.kernel.timer = b.leaseEnd()
+	wake := max(b.leaseEnd(), d.core.OverdueAt())
+	if d.set != b.leaseEnd() || d.wake != wake {
+		b.kernel.timer, d.wake = wake, wake
 	}
 }
 
-// setLease begins or extends the lease, unless the switch has ended it.
-func (w *world) setLease(b *board, begins bool) {
-	d := &b.daemon
-	if d.role != election.Leader || begins == d.armed {
-		return
-	}
-	end := b.leaseEnd()
-	if begins {
-		// The first lease counts from the claim, before anything was sent.
-		end = b.firstLeaseEnd()
-		d.armed, b.reign.until = true, end
-	} else {
-		resign, ok := d.core.PresignedResign()
-		w.prepare(b, resign, ok)
-	}
-	if b.kernel.word == d.set || w.bug == bugStore {
+// setWord begins or extends the lease, unless the switch has ended it.
+func (w *world) setWord(b *board, end election.Instant) {
+	if d := &b.daemon; b.kernel.word == d.set || w.bug == bugStore {
 		b.kernel.word, d.set = end, end
 	}
 }
@@ -398,26 +398,18 @@ func (w *world) setLease(b *board, begins bool) {
 const presignAhead = 1 << 16
 
 // prepare gives the switch its plan.
-func (w *world) prepare(b *board, resign wire.Message, ok bool) {
+func (w *world) prepare(b *board) {
+	d := &b.daemon
+	resign, ok := d.core.PresignedResign()
 	if !ok {
 		b.toggle.plan = nil
-		return
 	}
-	d := &b.daemon
-	if b.toggle.plan != nil && resign.Term == d.plan.Term && resign.Resign == d.plan.Resign {
+	if resign.Term == d.plan.Term && resign.Resign == d.plan.Resign {
 		return
 	}
 	resign.Incarnation, resign.Sequence = b.incarnation, d.sequence+presignAhead
 	d.plan = resign
-	b.toggle.plan = newPacket(resign)
-}
-
-// shut ends the lease before the address is released.
-func (w *world) shut(b *board) {
-	d := &b.daemon
-	if d.armed && b.kernel.word == wordFired {
-		d.sequence = max(d.sequence, d.plan.Sequence)
+	if ok {
+		b.toggle.plan = newPacket(resign)
 	}
-	d.armed, d.set = false, wordFired
-	b.kernel.word = wordFired
 }

@@ -6,10 +6,10 @@
 //
 // A board is three actors, each of which goes on when the others stand still (board.go): the
 // daemon, the switch, and the kernel with the fence and the sockets. The daemon runs the package
-// election of the product and does around it what internal/daemon does, in the same order, but in
-// steps: it looks whether its switch has fired, reads the clock, hands an event to the core,
-// sends each message, adds and removes the address, sets the timer of the switch, swaps the lease
-// word (daemon.go). The switch reads the word, swaps it, removes the address and sends the
+// election of the product. It looks whether its switch has fired, reads the clock, and hands an event to
+// the core. The effects are carried out in the steps of package election/steps, which are those of
+// internal/daemon: it sends each message, adds and removes the address, sets the timer of the
+// switch, swaps the lease word (daemon.go). The switch reads the word, swaps it, removes the address and sends the
 // RESIGN (deadman.go, after netio). The kernel answers for the address as long as it is there
 // and the fence is open, which is until the clock has passed the lease word. It answers ARP
 // requests too (network.go).

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/steps"
 )
 
 // fault is a kind of thing that goes wrong.
@@ -59,7 +60,7 @@ type choice struct {
 	fault  fault
 	board  int
 	resume int // 1 + the number of the wait that ends; 0 if a fault begins
-	ask    stepKind
+	ask    steps.Kind
 }
 
 // choices lists what may happen before h does. Whatever waits may go on when something
@@ -155,9 +156,9 @@ func (w *world) apply(h happening, c choice) {
 		b.toggle = deadman{}
 	case unplug:
 		b.kernel.cable = false
-		b.daemon.insert(step{kind: stepCheck}, step{kind: stepRead}, step{kind: stepUnplugged})
+		b.daemon.insert(plain(steps.Check), plain(stepRead), plain(stepUnplugged))
 	case ask:
-		b.daemon.insert(step{kind: stepCheck}, step{kind: stepRead}, step{kind: c.ask})
+		b.daemon.insert(plain(steps.Check), plain(stepRead), plain(c.ask))
 		return
 	}
 	w.await(b, x)
@@ -241,7 +242,7 @@ func (w *world) resume(x *wait) {
 		w.tracef("the cable of board %d is in again", b.id)
 		b.kernel.cable = true
 		if b.daemon.core != nil {
-			b.daemon.steps = append(slices.Clip(b.daemon.steps), step{kind: stepCheck}, step{kind: stepRead}, step{kind: stepUnplugged})
+			b.daemon.steps = append(slices.Clip(b.daemon.steps), plain(steps.Check), plain(stepRead), plain(stepUnplugged))
 		}
 	case hold, duplicate:
 		f := *x.flight

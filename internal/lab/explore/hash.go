@@ -37,7 +37,7 @@ func (h *hasher) flight(f *flight) {
 
 func (b *board) hash(h *hasher, now time.Duration) {
 	k, d, t := &b.kernel, &b.daemon, &b.toggle
-	h.flags(k.off, k.address, k.closed, k.deleted, k.cable, d.core != nil, d.paused, d.held, d.armed, t.dead, t.paused)
+	h.flags(k.off, k.address, k.closed, k.deleted, k.cable, d.core != nil, d.paused, d.held, d.armed, d.sent, d.overtaken, t.dead, t.paused)
 	h.number(uint64(k.word))
 	h.number(uint64(k.timer))
 	h.number(uint64(max(t.at, now)))
@@ -70,17 +70,19 @@ func (b *board) hash(h *hasher, now time.Duration) {
 	h.number(d.sum)
 	h.number(uint64(max(d.at, now)))
 	h.number(uint64(d.late))
-	h.number(uint64(d.beatAt))
+	h.number(uint64(d.wake))
+	h.number(uint64(d.named))
 	h.number(uint64(d.newest.heartbeat))
 	h.number(uint64(d.set))
 	h.number(uint64(d.sequence))
 	for _, s := range d.steps {
-		h.number(uint64(s.kind)<<32 | uint64(s.to))
+		h.number(uint64(s.Kind))
 		h.number(uint64(s.askedAt))
-		h.number(uint64(s.beat))
-		h.flags(s.begins)
+		if e := s.Effect; e != nil {
+			h.number(uint64(e.To)<<32 | uint64(e.Beat))
+		}
 		h.packet(s.message)
-		if s.kind == stepReceive || s.kind == stepExpired {
+		if s.Kind == stepReceive || s.Kind == stepExpired {
 			h.number(uint64(d.read))
 		}
 	}

@@ -52,7 +52,7 @@ func (w *world) send(b *board, s *step) {
 	b.daemon.sequence++
 	sent := s.message.Message
 	sent.Incarnation, sent.Sequence = b.incarnation, b.daemon.sequence
-	if sent.Leading && s.to == wire.Nobody && beginsInterval(sent.Type) {
+	if sent.Leading && s.Effect.To == wire.Nobody && beginsInterval(sent.Type) {
 		b.reign.until = wordForever
 		if _, ends := b.daemon.core.LeaseEnd(); ends && !w.strict {
 			b.reign.until = b.clock.local(w.now) + w.leaseOf(&sent)
@@ -60,10 +60,10 @@ func (w *world) send(b *board, s *step) {
 	}
 	b.daemon.newest.note(&sent)
 	kind := flightDatagram
-	if s.floating {
+	if s.Effect.Floating {
 		kind = flightFloating
 	}
-	w.transmit(b, kind, s.to, newPacket(sent))
+	w.transmit(b, kind, s.Effect.To, newPacket(sent))
 }
 
 // leaseOf is how long a lease may last from a heartbeat or a COORDINATOR, as those understand it who

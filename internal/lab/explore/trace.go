@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"topdog/election"
+	"topdog/election/steps"
 	"topdog/wire"
 )
 
@@ -28,20 +29,20 @@ func (w *world) traceStep(b *board, s *step) {
 		return
 	}
 	w.tracer.received = ""
-	switch s.kind {
+	switch s.Kind {
 	case stepReceive:
 		w.tracer.received = fmt.Sprintf(" (%v of board %v)", s.message.Type, s.message.Sender)
-	case stepSend:
+	case steps.Send:
 		to := "all"
 		switch {
-		case s.floating:
+		case s.Effect.Floating:
 			to = "the address"
-		case s.to != wire.Nobody:
-			to = fmt.Sprintf("board %v", s.to)
+		case s.Effect.To != wire.Nobody:
+			to = fmt.Sprintf("board %v", s.Effect.To)
 		}
 		w.tracef("board %d sends %v to %s, term %d", b.id, s.message.Type, to, s.message.Term)
-	case stepAskLAN, stepAnswered, stepAdd, stepRemove, stepSwap, stepShut, stepReleased, stepStop, stepResign:
-		w.tracef("board %d %s", b.id, stepNames[s.kind])
+	case steps.AskLAN, stepAnswered, steps.Add, steps.Remove, steps.BeginWord, steps.ExtendWord, steps.Shut, steps.Open, stepStop, stepResign:
+		w.tracef("board %d %s", b.id, stepNames[s.Kind])
 	}
 }
 
@@ -64,7 +65,7 @@ func (w *world) doing(h happening) string {
 	case h.kind == happensSwitch:
 		return ", before its switch " + deadmanNames[b.toggle.step]
 	case len(b.daemon.steps) > 0:
-		return ", before its daemon " + stepNames[b.daemon.steps[0].kind]
+		return ", before its daemon " + stepNames[b.daemon.steps[0].Kind]
 	default:
 		return ", before its daemon handles anything else"
 	}

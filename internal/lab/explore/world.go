@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/steps"
 	"topdog/wire"
 )
 
@@ -117,7 +118,7 @@ func (w *world) advance(h happening) {
 		w.resigned++
 		for i := range w.boards[:w.size] {
 			if d := &w.boards[i].daemon; d.role == election.Leader {
-				d.steps = append(slices.Clip(d.steps), step{kind: stepCheck}, step{kind: stepRead}, step{kind: stepResign})
+				d.steps = append(slices.Clip(d.steps), plain(steps.Check), plain(stepRead), plain(stepResign))
 			}
 		}
 	case happensArrival:
@@ -206,7 +207,7 @@ func (w *world) start(b *board) {
 	if w.bug == bugVotesAtOnce && w.lives > w.size {
 		*promiseOf(core).until = now
 	}
-	b.daemon.steps = []step{{kind: stepRead}, {kind: stepUnplugged}}
+	b.daemon.steps = []step{plain(stepRead), plain(stepUnplugged)}
 }
 
 // voters is the list of a board: all boards have the same one, but for a seeded bug.

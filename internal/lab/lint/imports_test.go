@@ -28,6 +28,7 @@ var importRules = []struct {
 	{"topdog/election/lease", []string{"topdog/wire", "topdog/election/clock", "topdog/election/silence"}, []string{"net", "os/exec", "log"}, "until when a board may lead is asked, and calls nobody back"},
 	{"topdog/election", []string{"topdog/wire", "topdog/election/"}, []string{"net", "os/exec", "log", "topdog/election/literature"}, "the core is pure"},
 	{"topdog/election/literature", []string{"topdog/wire", "topdog/election", "topdog/election/silence"}, []string{"net", "os/exec", "log"}, "an algorithm reaches the core through its board"},
+	{"topdog/election/steps", []string{"topdog/wire", "topdog/election"}, []string{"net", "os/exec", "log"}, "the order of steps does not depend on who takes them"},
 	{"topdog/internal/lab/sim", []string{"topdog/wire", "topdog/election", "topdog/election/"}, []string{"net", "os/exec", "log"}, "the simulator runs the core and nothing real"},
 	{"topdog/internal/lab/draw", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/lab/sim", "topdog/internal/lab/svg"}, []string{"net", "os/exec", "text/template"}, "a picture is made of what the simulator tells"},
 	{"topdog/internal/lab/scenario", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/lab/"}, []string{"net", "os/exec"}, "a scenario is played in the simulator"},
