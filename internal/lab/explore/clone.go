@@ -69,9 +69,9 @@ func (l *layout) add(offset uintptr, t reflect.Type) {
 		}
 	case reflect.String, reflect.Func:
 		// Names and algorithms are the same in all copies of one board.
-	case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:
+	case reflect.Pointer, reflect.Slice, reflect.Interface:
 		l.links = append(l.links, link{offset, t})
-	case reflect.Chan, reflect.UnsafePointer, reflect.Uintptr:
+	case reflect.Map, reflect.Chan, reflect.UnsafePointer, reflect.Uintptr:
 		panic(fmt.Sprintf("explore: a core has a %v, which cannot be copied", t))
 	default:
 		if n := len(l.plain); n > 0 && l.plain[n-1].offset+l.plain[n-1].size == offset {
@@ -150,8 +150,6 @@ func (k *copier) fix(at unsafe.Pointer, t reflect.Type) {
 			*p = k.pointer(*p, l.typ.Elem())
 		case reflect.Slice:
 			k.slice(reflect.NewAt(l.typ, field).Elem())
-		case reflect.Map:
-			cloneMap(reflect.NewAt(l.typ, field).Elem())
 		case reflect.Interface:
 			k.boxed(reflect.NewAt(l.typ, field).Elem())
 		}
@@ -169,20 +167,6 @@ func (k *copier) slice(v reflect.Value) {
 	for i := range v.Len() {
 		k.fix(v.Index(i).Addr().UnsafePointer(), v.Type().Elem())
 	}
-}
-
-func cloneMap(v reflect.Value) {
-	if v.IsNil() {
-		return
-	}
-	if l := layoutOf(v.Type().Elem()); len(l.links) > 0 {
-		panic(fmt.Sprintf("explore: a core has a %v, of which the elements cannot be copied", v.Type()))
-	}
-	fresh := reflect.MakeMapWithSize(v.Type(), v.Len())
-	for each := v.MapRange(); each.Next(); {
-		fresh.SetMapIndex(each.Key(), each.Value())
-	}
-	v.Set(fresh)
 }
 
 func (k *copier) boxed(v reflect.Value) {
@@ -265,29 +249,12 @@ func (h *hasher) value(at unsafe.Pointer, t reflect.Type) {
 			for i := range v.Len() {
 				h.value(v.Index(i).Addr().UnsafePointer(), l.typ.Elem())
 			}
-		case reflect.Map:
-			h.mapping(reflect.NewAt(l.typ, field).Elem())
 		case reflect.Interface:
 			if v := reflect.NewAt(l.typ, field).Elem(); !v.IsNil() {
 				h.pointer(v.Elem().UnsafePointer(), v.Elem().Type().Elem())
 			}
 		}
 	}
-}
-
-// mapping adds a map, whose order means nothing: the sums of its entries are added up.
-func (h *hasher) mapping(v reflect.Value) {
-	var sum uint64
-	for each := v.MapRange(); each.Next(); {
-		var one hasher
-		for _, part := range []reflect.Value{each.Key(), each.Value()} {
-			copied := reflect.New(part.Type())
-			copied.Elem().Set(part)
-			one.value(copied.UnsafePointer(), part.Type())
-		}
-		sum += one.sum
-	}
-	h.number(sum)
 }
 
 var messageType = reflect.TypeFor[wire.Message]()

@@ -21,6 +21,31 @@ const (
 	shapeExponential
 )
 
+// shapes are all families: how one is written, name:a and then what is between a and b, and how a time is drawn.
+// Randomness is used only if there is a choice, so that a seed means the same with every constant delay.
+var shapes = [...]struct {
+	name, between string
+	draw          func(d Delay, rng *rand.Rand) float64
+}{
+	shapeNone:     {draw: func(Delay, *rand.Rand) float64 { return 0 }},
+	shapeConstant: {"constant", "", func(d Delay, _ *rand.Rand) float64 { return float64(d.a) }},
+	shapeUniform: {"uniform", "-", func(d Delay, rng *rand.Rand) float64 {
+		if d.b <= d.a {
+			return float64(d.a)
+		}
+		return float64(d.a + time.Duration(rng.Int64N(int64(d.b-d.a))))
+	}},
+	shapeNormal: {"normal", ",", func(d Delay, rng *rand.Rand) float64 {
+		return float64(d.a) + rng.NormFloat64()*float64(d.b)
+	}},
+	shapeLogNormal: {"lognormal", ",", func(d Delay, rng *rand.Rand) float64 {
+		return float64(d.a) * math.Exp(rng.NormFloat64()*d.sigma)
+	}},
+	shapeExponential: {"exp", "+", func(d Delay, rng *rand.Rand) float64 {
+		return float64(d.a) + rng.ExpFloat64()*float64(d.b)
+	}},
+}
+
 // Delay is a distribution of times that datagrams take. The zero one is none.
 // Draws are never negative, and never more than a minute: who waits that long
 // has lost the datagram.
@@ -57,28 +82,8 @@ func Exponential(least, mean time.Duration) Delay {
 	return Delay{shape: shapeExponential, a: least, b: mean}
 }
 
-// draw uses randomness only if there is a choice, so that a seed means the same
-// with every constant delay.
 func (d Delay) draw(rng *rand.Rand) time.Duration {
-	var t float64
-	switch d.shape {
-	case shapeConstant:
-		return d.a
-	case shapeUniform:
-		if d.b <= d.a {
-			return d.a
-		}
-		return d.a + time.Duration(rng.Int64N(int64(d.b-d.a)))
-	case shapeNormal:
-		t = float64(d.a) + rng.NormFloat64()*float64(d.b)
-	case shapeLogNormal:
-		t = float64(d.a) * math.Exp(rng.NormFloat64()*d.sigma)
-	case shapeExponential:
-		t = float64(d.a) + rng.ExpFloat64()*float64(d.b)
-	default:
-		return 0
-	}
-	return time.Duration(min(max(t, 0), float64(maxDelay)))
+	return time.Duration(min(max(shapes[d.shape].draw(d, rng), 0), float64(maxDelay)))
 }
 
 // constant reports whether all datagrams take equally long.
@@ -90,83 +95,66 @@ const DelayForms = "200us, uniform:100us-3ms, normal:1ms,200us (mean, deviation)
 
 // String writes the distribution as ParseDelay reads it.
 func (d Delay) String() string {
-	switch d.shape {
-	case shapeConstant:
-		return d.a.String()
-	case shapeUniform:
-		return fmt.Sprintf("uniform:%v-%v", d.a, d.b)
-	case shapeNormal:
-		return fmt.Sprintf("normal:%v,%v", d.a, d.b)
-	case shapeLogNormal:
-		return fmt.Sprintf("lognormal:%v,%v", d.a, d.sigma)
-	case shapeExponential:
-		if d.a == 0 {
-			return fmt.Sprintf("exp:%v", d.b)
-		}
-		return fmt.Sprintf("exp:%v+%v", d.a, d.b)
-	default:
+	s := shapes[d.shape]
+	switch {
+	case d.shape == shapeNone:
 		return "none"
+	case d.shape == shapeConstant:
+		return d.a.String()
+	case d.shape == shapeLogNormal:
+		return fmt.Sprintf("%s:%v%s%v", s.name, d.a, s.between, d.sigma)
+	case d.shape == shapeExponential && d.a == 0:
+		return fmt.Sprintf("%s:%v", s.name, d.b)
+	default:
+		return fmt.Sprintf("%s:%v%s%v", s.name, d.a, s.between, d.b)
 	}
 }
 
 // ParseDelay reads a distribution in one of DelayForms.
-func ParseDelay(s string) (Delay, error) {
-	kind, args, found := strings.Cut(s, ":")
+func ParseDelay(text string) (Delay, error) {
+	name, args, found := strings.Cut(text, ":")
 	if !found {
-		kind, args = "constant", s
+		name, args = "constant", text
 	}
-	d, err := parseDelay(kind, args)
-	if err != nil {
-		return Delay{}, fmt.Errorf("%q: %w; there are: %s", s, err, DelayForms)
+	err := fmt.Errorf("there is no distribution %q", name)
+	for i := shapeConstant; int(i) < len(shapes); i++ {
+		if shapes[i].name != name {
+			continue
+		}
+		d := Delay{shape: i}
+		if err = d.parse(args); err == nil {
+			return d, nil
+		}
 	}
-	return d, nil
+	return Delay{}, fmt.Errorf("%q: %w; there are: %s", text, err, DelayForms)
 }
 
-func parseDelay(kind, args string) (d Delay, err error) {
-	separator := map[string]string{"constant": "", "uniform": "-", "normal": ",", "lognormal": ",", "exp": "+"}
-	sep, ok := separator[kind]
-	if !ok {
-		return d, fmt.Errorf("there is no distribution %q", kind)
-	}
+// parse reads the numbers of a distribution. An exponential one may have no least time.
+func (d *Delay) parse(args string) (err error) {
+	s := shapes[d.shape]
 	first, second, two := args, "", false
-	if sep != "" {
-		first, second, two = strings.Cut(args, sep)
+	if s.between != "" {
+		first, second, two = strings.Cut(args, s.between)
 	}
-	if two == (kind == "constant") && kind != "exp" {
-		return d, fmt.Errorf("%s needs two numbers with %q between them", kind, sep)
+	if d.shape == shapeExponential && !two {
+		first, second, two = "0s", first, true
 	}
-	if d.a, err = parseTime(first); err != nil {
-		return d, err
+	if s.between != "" && !two {
+		return fmt.Errorf("%s needs two numbers with %q between them", s.name, s.between)
 	}
-	switch {
-	case kind == "lognormal":
+	if d.a, err = parseTime(first); err != nil || !two {
+		return err
+	}
+	if d.shape == shapeLogNormal {
 		if d.sigma, err = strconv.ParseFloat(second, 64); err != nil || !(d.sigma >= 0 && d.sigma <= 10) {
-			return d, fmt.Errorf("sigma must be a number from 0 to 10, is %q", second)
+			return fmt.Errorf("sigma must be a number from 0 to 10, is %q", second)
 		}
-	case two:
-		if d.b, err = parseTime(second); err != nil {
-			return d, err
-		}
+		return nil
 	}
-	switch kind {
-	case "constant":
-		d.shape = shapeConstant
-	case "uniform":
-		d.shape = shapeUniform
-		if d.b < d.a {
-			return d, fmt.Errorf("%v comes before %v", d.b, d.a)
-		}
-	case "normal":
-		d.shape = shapeNormal
-	case "lognormal":
-		d.shape = shapeLogNormal
-	case "exp":
-		d.shape = shapeExponential
-		if !two {
-			d.a, d.b = 0, d.a
-		}
+	if d.b, err = parseTime(second); err == nil && d.shape == shapeUniform && d.b < d.a {
+		err = fmt.Errorf("%v comes before %v", d.b, d.a)
 	}
-	return d, nil
+	return err
 }
 
 func parseTime(s string) (time.Duration, error) {
