@@ -90,7 +90,7 @@ func (g *Guard) Admit(now time.Duration, source netip.Addr, m *Message) Verdict 
 	case g.authenticated():
 		return g.admitUnknown(now, from, m)
 	default:
-		return g.beginLife(now, from.contact, m.Key, newWindow(m.Sequence, 0))
+		return g.beginLife(now, from.contact, m.Key, NewWindow(m.Sequence, 0))
 	}
 }
 
@@ -147,7 +147,7 @@ func (g *Guard) admitNew(now time.Duration, b *board, l *life, m *Message) Verdi
 func (g *Guard) admitUnknown(now time.Duration, from asked, m *Message) Verdict {
 	if m.Type == TypeProof && g.challenges.metBy(now, from, m.Proof.Nonce) {
 		g.challenges.met(from, g.size())
-		return g.beginLife(now, from.contact, m.Key, newWindow(m.Sequence, m.Sequence))
+		return g.beginLife(now, from.contact, m.Key, NewWindow(m.Sequence, m.Sequence))
 	}
 	v := Verdict{Drop: Unproven, ReplyByMulticast: from.id == g.self.id}
 	// If neither side has listened to the other, one round trip is enough for both.
@@ -193,7 +193,7 @@ func (g *Guard) AcceptKeys(keys Keys) {
 }
 
 // beginLife begins a life, and so ends the one that the id had before.
-func (g *Guard) beginLife(now time.Duration, from contact, key Fingerprint, w window) Verdict {
+func (g *Guard) beginLife(now time.Duration, from contact, key Fingerprint, w Window) Verdict {
 	b := g.board(from)
 	if b == nil {
 		if b = g.enter(now, from); b == nil {

@@ -13,11 +13,11 @@ type heard struct {
 	key    Fingerprint // 0 in a group without a key
 	used   bool
 	proven bool // the life has proven itself with this key
-	window window
+	window Window
 }
 
 // beginWith returns a life that has proven itself with that key, or needs no proof.
-func beginWith(incarnation Incarnation, key Fingerprint, w window) life {
+func beginWith(incarnation Incarnation, key Fingerprint, w Window) life {
 	l := life{incarnation: incarnation}
 	l.heard[0] = heard{key, true, true, w}
 	return l
@@ -60,12 +60,12 @@ func (l *life) admit(key Fingerprint, s Sequence) DropReason {
 		if its == other {
 			its = &l.heard[1]
 		}
-		*its = heard{key: key, used: true, window: newWindow(other.window.top, other.window.top)}
+		*its = heard{key: key, used: true, window: NewWindow(other.window.top, other.window.top)}
 	}
 	if other != nil && other.window.passed(s) {
 		return Replayed
 	}
-	return its.window.admit(s)
+	return its.window.Admit(s)
 }
 
 // keep forgets what was heard with other keys than these. It reports whether the life has proven
@@ -87,22 +87,22 @@ func (l *life) keep(keys Keys) (proven bool) {
 // unicast, reorder by a few packets at most.
 const windowSize = 64
 
-// window remembers which sequence numbers of one incarnation were heard (RFC
+// Window remembers which sequence numbers of one incarnation were heard (RFC
 // 4303 section 3.4.3, RFC 6479).
-type window struct {
+type Window struct {
 	top   Sequence // the greatest one heard
 	floor Sequence // everything below it was sent before we met the sender, and is refused
 	heard uint64   // bit i says that top-i was heard
 }
 
-// newWindow returns the window of a sender whose first message has the given
+// NewWindow returns the window of a sender whose first message has the given
 // number. Numbers below floor are never accepted.
-func newWindow(first, floor Sequence) window {
-	return window{top: first, floor: floor, heard: 1}
+func NewWindow(first, floor Sequence) Window {
+	return Window{top: first, floor: floor, heard: 1}
 }
 
-// admit accepts a sequence number that was not heard before, once.
-func (w *window) admit(s Sequence) DropReason {
+// Admit accepts a sequence number that was not heard before, once.
+func (w *Window) Admit(s Sequence) DropReason {
 	if s > w.top {
 		// Go shifts everything out if the distance is 64 or more.
 		w.heard = w.heard<<(s-w.top) | 1
@@ -121,4 +121,4 @@ func (w *window) admit(s Sequence) DropReason {
 }
 
 // passed reports whether the window has moved beyond a number, heard or not.
-func (w *window) passed(s Sequence) bool { return s < w.top && w.top-s >= windowSize }
+func (w *Window) passed(s Sequence) bool { return s < w.top && w.top-s >= windowSize }

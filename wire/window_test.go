@@ -26,9 +26,9 @@ func TestWindow(t *testing.T) {
 		{"jump to the end", 1, 0, []step{{4294967295, Accepted}, {4294967295, Duplicate}, {1, Replayed}, {4294967294, Accepted}}},
 		{"floor", 100, 100, []step{{99, Replayed}, {100, Duplicate}, {102, Accepted}, {101, Accepted}, {99, Replayed}}},
 	} {
-		w := newWindow(test.first, test.floor)
+		w := NewWindow(test.first, test.floor)
 		for i, s := range test.steps {
-			assert.Is(t, s.want, w.admit(s.sequence), "%s: step %d: %d", test.name, i, s.sequence)
+			assert.Is(t, s.want, w.Admit(s.sequence), "%s: step %d: %d", test.name, i, s.sequence)
 		}
 	}
 }
@@ -39,7 +39,7 @@ func TestWindowAgainstSet(t *testing.T) {
 	for range 200 {
 		first := Sequence(1 + r.IntN(200))
 		floor := Sequence(r.IntN(int(first) + 1))
-		w, heard, top := newWindow(first, floor), map[Sequence]bool{first: true}, first
+		w, heard, top := NewWindow(first, floor), map[Sequence]bool{first: true}, first
 		for range 300 {
 			s := Sequence(1 + r.IntN(int(top)+70))
 			want := Accepted
@@ -49,7 +49,7 @@ func TestWindowAgainstSet(t *testing.T) {
 			case heard[s]:
 				want = Duplicate
 			}
-			if got := w.admit(s); got != want {
+			if got := w.Admit(s); got != want {
 				t.Fatalf("first %d, floor %d, top %d: %d is %v, want %v", first, floor, top, s, got, want)
 			}
 			if want == Accepted {

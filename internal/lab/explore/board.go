@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
 
@@ -20,33 +21,20 @@ type board struct {
 	reign       reign
 }
 
-// clock is CLOCK_BOOTTIME of a board. It runs as fast as the quartz does.
+// clock is CLOCK_BOOTTIME of a board.
 type clock struct {
-	origin election.Instant
-	ppm    int           // by how many millionths it runs fast
-	lost   time.Duration // for how long CLOCK_MONOTONIC stood still; only a seeded bug reads it
+	sim.Clock
+	lost time.Duration // for how long CLOCK_MONOTONIC stood still; only a seeded bug reads it
 }
 
-const million = 1_000_000
-
-func (c clock) local(at time.Duration) election.Instant {
-	return c.origin + at + at/million*time.Duration(c.ppm) - c.lost
-}
+func (c clock) local(at time.Duration) election.Instant { return c.Local(at) - c.lost }
 
 // global is the first moment at which the clock shows that much.
 func (c clock) global(shows election.Instant) time.Duration {
 	if shows == wordForever {
 		return wordForever
 	}
-	at := shows - c.origin + c.lost
-	guess := at - at/(million+time.Duration(c.ppm))*time.Duration(c.ppm)
-	for c.local(guess) < shows {
-		guess++
-	}
-	for guess > 0 && c.local(guess-1) >= shows {
-		guess--
-	}
-	return guess
+	return c.Global(shows + c.lost)
 }
 
 // The values of the lease word that are no instant.

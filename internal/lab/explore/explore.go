@@ -76,9 +76,9 @@ func newWorld(s *scope) *world {
 	for i := range w.boards[:s.size] {
 		b := &w.boards[i]
 		b.id = wire.ID(i + 1)
-		b.clock.origin = time.Duration(i+1) * time.Hour // no two clocks agree
+		b.clock.Origin = time.Duration(i+1) * time.Hour // no two clocks agree
 		if i < len(s.drift) {
-			b.clock.ppm = s.drift[i]
+			b.clock.PPM = s.drift[i]
 		}
 		b.kernel.cable = true
 		w.start(b)

@@ -1,6 +1,10 @@
 package explore
 
-import "time"
+import (
+	"reflect"
+	"time"
+	"unsafe"
+)
 
 // hash sums up what decides how the world goes on.
 func (w *world) hash() uint64 {
@@ -35,6 +39,8 @@ func (h *hasher) flight(f *flight) {
 	h.packet(f.message)
 }
 
+var windowsType = reflect.TypeFor[[maxBoards]window]()
+
 func (b *board) hash(h *hasher, now time.Duration) {
 	k, d, t := &b.kernel, &b.daemon, &b.toggle
 	h.flags(k.off, k.address, k.closed, k.deleted, k.cable, d.core != nil, d.paused, d.held, d.armed, d.sent, d.overtaken, t.dead, t.paused)
@@ -58,13 +64,7 @@ func (b *board) hash(h *hasher, now time.Duration) {
 	if !d.summed {
 		var own hasher
 		own.core(d.core)
-		for i := range d.windows {
-			for _, l := range d.windows[i].lives {
-				own.number(uint64(l.incarnation))
-				own.number(uint64(l.top))
-				own.number(l.heard)
-			}
-		}
+		own.value(unsafe.Pointer(&d.windows), windowsType)
 		d.sum, d.summed = own.sum, true
 	}
 	h.number(d.sum)

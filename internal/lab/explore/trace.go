@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"time"
 
 	"topdog/election"
 	"topdog/election/steps"
@@ -20,7 +21,7 @@ func (w *world) tracef(format string, args ...any) {
 	if w.tracer == nil {
 		return
 	}
-	at := float64(w.now-w.from) / float64(million)
+	at := float64(w.now-w.from) / float64(time.Millisecond)
 	w.tracer.lines = append(w.tracer.lines, fmt.Sprintf("%+11.3f ms  ", at)+fmt.Sprintf(format, args...))
 }
 

@@ -2,41 +2,23 @@ package explore
 
 import "topdog/wire"
 
-// window is the replay protection of package wire in a group without a key, for one sender:
-// each sequence number is heard once, and of the last 64 only.
+// window is the replay protection of package wire in a group without a key, for one sender.
 type window struct {
 	lives [2]life // the present one, and the one before
 }
 
 type life struct {
 	incarnation wire.Incarnation
-	top         wire.Sequence
-	heard       uint64
+	wire.Window
 }
-
-const windowSize = 64
 
 func (w *window) admit(m *wire.Message) bool {
 	for i := range w.lives {
 		if l := &w.lives[i]; l.incarnation == m.Incarnation {
-			return l.admit(m.Sequence)
+			return l.Admit(m.Sequence) == wire.Accepted
 		}
 	}
 	w.lives[1] = w.lives[0]
-	w.lives[0] = life{m.Incarnation, m.Sequence, 1}
-	return true
-}
-
-func (l *life) admit(s wire.Sequence) bool {
-	if s > l.top {
-		l.heard = l.heard<<(s-l.top) | 1
-		l.top = s
-		return true
-	}
-	lag := l.top - s
-	if lag >= windowSize || l.heard&(1<<lag) != 0 {
-		return false
-	}
-	l.heard |= 1 << lag
+	w.lives[0] = life{m.Incarnation, wire.NewWindow(m.Sequence, 0)}
 	return true
 }

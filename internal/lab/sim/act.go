@@ -6,7 +6,7 @@ import (
 )
 
 // local is the time as the board's own clock has it.
-func (b *Board) local() election.Instant { return b.clock.local(b.sim.now) }
+func (b *Board) local() election.Instant { return b.clock.Local(b.sim.now) }
 
 // run lets the process do something, now or when it is thawed. What it was to do
 // is forgotten if the process dies first.
@@ -86,7 +86,7 @@ func (b *Board) probe() {
 			b.act(core.Probed(b.local(), b.sim.Foreign || found || b.findsHolder()))
 		}
 	}
-	at := b.clock.global(b.local() + probeTakes)
+	at := b.clock.Global(b.local() + probeTakes)
 	b.sim.At(at-b.sim.now, func() { b.run(answer) })
 }
 
@@ -100,7 +100,7 @@ func (b *Board) schedule() {
 		return
 	}
 	s.order++
-	b.wakeAt = key{max(s.now, b.clock.global(at)), s.order}
+	b.wakeAt = key{max(s.now, b.clock.Global(at)), s.order}
 	if b.queued.order == 0 || b.wakeAt.at < b.queued.at {
 		b.queueWake()
 	}

@@ -30,9 +30,9 @@ func (c Clock) validate() error {
 	return nil
 }
 
-// local returns what the clock shows at a moment of the simulation. The parts
+// Local returns what the clock shows at a moment of the simulation. The parts
 // above and below a million are scaled apart, so that no run is too long.
-func (c Clock) local(at election.Instant) election.Instant {
+func (c Clock) Local(at election.Instant) election.Instant {
 	if c.PPM == 0 {
 		return c.Origin + at
 	}
@@ -40,9 +40,9 @@ func (c Clock) local(at election.Instant) election.Instant {
 	return c.Origin + at/million*rate + at%million*rate/million
 }
 
-// global returns the first moment of the simulation at which the clock shows that
+// Global returns the first moment of the simulation at which the clock shows that
 // much, or more: a core is never woken before its time.
-func (c Clock) global(shows election.Instant) election.Instant {
+func (c Clock) Global(shows election.Instant) election.Instant {
 	shows -= c.Origin
 	if c.PPM == 0 || shows <= 0 {
 		return shows

@@ -13,17 +13,17 @@ func TestClock(t *testing.T) {
 	for range 20_000 {
 		c := Clock{Origin: time.Duration(rng.Int64N(int64(1e18))), PPM: rng.IntN(2*MaxDrift+1) - MaxDrift}
 		at := time.Duration(rng.Int64N(int64(48 * time.Hour)))
-		shows := c.local(at)
-		if next := c.local(at + 1); next < shows {
+		shows := c.Local(at)
+		if next := c.Local(at + 1); next < shows {
 			t.Fatalf("%+v goes backwards at %v", c, at)
 		}
 		// A deadline at what the clock shows now is due now, or was just before.
-		due := c.global(shows)
-		if due > at || c.local(due) < shows || due > 0 && c.local(due-1) >= shows {
+		due := c.Global(shows)
+		if due > at || c.Local(due) < shows || due > 0 && c.Local(due-1) >= shows {
 			t.Fatalf("%+v shows %v at %v, and for the first time at %v", c, shows, at, due)
 		}
 	}
-	if got, want := (Clock{PPM: 100}).local(time.Hour), time.Hour+360*time.Millisecond; got != want {
+	if got, want := (Clock{PPM: 100}).Local(time.Hour), time.Hour+360*time.Millisecond; got != want {
 		t.Errorf("a clock that is 100 ppm fast shows %v after an hour, want %v", got, want)
 	}
 }

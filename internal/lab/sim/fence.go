@@ -20,7 +20,7 @@ func (b *Board) awaitLeaseEnd() {
 	left := election.AddressOutlives
 	if ends {
 		end = max(end, core.OverdueAt()) // with votes the fence closes before
-		left = max(0, b.clock.global(end)-b.sim.now)
+		left = max(0, b.clock.Global(end)-b.sim.now)
 	}
 	freezes := b.freezes
 	b.sim.At(left, func() {

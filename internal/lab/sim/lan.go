@@ -380,27 +380,18 @@ func (b *Board) take(d *datagram) {
 // the daemon's replay guard does.
 type seen struct {
 	incarnation wire.Incarnation
-	newest      wire.Sequence
-	window      uint64
+	window      wire.Window
 }
 
 // fresh does the replay guard's work, without the proofs: nobody lies here.
 func (b *Board) fresh(d *datagram) bool {
-	const size = 64
 	if int(d.from.peer) >= len(b.heard) {
 		b.heard = append(b.heard, make([]seen, len(b.sim.peers)-len(b.heard))...)
 	}
 	h, m := &b.heard[d.from.peer], &d.m
-	switch {
-	case h.window == 0 || h.incarnation != m.Incarnation:
-		*h = seen{incarnation: m.Incarnation, newest: m.Sequence, window: 1}
-	case m.Sequence > h.newest:
-		h.window = h.window<<min(m.Sequence-h.newest, size) | 1
-		h.newest = m.Sequence
-	case h.newest-m.Sequence >= size, h.window&(1<<(h.newest-m.Sequence)) != 0:
-		return false
-	default:
-		h.window |= 1 << (h.newest - m.Sequence)
+	if h.incarnation != m.Incarnation {
+		*h = seen{m.Incarnation, wire.NewWindow(m.Sequence, 0)}
+		return true
 	}
-	return true
+	return h.window.Admit(m.Sequence) == wire.Accepted
 }

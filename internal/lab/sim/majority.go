@@ -16,7 +16,7 @@ func (b *Board) moveLease() {
 		return
 	}
 	end, leads := b.core.LeaseEnd()
-	until := b.clock.global(end)
+	until := b.clock.Global(end)
 	if !leads || until == b.majorityUntil {
 		return
 	}
