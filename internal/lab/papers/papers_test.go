@@ -56,8 +56,10 @@ func TestFigures(t *testing.T) {
 		if c := f.Cell(&sim.Counts{}); !printed[c.Published+"/"+c.Corrected] {
 			t.Errorf("%s: %s for %d processes is in no table", f.Source, c.Published, f.Processes)
 		}
-		if !f.Is(&f.Failure, f.Joins) || f.Is(&f.Failure, f.Joins+1) || f.Is(&papers.Failure{}, f.Joins) {
-			t.Errorf("%s is about %+v and is not", f.Source, f.Failure)
+		if other := f.Run; !f.Equal(&f.Run) || f.Equal(&papers.Run{}) {
+			t.Errorf("%s is about %+v and is not", f.Source, f.Run)
+		} else if other.Joins++; f.Equal(&other) {
+			t.Errorf("%s is about %+v, and about %+v too", f.Source, f.Run, other)
 		}
 	}
 }

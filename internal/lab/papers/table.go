@@ -11,7 +11,20 @@
 // The papers count messages from process to process, each by its own convention.
 // Every table names the convention that it follows. Additions of topdog to an
 // algorithm, and messages that a paper does not count, have columns of their own.
+//
+// What the papers print is in published.go; what is run to measure it, in run.go.
 package papers
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"topdog/internal/lab/sim"
+)
 
 // Table is one table or example of a paper.
 type Table struct {
@@ -38,6 +51,112 @@ type Cell struct {
 	Measured  string `json:"measured"`
 }
 
+// All measures everything. The error says which run did not end as its
+// paper says it must, with a new leader on which all agree.
+func All() ([]Table, error) {
+	var all []Table
+	for i := range tables {
+		t, err := tables[i].measure()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+func (p *published) measure() (Table, error) {
+	t := Table{Source: p.source, Title: p.title, Convention: p.convention}
+	for _, c := range p.columns {
+		t.Columns = append(t.Columns, c.title())
+	}
+	for _, r := range p.rows {
+		var counts []sim.Counts
+		for i := range r.runs {
+			c, err := r.runs[i].counts()
+			if err != nil {
+				return t, err
+			}
+			counts = append(counts, c)
+		}
+		measured := Row{Name: r.name}
+		for i, c := range p.columns {
+			cell := r.cell(i)
+			if c.of != nil {
+				cell.Measured = c.of(counts)
+			} else {
+				cell.Measured = strconv.Itoa(c.count.of(&counts[c.run]))
+			}
+			measured.Cells = append(measured.Cells, cell)
+		}
+		t.Rows = append(t.Rows, measured)
+	}
+	return t, nil
+}
+
+// cell is what the row prints in a column.
+func (r *row) cell(column int) Cell {
+	if column >= len(r.figures) {
+		return Cell{}
+	}
+	published, corrected, _ := strings.Cut(r.figures[column], " meant ")
+	return Cell{Published: published, Corrected: corrected}
+}
+
+// Figure11 is the report's figure 11: messages by the number of processes in the
+// worst case, measured for the numbers of its table.
+func Figure11() (processes, regular, modified []int, err error) {
+	for _, r := range worst001.rows {
+		for i, into := range []*[]int{&regular, &modified} {
+			c, err := r.runs[i].counts()
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			*into = append(*into, live001.of(&c))
+		}
+		processes = append(processes, r.runs[0].Processes)
+	}
+	return processes, regular, modified, nil
+}
+
+// Figure is one that a paper prints for a run.
+type Figure struct {
+	Run
+	Source     string // which paper, and where in it
+	Counted    string // what the paper counts here, such as all messages
+	Convention string
+
+	printed Cell
+	count   count
+}
+
+// Cell is the figure in print, and as counted in a run.
+func (f *Figure) Cell(c *sim.Counts) Cell {
+	cell := f.printed
+	cell.Measured = strconv.Itoa(f.count.of(c))
+	return cell
+}
+
+// Figures returns those that are about a group which lacks nobody but who crashes or joins, and has a new leader then.
+func Figures() (all []Figure) {
+	for _, t := range tables {
+		for _, r := range t.rows {
+			for i, c := range t.columns {
+				run, printed := r.runs[c.run], r.cell(i)
+				if c.of != nil || !printed.compared() || len(run.Absent) > 0 || run.Noticer == 0 && run.Joins == 0 {
+					continue
+				}
+				source := t.source
+				if figure, _, ok := strings.Cut(r.name, ","); ok && strings.HasPrefix(figure, "figure ") {
+					source = "001, " + figure
+				}
+				all = append(all, Figure{run, source, c.count.name, t.convention, printed, c.count})
+			}
+		}
+	}
+	return all
+}
+
 // compared reports whether there is a published figure.
 func (c Cell) compared() bool { return c.Published != "" }
 
@@ -47,6 +166,22 @@ func (c Cell) Equal() bool {
 		return c.Measured == c.Corrected
 	}
 	return !c.compared() || c.Measured == c.Published
+}
+
+// Text is a cell for people.
+func (c Cell) Text() string {
+	switch {
+	case !c.compared():
+		return c.Measured
+	case c.Corrected != "" && c.Equal():
+		return fmt.Sprintf("%s = (misprinted as %s)", c.Measured, c.Published)
+	case c.Equal():
+		return c.Measured + " ="
+	case c.Corrected != "":
+		return fmt.Sprintf("%s ≠ %s (misprinted as %s)", c.Measured, c.Corrected, c.Published)
+	default:
+		return fmt.Sprintf("%s ≠ %s", c.Measured, c.Published)
+	}
 }
 
 // Tally counts the cells of tables that were compared, and those that differ.
@@ -66,19 +201,39 @@ func Tally(tables []Table) (compared, different int) {
 	return compared, different
 }
 
-// All measures everything. The error says which scenario did not end as its
-// paper says it must, with a new leader on which all agree.
-func All() ([]Table, error) {
-	var tables []Table
-	for _, measure := range []func() (Table, error){
-		worstCases, improvements, deactivating, recovering,
-		worstOf004, bestOf004, joining,
-	} {
-		t, err := measure()
-		if err != nil {
-			return nil, err
+// Text writes tables for people: each figure as measured, and beside it whether
+// it is what the paper prints.
+func Text(w io.Writer, tables []Table) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, t := range tables {
+		fmt.Fprintf(out, "%s (%s)\n  counted: %s\n\n  \t%s\n", t.Title, t.Source, t.Convention, strings.Join(t.Columns, "\t"))
+		for _, r := range t.Rows {
+			fmt.Fprint(out, "  ", r.Name)
+			for _, c := range r.Cells {
+				fmt.Fprint(out, "\t", c.Text())
+			}
+			fmt.Fprintln(out)
 		}
-		tables = append(tables, t)
+		fmt.Fprintln(out)
 	}
-	return tables, nil
+	compared, different := Tally(tables)
+	fmt.Fprintf(out, "%d published figures were measured anew; %d differ.\n", compared, different)
+	return out.Flush()
+}
+
+// CSV writes one line for each cell.
+func CSV(w io.Writer, tables []Table) error {
+	lines := [][]string{{"source", "table", "row", "column", "published", "corrected", "measured", "equal"}}
+	for _, t := range tables {
+		for _, r := range t.Rows {
+			for i, c := range r.Cells {
+				equal := ""
+				if c.compared() {
+					equal = strconv.FormatBool(c.Equal())
+				}
+				lines = append(lines, []string{t.Source, t.Title, r.Name, t.Columns[i], c.Published, c.Corrected, c.Measured, equal})
+			}
+		}
+	}
+	return csv.NewWriter(w).WriteAll(lines)
 }

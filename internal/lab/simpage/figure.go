@@ -22,18 +22,18 @@ type figure struct {
 	Text           string `json:"text"` // all of this as `topdog sim tables` prints it
 }
 
-// failureOf is what was chosen as the papers have it: who crashes or joins, and who notices. They
-// have no other failures.
-func (c *choice) failureOf(g *group) (f papers.Failure, joins int) {
+// runOf is what was chosen as the papers have it: who crashes or joins, and who notices. They
+// have nothing else.
+func (c *choice) runOf(g *group) papers.Run {
 	algorithm, _ := literature.AlgorithmNamed(c.Algorithm) // it has been looked up
-	f = papers.Failure{Algorithm: algorithm, Processes: c.Boards, Noticer: c.Notice}
+	r := papers.Run{Algorithm: algorithm, Processes: c.Boards, Noticer: c.Notice}
 	switch c.Failure {
 	case "crash_leader", "crash_leader_and_next", "crash_half":
-		f.Crash = failureNamed(c.Failure).hits(g)
+		r.Crash = failureNamed(c.Failure).hits(g)
 	case "restart_highest":
-		joins = g.ranks()[0]
+		r.Joins = g.ranks()[0]
 	}
-	return f, joins
+	return r
 }
 
 // figures are those that a paper prints for this failure. None of them lets messages be lost.
@@ -42,9 +42,9 @@ func (c *choice) figures(g *group, counts *sim.Counts) []figure {
 	if c.LossPercent > 0 {
 		return all
 	}
-	failed, joins := c.failureOf(g)
+	run := c.runOf(g)
 	for _, f := range papers.Figures() {
-		if !f.Is(&failed, joins) {
+		if !f.Equal(&run) {
 			continue
 		}
 		cell := f.Cell(counts)
