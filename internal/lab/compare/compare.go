@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"topdog/election"
-	"topdog/election/literature"
 	"topdog/election/silence"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
@@ -43,16 +42,7 @@ type Outcome struct {
 	Agreed   time.Duration // from the failure until all followed it
 }
 
-// Cores are the algorithms that topdog has.
-func Cores() []Contestant {
-	var all []Contestant
-	for _, name := range literature.Algorithms() {
-		algorithm, _ := literature.AlgorithmNamed(name)
-		all = append(all, core(algorithm))
-	}
-	return all
-}
-
+// core is an algorithm of topdog.
 type core wire.Algorithm
 
 func (a core) Name() string { return wire.Algorithm(a).String() }
@@ -79,7 +69,6 @@ func (a core) Fail(ctx context.Context, n int, seed uint64, c Conditions) (Outco
 	if _, ok := w.Settled(); !ok {
 		return Outcome{}, fmt.Errorf("%v: %d boards did not agree within %v", a.Name(), n, Settling)
 	}
-	w.Stop()
 	lan.Run(time.Duration(lan.Rand().Int64N(int64(c.Interval)))) // at any moment of its rhythm
 	lan.ResetCounts()
 	w = lan.Watch()
@@ -192,21 +181,20 @@ func median[T int | time.Duration](all []T) T {
 
 // Beaten lists where another contestant took less than the named one: fewer
 // packets or less time.
-func Beaten(rows []Row, name string) []string {
-	var list []string
+func Beaten(rows []Row, name string) (list []string) {
 	for _, mine := range rows {
-		if mine.Name != name {
-			continue
-		}
 		for _, other := range rows {
-			if other.Boards != mine.Boards || other.Name == name {
+			if mine.Name != name || other.Name == name || other.Boards != mine.Boards {
 				continue
 			}
+			less := func(took, than any) {
+				list = append(list, fmt.Sprintf("%d boards: %s takes %v, %s %v", mine.Boards, other.Name, took, name, than))
+			}
 			if other.Packets < mine.Packets {
-				list = append(list, fmt.Sprintf("%d boards: %s takes %d packets, %s %d", mine.Boards, other.Name, other.Packets, name, mine.Packets))
+				less(fmt.Sprintf("%d packets", other.Packets), mine.Packets)
 			}
 			if other.Time < mine.Time {
-				list = append(list, fmt.Sprintf("%d boards: %s takes %v, %s %v", mine.Boards, other.Name, other.Time, name, mine.Time))
+				less(other.Time, mine.Time)
 			}
 		}
 	}

@@ -12,22 +12,20 @@ import (
 	"topdog/election/literature"
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/compare"
-	"topdog/internal/lab/sim"
 )
 
-func options(boards ...int) compare.Options {
-	return compare.Options{
-		Contestants: compare.Cores(), Boards: boards, Failures: 3, Seed: 1,
-		Conditions: compare.Conditions{
-			Interval: 100 * time.Millisecond,
-			Wire:     sim.Wire{Delay: sim.Uniform(100*time.Microsecond, 300*time.Microsecond)},
-		},
-	}
+func options(t *testing.T, boards ...int) compare.Options {
+	t.Helper()
+	r := compare.NewRequest()
+	r.Boards, r.Failures = boards, 3
+	o, err := r.Read()
+	assert.NoError(t, err)
+	return o
 }
 
 // TestRun lets every algorithm replace a leader, twice with the same seed.
 func TestRun(t *testing.T) {
-	rows, err := compare.Run(t.Context(), options(3, 10))
+	rows, err := compare.Run(t.Context(), options(t, 3, 10))
 	assert.NoError(t, err)
 	if want := 2 * len(literature.Algorithms()); len(rows) != want {
 		t.Fatalf("%d rows, want %d", len(rows), want)
@@ -37,7 +35,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("this cannot be: %+v", r)
 		}
 	}
-	again, err := compare.Run(t.Context(), options(3, 10))
+	again, err := compare.Run(t.Context(), options(t, 3, 10))
 	assert.NoError(t, err)
 	assert.Equal(t, rows, again, "the same seed again")
 }
@@ -51,7 +49,7 @@ func TestHeirIsBest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this computes for seconds")
 	}
-	o := options(3, 20)
+	o := options(t, 3, 20)
 	o.Failures = 20
 	rows, err := compare.Run(t.Context(), o)
 	assert.NoError(t, err)
@@ -84,7 +82,7 @@ func TestBeaten(t *testing.T) {
 // TestPlot checks that a browser could read the picture, and that it shows everybody.
 func TestPlot(t *testing.T) {
 	for _, boards := range [][]int{{3, 10}, {10}} {
-		rows, err := compare.Run(t.Context(), options(boards...))
+		rows, err := compare.Run(t.Context(), options(t, boards...))
 		assert.NoError(t, err)
 		var b strings.Builder
 		assert.NoError(t, compare.Plot(&b, rows))

@@ -1,11 +1,14 @@
 package compare
 
 import (
+	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,11 +48,11 @@ func (r *Request) Read() (Options, error) {
 		Conditions: Conditions{Interval: r.Interval},
 	}
 	for _, name := range r.Algorithms {
-		i := slices.IndexFunc(Cores(), func(c Contestant) bool { return c.Name() == name })
-		if i < 0 {
+		a, _ := literature.AlgorithmNamed(name)
+		if !slices.Contains(literature.Algorithms(), name) { // strict needs a list of voters
 			return o, fmt.Errorf("--algorithms: there is no %q; there are: %s", name, strings.Join(literature.Algorithms(), ", "))
 		}
-		o.Contestants = append(o.Contestants, Cores()[i])
+		o.Contestants = append(o.Contestants, core(a))
 	}
 	for _, n := range r.Boards {
 		if n < 2 || n > wire.MaxBoards {
@@ -82,40 +85,71 @@ func (r *Request) Read() (Options, error) {
 // Print draws the rows into the file that was asked for, and prints them.
 func (r *Request) Print(out io.Writer, rows []Row) error {
 	if r.SVG != "" {
-		if err := r.draw(rows); err != nil {
+		file, err := os.Create(r.SVG)
+		if err == nil {
+			err = errors.Join(Plot(file, rows), file.Close())
+		}
+		if err != nil {
 			return fmt.Errorf("--svg: %w", err)
 		}
 	}
 	switch {
 	case r.JSON:
-		return JSON(out, rows)
+		e := json.NewEncoder(out) // times in nanoseconds
+		e.SetIndent("", "  ")
+		return e.Encode(rows)
 	case r.CSV:
-		return CSV(out, rows)
+		return csv.NewWriter(out).WriteAll(records(rows))
 	}
-	if err := Text(out, rows); err != nil {
-		return err
-	}
-	if heir := wire.AlgorithmHeir.String(); slices.Contains(r.Algorithms, heir) {
-		return printBeaten(out, rows, heir)
-	}
-	return nil
-}
-
-func (r *Request) draw(rows []Row) error {
-	file, err := os.Create(r.SVG)
-	if err != nil {
-		return err
-	}
-	return errors.Join(Plot(file, rows), file.Close())
-}
-
-// printBeaten says where an algorithm is not the best.
-func printBeaten(out io.Writer, rows []Row, name string) error {
-	beaten := Beaten(rows, name)
-	if len(beaten) == 0 {
-		_, err := fmt.Fprintf(out, "\n%s is best or equal in packets and in time everywhere.\n", name)
-		return err
-	}
-	_, err := fmt.Fprintf(out, "\n%s is not the best here:\n  %s\n", name, strings.Join(beaten, "\n  "))
+	_, err := io.WriteString(out, text(rows)+r.judgement(rows))
 	return err
+}
+
+// text is for people: for each number of boards, who took what.
+func text(rows []Row) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%6s  %-12s %9s %9s %10s %10s %10s\n", "boards", "algorithm", "messages", "packets", "time", "longest", "agreed")
+	sorted := slices.Clone(rows)
+	slices.SortStableFunc(sorted, func(a, b Row) int { return a.Boards - b.Boards })
+	for i, r := range sorted {
+		if i > 0 && r.Boards != sorted[i-1].Boards {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%6d  %-12s %9d %9d", r.Boards, r.Name, r.Messages, r.Packets)
+		for _, d := range []time.Duration{r.Time, r.Longest, r.Agreed} {
+			fmt.Fprintf(&b, " %10s", fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond)))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// judgement says where topdog's own algorithm is not the best, if it is among the rows.
+func (r *Request) judgement(rows []Row) string {
+	name := wire.AlgorithmHeir.String()
+	beaten := Beaten(rows, name)
+	switch {
+	case !slices.Contains(r.Algorithms, name):
+		return ""
+	case len(beaten) == 0:
+		return fmt.Sprintf("\n%s is best or equal in packets and in time everywhere.\n", name)
+	default:
+		return fmt.Sprintf("\n%s is not the best here:\n  %s\n", name, strings.Join(beaten, "\n  "))
+	}
+}
+
+// records are the lines of CSV. Times are in milliseconds.
+func records(rows []Row) [][]string {
+	lines := [][]string{{"algorithm", "boards", "failures", "messages", "packets", "time_ms", "longest_ms", "agreed_ms"}}
+	for _, r := range rows {
+		line := []string{r.Name}
+		for _, n := range []int{r.Boards, r.Failures, r.Messages, r.Packets} {
+			line = append(line, strconv.Itoa(n))
+		}
+		for _, d := range []time.Duration{r.Time, r.Longest, r.Agreed} {
+			line = append(line, strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 3, 64))
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
