@@ -244,6 +244,16 @@ func (e *entry) fates(fate sim.Fate) []string {
 	return labels
 }
 
+// concerned are the boards that the message of an entry is for.
+func (e *entry) concerned(boards []*sim.Board) (list []*sim.Board) {
+	for _, b := range boards {
+		if e.concerns(b) {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
 // concerns reports whether the message of an entry is for a board.
 func (e *entry) concerns(b *sim.Board) bool {
 	switch {
@@ -290,10 +300,20 @@ func (e *entry) line() Line {
 
 // reached reports whether a copy of the message came to the board.
 func (e *entry) reached(b *sim.Board) bool {
+	f := e.fate(b)
+	return f == sim.FateArrived || f == sim.FateWaits
+}
+
+// fate is the best that became of a board's copies.
+func (e *entry) fate(b *sim.Board) sim.Fate {
+	best := sim.FateLost
 	for _, c := range e.copies {
-		if c.To == b && (c.Fate == sim.FateArrived || c.Fate == sim.FateWaits) {
-			return true
+		if c.To != b || c.Fate == sim.FateReplay {
+			continue
+		}
+		if best = c.Fate; best == sim.FateArrived || best == sim.FateWaits {
+			break
 		}
 	}
-	return false
+	return best
 }
