@@ -88,7 +88,7 @@ func TestRecordingSaysWhatItIs(t *testing.T) {
 	if len(r.Runs) != runs || !slices.IsSorted(r.Runs) || r.Runs[runs/2] != silence(r) {
 		t.Errorf("the recording with %v is not the middle one of %v", silence(r), r.Runs)
 	}
-	list := outages(r)
+	list := newTimeline(r).outages
 	if len(list) != 3 || list[0].Before != list[2].After {
 		t.Errorf("the outages are %+v, want three, the last of which brings the first leader back", list)
 	}
@@ -125,7 +125,7 @@ func TestREADMESaysWhatIsShown(t *testing.T) {
 			t.Errorf("the README does not show %s", name)
 		}
 	}
-	for _, g := range outages(r) {
+	for _, g := range newTimeline(r).outages {
 		if !bytes.Contains(text, []byte(" "+milliseconds(g))) {
 			t.Errorf("the README does not say that there was no answer for %s", milliseconds(g))
 		}

@@ -29,9 +29,14 @@ const (
 // recording. One that does so for longer is busy, and the numbers in the picture would be its own.
 const pausedMost = 5 * time.Millisecond
 
+// runs is how many are recorded. The middle one is drawn, so that nobody picks a fast one: an
+// outage depends on when the act comes between two heartbeats, which is left to chance.
+const runs = 5
+
 // Main draws the picture, and records before if it is told to. It ends the program if that fails.
 func Main() {
-	machine := flag.String("record", "", "record runs in network namespaces, as root, and draw the middle one; `MACHINE` says in words what they run on")
+	machine := flag.String("record", "",
+		"record runs in network namespaces, as root, and draw the middle one; `MACHINE` says in words what they run on")
 	flag.Parse()
 	if err := run(*machine); err != nil {
 		fmt.Fprintln(os.Stderr, "animation:", err)
@@ -46,68 +51,40 @@ func run(machine string) error {
 		}
 	}
 	files, err := draw(dir)
-	if err != nil {
-		return err
-	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			return err
 		}
 	}
-	return nil
+	return err
 }
 
-// runs is how many are recorded. The middle one is drawn, so that nobody picks a fast one: an
-// outage depends on when the act comes between two heartbeats, which is left to chance.
-const runs = 5
-
-// record records some runs, and keeps the middle one.
+// record records some runs, and keeps the one whose outages are in the middle of all.
 func record(machine string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	heir, _ := literature.AlgorithmNamed(literature.Algorithms()[0])
 	var all []demo.Recording
-	var busy error
-	for range 3 * runs {
+	for tries := 0; len(all) < runs; tries++ {
 		r, err := demo.Record(ctx, demo.Options{
 			Boards: demo.DefaultBoards, Heartbeat: demo.DefaultHeartbeat, Algorithm: heir, Namespaces: true,
 		})
 		if err != nil {
 			return err
 		}
-		if err := disturbed(&r); err != nil {
-			busy = err
-			continue
-		}
-		if all = append(all, r); len(all) == runs {
-			return write(middle(all), machine)
+		switch err := disturbed(&r); {
+		case err == nil:
+			all = append(all, r)
+		case tries > 3*runs:
+			return fmt.Errorf("only %d of %d runs were undisturbed: %w", len(all), tries, err)
 		}
 	}
-	return fmt.Errorf("only %d of %d runs were undisturbed: %w", len(all), 3*runs, busy)
-}
-
-// middle returns the run whose outages are in the middle of all.
-func middle(all []demo.Recording) *demo.Recording {
 	slices.SortFunc(all, func(a, b demo.Recording) int { return cmp.Compare(silence(&a), silence(&b)) })
-	r := &all[len(all)/2]
+	r := all[runs/2]
 	for i := range all {
 		r.Runs = append(r.Runs, silence(&all[i]))
 	}
-	return r
-}
-
-// silence is how long nobody answered because of the acts, in all.
-func silence(r *demo.Recording) (sum time.Duration) {
-	for _, g := range outages(r) {
-		sum += g.To - g.From
-	}
-	return sum
-}
-
-// write writes a recording.
-func write(r *demo.Recording, machine string) error {
-	r.Command = fmt.Sprintf("go run ./scripts/animation -record %q", machine)
-	r.MachineText = machine
+	r.Command, r.MachineText = fmt.Sprintf("go run ./scripts/animation -record %q", machine), machine
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err
@@ -115,10 +92,19 @@ func write(r *demo.Recording, machine string) error {
 	return os.WriteFile(filepath.Join(dir, recordingFile), append(text, '\n'), 0o644)
 }
 
+// silence is how long nobody answered because of the acts, in all.
+func silence(r *demo.Recording) (sum time.Duration) {
+	for _, g := range newTimeline(r).outages {
+		sum += g.To - g.From
+	}
+	return sum
+}
+
 // disturbed says whether this machine was busy during a recording.
 func disturbed(r *demo.Recording) error {
 	if r.Paused > pausedMost {
-		return fmt.Errorf("this machine kept the client from asking for %v, more than %v: record again when it is quiet", r.Paused, pausedMost)
+		return fmt.Errorf("this machine kept the client from asking for %v, more than %v: record again when it is quiet",
+			r.Paused, pausedMost)
 	}
 	return nil
 }
@@ -145,13 +131,5 @@ func draw(dir string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{}
-	for name, dark := range map[string]bool{lightFile: false, darkFile: true} {
-		var b bytes.Buffer
-		if err := encode(&b, r, dark); err != nil {
-			return nil, err
-		}
-		files[name] = b.Bytes()
-	}
-	return files, nil
+	return map[string][]byte{lightFile: encode(r, false), darkFile: encode(r, true)}, nil
 }

@@ -34,7 +34,7 @@ func takeover() *demo.Recording {
 func TestClockMerges(t *testing.T) {
 	r := takeover()
 	r.Gaps = append(r.Gaps, demo.RecordedGap{From: 980 * ms, To: 990 * ms, Before: "pi1", After: "pi2"})
-	assert.Equal(t, []span{{900*ms - slowBefore, 990*ms + slowAfter}}, newClock(r).slow, "what is slow")
+	assert.Equal(t, []span{{900*ms - slowBefore, 990*ms + slowAfter}}, newTimeline(r).slow, "what is slow")
 }
 
 func TestCaptions(t *testing.T) {
@@ -46,10 +46,10 @@ func TestCaptions(t *testing.T) {
 	}
 	r := takeover()
 	r.Acts = append(r.Acts, demo.RecordedAct{At: 1500 * ms, Act: "switch-on", Board: "pi2", Text: "pi2 has power again"})
-	assert.Equal(t, want, captions(r), "")
+	assert.Equal(t, want, newTimeline(r).captions(), "")
 }
 
 // TestLit: a light that was on when the power went off is off.
 func TestLit(t *testing.T) {
-	assert.Equal(t, []span{{0, 900 * ms}}, (&film{r: takeover()}).lit("pi2"), "the light of pi2")
+	assert.Equal(t, []span{{0, 900 * ms}}, newTimeline(takeover()).lit("pi2"), "the light of pi2")
 }

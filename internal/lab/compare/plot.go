@@ -74,7 +74,8 @@ const (
 // palette has a colour for every contestant, which keeps it in all diagrams: those that
 // all pictures have, and some more.
 var palette = []string{
-	svg.Blue.Light, svg.Red.Light, svg.Green.Light, svg.Purple.Light, svg.Orange.Light, svg.Ink.Light, "#3b6fd4", "#777777", "#b5338a",
+	svg.Blue.Light, svg.Red.Light, svg.Green.Light, svg.Purple.Light, svg.Orange.Light, svg.Ink.Light,
+	"#3b6fd4", "#777777", "#b5338a",
 }
 
 // draw draws the diagrams, two in a row.

@@ -108,7 +108,7 @@ func (r *Request) Print(out io.Writer, rows []Row) error {
 // text is for people: for each number of boards, who took what.
 func text(rows []Row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%6s  %-12s %9s %9s %10s %10s %10s\n", "boards", "algorithm", "messages", "packets", "time", "longest", "agreed")
+	b.WriteString("boards  algorithm     messages   packets       time    longest     agreed\n")
 	sorted := slices.Clone(rows)
 	slices.SortStableFunc(sorted, func(a, b Row) int { return a.Boards - b.Boards })
 	for i, r := range sorted {

@@ -81,8 +81,8 @@ func packets(name string, k sim.Kind) count {
 
 const (
 	source001     = "001, message complexity comparison"
-	convention001 = "N processes, the dead coordinator among them; an ELECTION to a dead process counts, a COORDINATOR to one does not; " +
-		"HALT and START do not"
+	convention001 = "N processes, the dead coordinator among them; an ELECTION to a dead process counts, " +
+		"a COORDINATOR to one does not; HALT and START do not"
 	convention004 = "bully: N live processes, messages to the dead coordinator do not count; " +
 		"candidates: N processes with the dead coordinator, all messages count; " +
 		"minid: N live processes, a broadcast is one message"
@@ -140,7 +140,10 @@ var tables = []published{
 	},
 	{
 		"004, findings", "A process joins (minid)", conventionJoining004,
-		[]column{{count: joining004}, {count: queries}, {count: answers004}, {count: claims}, {count: handovers}, {count: resigns}},
+		[]column{
+			{count: joining004}, {count: queries}, {count: answers004}, {count: claims},
+			{count: handovers}, {count: resigns},
+		},
 		[]row{
 			// The smallest possible id is known to be so, and need not ask.
 			one("best case: the smallest possible id joins", joins(wire.AlgorithmMinID, 1), "1"),
