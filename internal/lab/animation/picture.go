@@ -200,39 +200,32 @@ func (f *film) light(name string, x float64, leads []span) {
 // while nobody has it. It slides when another board gets it.
 func (f *film) address() {
 	var held []span
-	var b strings.Builder
-	still, where := "", 0
-	set := func(at time.Duration, slot int, easing string) {
-		position := fmt.Sprintf("transform:translateX(%.1fpx)", f.cardX(slot)-edge)
-		fmt.Fprintf(&b, "%s{%s%s}", f.percent(at), position, easing)
-		if at <= f.still() {
-			still = position
-		}
+	var frames []keyframe
+	place := func(at time.Duration, board, easing string) {
+		position := fmt.Sprintf("transform:translateX(%.1fpx)", f.cardX(slices.Index(f.Boards, board))-edge)
+		frames = append(frames, keyframe{at, position, easing})
 	}
-	for i, h := range f.Holders {
+	where := f.first
+	place(0, where, "")
+	for _, h := range f.Holders {
 		held = appendSpan(held, span{h.From, h.To})
-		slot := slices.Index(f.Boards, h.Board)
-		switch at := f.at(h.From); {
-		case i == 0:
-			set(0, slot, "")
-		case slot != where:
-			set(at, where, ";animation-timing-function:ease-in-out")
-			set(min(at+slide, f.total()), slot, "")
+		if h.Board != where {
+			place(f.at(h.From), where, ";animation-timing-function:ease-in-out")
+			place(min(f.at(h.From)+slide, f.total()), h.Board, "")
 		}
-		where = slot
+		where = h.Board
 	}
-	set(f.total(), where, "")
+	place(f.total(), where, "")
 	pill := func(class string) {
 		f.rect(class, edge+pillEdge, cardsAt+pillY, f.cardWidth()-2*pillEdge, pillHigh, "rx", pillHigh/2)
 	}
-	moves := f.class(rule{b.String(), still})
 	f.Group("", func() {
 		f.while(between(held, f.Length), func() { pill("gone") })
 		f.while(held, func() {
 			pill("address")
 			f.Text(f.Recording.Address, "class", "number m", "x", edge+f.cardWidth()/2, "y", cardsAt+pillY+21)
 		})
-	}, "class", moves)
+	}, "class", f.keyframes(frames))
 }
 
 // pace says what is below, and how fast all this goes.

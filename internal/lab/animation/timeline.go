@@ -151,32 +151,39 @@ func (t *timeline) class(r rule) string {
 	return fmt.Sprintf("a k%d", i)
 }
 
-// percent is a moment as a part of the picture, to a tenth of a millisecond or so.
-func (t *timeline) percent(at time.Duration) string {
-	share := fmt.Sprintf("%.3f", 100*float64(at)/float64(t.total()))
-	return strings.TrimRight(strings.TrimRight(share, "0"), ".") + "%"
+// keyframe is how something is from a moment of the picture on.
+type keyframe struct {
+	at     time.Duration
+	is     string
+	easing string // how it becomes what the next keyframe says; "" for at once
 }
 
-// shown is the class of what is seen in some spans of the recording only, which are in order. A
-// keyframe says what is so until the next one.
+// keyframes is the class of what is as the keyframes say.
+func (t *timeline) keyframes(frames []keyframe) string {
+	r := rule{still: frames[0].is}
+	for _, k := range frames {
+		share := fmt.Sprintf("%.3f", 100*float64(k.at)/float64(t.total())) // a tenth of a millisecond or so
+		r.frames += strings.TrimRight(strings.TrimRight(share, "0"), ".") + "%{" + k.is + k.easing + "}"
+		if k.at <= t.still() {
+			r.still = k.is
+		}
+	}
+	return t.class(r)
+}
+
+// shown is the class of what is seen in some spans of the recording only, which are in order.
 func (t *timeline) shown(spans []span) string {
-	var b strings.Builder
-	still := "opacity:0"
-	set := func(at time.Duration, opacity int) { fmt.Fprintf(&b, "%s{opacity:%d}", t.percent(at), opacity) }
+	var frames []keyframe
 	if spans[0].from > 0 {
-		set(0, 0)
+		frames = append(frames, keyframe{is: "opacity:0"})
 	}
 	for _, s := range spans {
-		from, to := t.at(s.from), t.at(s.to)
-		set(from, 1)
-		if to < t.total() {
-			set(to, 0)
-		}
-		if from <= t.still() && t.still() < to {
-			still = "opacity:1"
+		frames = append(frames, keyframe{at: t.at(s.from), is: "opacity:1"})
+		if s.to < t.Length {
+			frames = append(frames, keyframe{at: t.at(s.to), is: "opacity:0"})
 		}
 	}
-	return t.class(rule{b.String(), still})
+	return t.keyframes(frames)
 }
 
 // style is the CSS. What moves is animated only for whoever does not mind motion: others, and

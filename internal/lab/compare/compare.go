@@ -7,6 +7,7 @@
 package compare
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -69,6 +70,7 @@ func (a core) Fail(ctx context.Context, n int, seed uint64, c Conditions) (Outco
 	if _, ok := w.Settled(); !ok {
 		return Outcome{}, fmt.Errorf("%v: %d boards did not agree within %v", a.Name(), n, Settling)
 	}
+	w.Stop()
 	lan.Run(time.Duration(lan.Rand().Int64N(int64(c.Interval)))) // at any moment of its rhythm
 	lan.ResetCounts()
 	w = lan.Watch()
@@ -156,27 +158,30 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 
 // measure lets one contestant fail often. Large groups vary less, and take longer.
 func measure(ctx context.Context, c Contestant, n int, o *Options) (Row, error) {
-	failures := max(3, min(o.Failures, o.Failures*20/n))
-	var messages, packets []int
-	var times, agreed []time.Duration
-	for i := range failures {
-		out, err := c.Fail(ctx, n, o.Seed+uint64(i), o.Conditions)
+	row := Row{Name: c.Name(), Boards: n, Failures: max(3, min(o.Failures, o.Failures*20/n))}
+	var all []Outcome
+	for i := range uint64(row.Failures) {
+		out, err := c.Fail(ctx, n, o.Seed+i, o.Conditions)
 		if err != nil {
-			return Row{}, fmt.Errorf("seed %d: %w", o.Seed+uint64(i), err)
+			return Row{}, fmt.Errorf("seed %d: %w", o.Seed+i, err)
 		}
-		messages, packets = append(messages, out.Messages), append(packets, out.Packets)
-		times, agreed = append(times, out.Time), append(agreed, out.Agreed)
+		all = append(all, out)
+		row.Longest = max(row.Longest, out.Time)
 	}
-	return Row{
-		Name: c.Name(), Boards: n, Failures: failures,
-		Messages: median(messages), Packets: median(packets),
-		Time: median(times), Longest: slices.Max(times), Agreed: median(agreed),
-	}, nil
+	row.Messages = median(all, func(o Outcome) int { return o.Messages })
+	row.Packets = median(all, func(o Outcome) int { return o.Packets })
+	row.Time = median(all, func(o Outcome) time.Duration { return o.Time })
+	row.Agreed = median(all, func(o Outcome) time.Duration { return o.Agreed })
+	return row, nil
 }
 
-func median[T int | time.Duration](all []T) T {
-	slices.Sort(all)
-	return all[len(all)/2]
+func median[T cmp.Ordered](all []Outcome, of func(Outcome) T) T {
+	var values []T
+	for _, o := range all {
+		values = append(values, of(o))
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
 }
 
 // Beaten lists where another contestant took less than the named one: fewer

@@ -40,9 +40,9 @@ type Recording struct {
 	options Options
 	lan     *sim.Sim
 	initial map[*sim.Board]sim.State
-	entries []entry
-	open    map[uint64]int // entries of datagrams by their number
-	folded  fold
+	entries []*entry
+	open    map[uint64]*entry // of datagrams by their number
+	folded  *entry            // to be written down, or nil
 	repeats map[repetition]string
 	missed  int // events beyond maxEntries
 }
@@ -51,32 +51,9 @@ type Recording struct {
 type entry struct {
 	sim.Event
 	copies  []sim.Arrival
-	fold    fold
-	routine bool // boards send it while nothing happens
-}
-
-// fold counts messages that are not shown.
-type fold struct {
-	counts      sim.Counts
-	first, last election.Instant
-}
-
-func (f *fold) total() (n int) {
-	for _, t := range f.counts {
-		n += t.Packets
-	}
-	return n
-}
-
-// String says what was folded away, the most frequent first.
-func (f *fold) String() string {
-	kinds := f.counts.Kinds()
-	sort.SliceStable(kinds, func(i, j int) bool { return f.counts[kinds[i]].Packets > f.counts[kinds[j]].Packets })
-	var words []string
-	for _, k := range kinds {
-		words = append(words, fmt.Sprintf("%d %v", f.counts[k].Packets, k))
-	}
-	return "… " + strings.Join(words, ", ")
+	routine bool        // boards send it while nothing happens
+	folded  *sim.Counts // or nil
+	last    election.Instant
 }
 
 // repetition is what a board of the algorithm agents says again and again.
@@ -91,57 +68,61 @@ func Record(lan *sim.Sim, options Options) *Recording {
 	r := &Recording{
 		options: options, lan: lan,
 		initial: make(map[*sim.Board]sim.State),
-		open:    make(map[uint64]int),
+		open:    make(map[uint64]*entry),
 		repeats: make(map[repetition]string),
 	}
 	for _, b := range lan.Boards() {
 		r.initial[b] = b.State()
 	}
-	lan.Trace, lan.Arrivals = r.record, r.arrive
+	lan.Trace = r.record
+	lan.Arrivals = func(a sim.Arrival) {
+		if e := r.open[a.Number]; e != nil { // else the message is not shown
+			e.copies = append(e.copies, a)
+		}
+	}
 	return r
 }
 
-func (r *Recording) record(e sim.Event) {
-	if e.At < r.options.From {
-		if e.Board != nil {
-			r.initial[e.Board] = e.State
+func (r *Recording) record(event sim.Event) {
+	if event.At < r.options.From {
+		if event.Board != nil {
+			r.initial[event.Board] = event.State
 		}
 		return
 	}
-	routine := r.routine(&e)
-	if routine && !r.options.All {
-		r.fold(&e)
+	e := &entry{Event: event, routine: r.routine(&event)}
+	if e.routine && !r.options.All {
+		if r.folded == nil {
+			r.folded = &entry{Event: sim.Event{At: e.At}, folded: new(sim.Counts)}
+		}
+		r.folded.last = e.At
+		r.folded.folded[e.Counted].Packets++
 		return
 	}
-	r.unfold(e.At)
+	// What was folded away so shortly before can be counted with what will be folded away next.
+	if n := len(r.entries); r.folded != nil && (n == 0 || e.At-r.entries[n-1].At >= foldGap) {
+		if n < maxEntries {
+			r.entries = append(r.entries, r.folded)
+		}
+		r.folded = nil
+	}
 	if len(r.entries) >= maxEntries {
 		r.missed++
 		return
 	}
 	if e.Message != nil {
-		r.open[e.Number] = len(r.entries)
+		r.open[e.Number] = e
 	}
-	r.entries = append(r.entries, entry{Event: e, routine: routine})
-}
-
-// arrive notes what became of a message that is shown.
-func (r *Recording) arrive(a sim.Arrival) {
-	if i, ok := r.open[a.Number]; ok {
-		r.entries[i].copies = append(r.entries[i].copies, a)
-	}
+	r.entries = append(r.entries, e)
 }
 
 // routine reports whether an event is a message that boards send while nothing happens.
 func (r *Recording) routine(e *sim.Event) bool {
 	m := e.Message
-	if m == nil {
-		return false
+	if m == nil || e.Counted.Routine() {
+		return m != nil
 	}
-	if e.Counted.Routine() {
-		return true
-	}
-	steady := m.Type == wire.TypeOK || m.Type == wire.TypeAck || m.Type == wire.TypeReport && m.Leading
-	if !steady {
+	if steady := m.Type == wire.TypeOK || m.Type == wire.TypeAck || m.Type == wire.TypeReport && m.Leading; !steady {
 		return false
 	}
 	key, says := repetition{e.Board, e.To, m.Type}, sim.Details(m)
@@ -150,44 +131,12 @@ func (r *Recording) routine(e *sim.Event) bool {
 	return again
 }
 
-func (r *Recording) fold(e *sim.Event) {
-	if r.folded.total() == 0 {
-		r.folded.first = e.At
-	}
-	r.folded.last = e.At
-	r.folded.counts[e.Counted].Packets++
-}
-
-// unfold writes down what was folded away until now, unless that was so short that it
-// can be counted with what will be folded away next.
-func (r *Recording) unfold(now election.Instant) {
-	if r.folded.total() == 0 || len(r.entries) > 0 && now-r.entries[len(r.entries)-1].At < foldGap {
-		return
-	}
-	if len(r.entries) < maxEntries {
-		r.entries = append(r.entries, entry{Event: sim.Event{At: r.folded.first}, fold: r.folded})
-	}
-	r.folded = fold{}
-}
-
 // finished returns the entries and what was folded away behind the last one.
-func (r *Recording) finished() []entry {
-	all := slices.Clone(r.entries)
-	if r.folded.total() > 0 {
-		all = append(all, entry{Event: sim.Event{At: r.folded.first}, fold: r.folded})
+func (r *Recording) finished() []*entry {
+	if r.folded == nil {
+		return r.entries
 	}
-	return all
-}
-
-// Events returns what is shown, without what was folded away, for programs.
-func (r *Recording) Events() []Line {
-	var lines []Line
-	for _, e := range r.finished() {
-		if e.fold.total() == 0 {
-			lines = append(lines, e.line())
-		}
-	}
-	return lines
+	return append(slices.Clone(r.entries), r.folded)
 }
 
 // Step is one event, with all that is known of it.
@@ -203,67 +152,13 @@ type Step struct {
 // Steps returns what was recorded, without what was folded away.
 func (r *Recording) Steps() []Step {
 	var steps []Step
-	for i := range r.entries {
-		e := &r.entries[i]
-		if e.fold.total() > 0 {
-			continue
+	for _, e := range r.entries {
+		if e.folded == nil {
+			unwanted := func(c sim.Arrival) bool { return !e.concerns(c.To) || c.Fate == sim.FateReplay }
+			steps = append(steps, Step{e.Event, slices.DeleteFunc(slices.Clone(e.copies), unwanted), e.routine})
 		}
-		s := Step{Event: e.Event, Routine: e.routine}
-		for _, c := range e.copies {
-			if e.concerns(c.To) && c.Fate != sim.FateReplay {
-				s.Copies = append(s.Copies, c)
-			}
-		}
-		steps = append(steps, s)
 	}
 	return steps
-}
-
-// Missed is how many events there were beyond those that a recording keeps.
-func (r *Recording) Missed() int { return r.missed }
-
-// Initial is what a board was when the recording began.
-func (r *Recording) Initial(b *sim.Board) sim.State { return r.initial[b] }
-
-// missedNote says that a recording was too long, or nothing.
-func (r *Recording) missedNote() string {
-	if r.missed == 0 {
-		return ""
-	}
-	return fmt.Sprintf("… and %d more events: a recording keeps %d", r.missed, maxEntries)
-}
-
-// fates returns the labels of the boards that a message did not reach, by why.
-func (e *entry) fates(fate sim.Fate) []string {
-	var labels []string
-	for _, c := range e.copies {
-		if c.Fate == fate && !slices.Contains(labels, c.To.Label) {
-			labels = append(labels, c.To.Label)
-		}
-	}
-	return labels
-}
-
-// concerned are the boards that the message of an entry is for.
-func (e *entry) concerned(boards []*sim.Board) (list []*sim.Board) {
-	for _, b := range boards {
-		if e.concerns(b) {
-			list = append(list, b)
-		}
-	}
-	return list
-}
-
-// concerns reports whether the message of an entry is for a board.
-func (e *entry) concerns(b *sim.Board) bool {
-	switch {
-	case b == e.Board:
-		return false
-	case e.To != wire.Nobody:
-		return e.To == b.Config.ID
-	default:
-		return e.Audience == nil || slices.Contains(e.Audience, b.Config.ID)
-	}
 }
 
 // Line is one event, for programs.
@@ -276,26 +171,54 @@ type Line struct {
 	Lost    []string `json:"lost,omitempty"`    // whom of these it did not reach
 }
 
-func (e *entry) line() Line {
-	l := Line{AtMs: float64(e.At) / float64(time.Millisecond), What: e.What}
-	if e.Board != nil {
-		l.Board = e.Board.Label
-	}
-	if e.Message == nil {
-		return l
-	}
-	l.Message = e.Message.Type.String()
-	l.What = strings.TrimSpace(fmt.Sprintf("term %d %s", e.Message.Term, sim.Details(e.Message)))
-	for _, c := range e.copies {
-		if !e.concerns(c.To) || slices.Contains(l.To, c.To.Label) {
+// Events returns the same for programs.
+func (r *Recording) Events() []Line {
+	var lines []Line
+	for _, e := range r.entries {
+		if e.folded != nil {
 			continue
 		}
-		l.To = append(l.To, c.To.Label)
-		if !e.reached(c.To) {
-			l.Lost = append(l.Lost, c.To.Label)
+		l := Line{AtMs: float64(e.At) / float64(time.Millisecond), What: e.What}
+		if e.Board != nil {
+			l.Board = e.Board.Label
 		}
+		if m := e.Message; m != nil {
+			l.Message, l.What = m.Type.String(), strings.TrimSpace(fmt.Sprintf("term %d %s", m.Term, sim.Details(m)))
+		}
+		for _, c := range e.copies {
+			if !e.concerns(c.To) || slices.Contains(l.To, c.To.Label) {
+				continue
+			}
+			l.To = append(l.To, c.To.Label)
+			if !e.reached(c.To) {
+				l.Lost = append(l.Lost, c.To.Label)
+			}
+		}
+		lines = append(lines, l)
 	}
-	return l
+	return lines
+}
+
+// Missed is how many events there were beyond those that a recording keeps.
+func (r *Recording) Missed() int { return r.missed }
+
+// Initial is what a board was when the recording began.
+func (r *Recording) Initial(b *sim.Board) sim.State { return r.initial[b] }
+
+// concerned are the boards that the message of an entry is for.
+func (e *entry) concerned(boards []*sim.Board) []*sim.Board {
+	return slices.DeleteFunc(slices.Clone(boards), func(b *sim.Board) bool { return !e.concerns(b) })
+}
+
+func (e *entry) concerns(b *sim.Board) bool {
+	switch {
+	case b == e.Board:
+		return false
+	case e.To != wire.Nobody:
+		return e.To == b.Config.ID
+	default:
+		return e.Audience == nil || slices.Contains(e.Audience, b.Config.ID)
+	}
 }
 
 // reached reports whether a copy of the message came to the board.
@@ -316,4 +239,15 @@ func (e *entry) fate(b *sim.Board) sim.Fate {
 		}
 	}
 	return best
+}
+
+// foldedWords says what was folded away, the most frequent first.
+func (e *entry) foldedWords() string {
+	kinds := e.folded.Kinds()
+	sort.SliceStable(kinds, func(i, j int) bool { return e.folded[kinds[i]].Packets > e.folded[kinds[j]].Packets })
+	var words []string
+	for _, k := range kinds {
+		words = append(words, fmt.Sprintf("%d %v", e.folded[k].Packets, k))
+	}
+	return "… " + strings.Join(words, ", ")
 }

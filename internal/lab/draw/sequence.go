@@ -36,7 +36,7 @@ type sequence struct {
 	r       *Recording
 	boards  []*sim.Board
 	x       map[*sim.Board]float64
-	entries []entry
+	entries []*entry
 	rows    []*row
 	foot    float64 // where the boards' lines end
 	// late is how far down the copies of messages come for which the time on the way matters.
@@ -54,9 +54,9 @@ type row struct {
 	at     election.Instant
 	y      float64 // of the arrow, or the middle of the labels
 	labels []label
-	sent   []entry // one message, or the same to one board after the other
-	across string  // a line of text over all columns, or ""
-	fault  bool    // that line is about a fault
+	sent   []*entry // one message, or the same to one board after the other
+	across string   // a line of text over all columns, or ""
+	fault  bool     // that line is about a fault
 }
 
 // label is a text beside or between boards.
@@ -83,8 +83,7 @@ func (r *Recording) SVG(w io.Writer, title string) error {
 	s.names(s.foot + 16)
 	for _, w := range s.rows {
 		if w.sent != nil {
-			first := &w.sent[0]
-			s.Group(first.Text()+first.losses(), func() { s.arrows(w) })
+			s.Group(w.sent[0].Text()+w.sent[0].losses(), func() { s.arrows(w) })
 		}
 		if w.fault {
 			s.line(timeWidth, w.y, s.Width-edge, w.y, red, 1, "4 3")
@@ -124,17 +123,17 @@ func (s *sequence) placeRows() {
 		return w
 	}
 	for i := 0; i < len(s.entries); i++ {
-		e := &s.entries[i]
+		e := s.entries[i]
 		switch {
-		case e.fold.total() > 0:
-			next(e.At, stateHeight, stateHeight/2).across = e.fold.String()
-			last = e.fold.last
+		case e.folded != nil:
+			next(e.At, stateHeight, stateHeight/2).across = e.foldedWords()
+			last = e.last
 		case e.Board == nil:
 			w := next(e.At, stateHeight, stateHeight/2)
 			w.across, w.fault = e.What, true
 		case e.Message != nil:
 			w, n := next(e.At, messageHeight, arrowAt), 1
-			for i+n < len(s.entries) && s.entries[i+n].joins(&s.entries[i+n-1]) {
+			for i+n < len(s.entries) && s.entries[i+n].joins(s.entries[i+n-1]) {
 				n++
 			}
 			w.sent = s.entries[i : i+n]
@@ -179,11 +178,11 @@ func pause(d election.Instant) float64 {
 }
 
 // messageLabel is what is written above an arrow, on the side to which most of it goes.
-func (s *sequence) messageLabel(sent []entry) label {
+func (s *sequence) messageLabel(sent []*entry) label {
 	x := s.x[sent[0].Board]
 	low, high := x, x
-	for i := range sent {
-		for _, b := range sent[i].concerned(s.boards) {
+	for _, e := range sent {
+		for _, b := range e.concerned(s.boards) {
 			low, high = min(low, s.x[b]), max(high, s.x[b])
 		}
 	}
@@ -289,8 +288,8 @@ func (s *sequence) bars() {
 	for _, b := range s.boards {
 		turn(b, s.r.initial[b], headHeight-8)
 	}
-	for i := range s.entries {
-		if e := &s.entries[i]; e.Board != nil {
+	for _, e := range s.entries {
+		if e.Board != nil {
 			turn(e.Board, e.State, s.yAt(e.At))
 		}
 	}
@@ -308,8 +307,7 @@ func (s *sequence) arrows(w *row) {
 	var heads []head
 	from, stroke := s.x[w.sent[0].Board], colour(w.sent[0].Message.Type)
 	low, high := from, from
-	for i := range w.sent {
-		e := &w.sent[i]
+	for _, e := range w.sent {
 		for _, b := range e.concerned(s.boards) {
 			h := head{s.x[b], max(w.y, s.late[copied{e.Number, b}]), e.fate(b)}
 			heads = append(heads, h)
