@@ -43,7 +43,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	o.Contestants = append(o.Contestants, contestant{name: "raft", electionTicks: 10}, contestant{name: "raft, 3 ticks", electionTicks: 3})
+	o.Contestants = append(o.Contestants, contestant("raft", 10), contestant("raft, 3 ticks", 3))
 	o.Progress = func(r compare.Row) { fmt.Fprintf(os.Stderr, "%s, %d boards\n", r.Name, r.Boards) }
 	rows, err := compare.Run(context.Background(), o)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -18,40 +19,40 @@ import (
 // a follower that hears nothing for electionTicks to 2·electionTicks of them
 // stands for election; etcd's own default is 10. raft draws that time itself,
 // so a seed does not fix its figures to the last digit.
-type contestant struct {
-	name          string
-	electionTicks int
+func contestant(name string, electionTicks int) compare.Contestant {
+	fail := func(_ context.Context, n int, seed uint64, c compare.Conditions) (compare.Outcome, error) {
+		return fail(n, seed, electionTicks, c)
+	}
+	return compare.Contestant{Name: name, Fail: fail}
 }
-
-func (c contestant) Name() string { return c.name }
 
 // agreeTimeout bounds an election.
 const agreeTimeout = time.Minute
 
-func (c contestant) Fail(_ context.Context, n int, seed uint64, conditions compare.Conditions) (compare.Outcome, error) {
-	g, err := newCluster(n, seed, c.electionTicks, conditions)
+func fail(n int, seed uint64, electionTicks int, conditions compare.Conditions) (compare.Outcome, error) {
+	g, err := newCluster(n, seed, electionTicks, conditions)
 	if err != nil {
 		return compare.Outcome{}, err
 	}
 	agreed := func() bool { return g.agreed() != nil }
 	if !g.lan.RunUntil(agreed, agreeTimeout) {
-		return compare.Outcome{}, fmt.Errorf("%s: %d nodes did not agree within %v", c.name, n, agreeTimeout)
+		return compare.Outcome{}, fmt.Errorf("they did not agree within %v", agreeTimeout)
 	}
 	g.lan.Run(compare.Settling)
 	old := g.agreed()
 	if old == nil {
-		return compare.Outcome{}, fmt.Errorf("%s: %d nodes lost their leader although nothing had failed", c.name, n)
+		return compare.Outcome{}, errors.New("they lost their leader although nothing had failed")
 	}
 	g.lan.Run(time.Duration(g.lan.Rand().Int64N(int64(conditions.Interval))))
 	old.dead = true
 	failed := g.lan.Now()
 	g.messages = 0
 	if !g.lan.RunUntil(func() bool { return g.leader() != nil }, agreeTimeout) {
-		return compare.Outcome{}, fmt.Errorf("%s: %d nodes elected nobody within %v", c.name, n, agreeTimeout)
+		return compare.Outcome{}, fmt.Errorf("they elected nobody within %v", agreeTimeout)
 	}
 	claimed := g.lan.Now()
 	if !g.lan.RunUntil(agreed, agreeTimeout) {
-		return compare.Outcome{}, fmt.Errorf("%s: %d nodes did not agree on a new leader within %v", c.name, n, agreeTimeout)
+		return compare.Outcome{}, fmt.Errorf("they did not agree on a new leader within %v", agreeTimeout)
 	}
 	return compare.Outcome{
 		Messages: g.messages, Packets: g.messages, // raft knows no multicast

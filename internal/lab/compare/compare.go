@@ -20,11 +20,11 @@ import (
 )
 
 // Contestant is a way to elect a leader.
-type Contestant interface {
-	Name() string
+type Contestant struct {
+	Name string
 	// Fail lets the leader of n boards fail once and reports what it took until all
 	// agreed on the next one. It gives up when ctx ends.
-	Fail(ctx context.Context, n int, seed uint64, c Conditions) (Outcome, error)
+	Fail func(ctx context.Context, n int, seed uint64, c Conditions) (Outcome, error)
 }
 
 // Conditions are the same for all.
@@ -46,8 +46,6 @@ type Outcome struct {
 // core is an algorithm of topdog.
 type core wire.Algorithm
 
-func (a core) Name() string { return wire.Algorithm(a).String() }
-
 // Settling is how long boards run before their leader fails: until they agree
 // and have learned what they can of the network.
 const Settling = 30 * time.Second
@@ -55,7 +53,7 @@ const Settling = 30 * time.Second
 // agreeTimeout bounds an election.
 const agreeTimeout = time.Minute
 
-func (a core) Fail(ctx context.Context, n int, seed uint64, c Conditions) (Outcome, error) {
+func (a core) fail(ctx context.Context, n int, seed uint64, c Conditions) (Outcome, error) {
 	lan := sim.New(seed, c.Wire)
 	for id := range wire.ID(n) {
 		lan.Add(election.Config{
@@ -68,7 +66,7 @@ func (a core) Fail(ctx context.Context, n int, seed uint64, c Conditions) (Outco
 		return Outcome{}, err
 	}
 	if _, ok := w.Settled(); !ok {
-		return Outcome{}, fmt.Errorf("%v: %d boards did not agree within %v", a.Name(), n, Settling)
+		return Outcome{}, fmt.Errorf("they did not agree within %v", Settling)
 	}
 	w.Stop()
 	lan.Run(time.Duration(lan.Rand().Int64N(int64(c.Interval)))) // at any moment of its rhythm
@@ -84,7 +82,7 @@ func (a core) Fail(ctx context.Context, n int, seed uint64, c Conditions) (Outco
 		return Outcome{}, err
 	}
 	if !agreed {
-		return Outcome{}, fmt.Errorf("%v: %d boards did not agree on a new leader within %v", a.Name(), n, agreeTimeout)
+		return Outcome{}, fmt.Errorf("they did not agree on a new leader within %v", agreeTimeout)
 	}
 	o := Outcome{}
 	o.Time, _ = w.Acquired()
@@ -158,12 +156,12 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 
 // measure lets one contestant fail often. Large groups vary less, and take longer.
 func measure(ctx context.Context, c Contestant, n int, o *Options) (Row, error) {
-	row := Row{Name: c.Name(), Boards: n, Failures: max(3, min(o.Failures, o.Failures*20/n))}
+	row := Row{Name: c.Name, Boards: n, Failures: max(3, min(o.Failures, o.Failures*20/n))}
 	var all []Outcome
 	for i := range uint64(row.Failures) {
 		out, err := c.Fail(ctx, n, o.Seed+i, o.Conditions)
 		if err != nil {
-			return Row{}, fmt.Errorf("seed %d: %w", o.Seed+i, err)
+			return Row{}, fmt.Errorf("%s, %d boards, seed %d: %w", c.Name, n, o.Seed+i, err)
 		}
 		all = append(all, out)
 		row.Longest = max(row.Longest, out.Time)

@@ -38,14 +38,16 @@ func (d *diagram) add(name string, x, y float64) {
 
 // Plot draws the report's figure 11, measured anew, and beside it the rows by the number of boards.
 func Plot(out io.Writer, rows []Row) error {
-	processes, regular, modified, err := papers.Figure11()
-	if err != nil {
-		return err
-	}
 	figure11 := diagram{title: "The report's figure 11: worst case, one notices", across: "processes", up: "messages"}
-	for i, n := range processes {
-		figure11.add("bully", float64(n), float64(regular[i]))
-		figure11.add("modified", float64(n), float64(modified[i]))
+	for _, f := range papers.Figures() {
+		if f.Source != papers.Worst001 {
+			continue
+		}
+		counts, err := f.Counts()
+		if err != nil {
+			return err
+		}
+		figure11.add(f.Algorithm.String(), float64(f.Processes), float64(f.Count(&counts)))
 	}
 	messages := diagram{title: "Messages, process to process", across: "boards", up: "messages", log: true}
 	packets := diagram{title: "Packets on a wire that can multicast", across: "boards", up: "packets", log: true}

@@ -52,7 +52,7 @@ func (r *Request) Read() (Options, error) {
 		if !slices.Contains(literature.Algorithms(), name) { // strict needs a list of voters
 			return o, fmt.Errorf("--algorithms: there is no %q; there are: %s", name, strings.Join(literature.Algorithms(), ", "))
 		}
-		o.Contestants = append(o.Contestants, core(a))
+		o.Contestants = append(o.Contestants, Contestant{name, core(a).fail})
 	}
 	for _, n := range r.Boards {
 		if n < 2 || n > wire.MaxBoards {

@@ -55,8 +55,8 @@ func (r *Run) Equal(other *Run) bool {
 		r.Joins == other.Joins && same(r.Crash, other.Crash) && same(r.Absent, other.Absent)
 }
 
-// counts plays the run, and counts from what happens until all agree on a leader.
-func (r *Run) counts() (sim.Counts, error) {
+// Counts plays the run, and counts from what happens until all agree on a leader.
+func (r *Run) Counts() (sim.Counts, error) {
 	lan, boards := r.start()
 	w := lan.Watch()
 	lan.Run(settling)

@@ -73,7 +73,7 @@ func (p *published) measure() (Table, error) {
 	for _, r := range p.rows {
 		var counts []sim.Counts
 		for i := range r.runs {
-			c, err := r.runs[i].counts()
+			c, err := r.runs[i].Counts()
 			if err != nil {
 				return t, err
 			}
@@ -103,38 +103,20 @@ func (r *row) cell(column int) Cell {
 	return Cell{Published: published, Corrected: corrected}
 }
 
-// Figure11 is the report's figure 11: messages by the number of processes in the
-// worst case, measured for the numbers of its table.
-func Figure11() (processes, regular, modified []int, err error) {
-	for _, r := range worst001.rows {
-		for i, into := range []*[]int{&regular, &modified} {
-			c, err := r.runs[i].counts()
-			if err != nil {
-				return nil, nil, nil, err
-			}
-			*into = append(*into, live001.of(&c))
-		}
-		processes = append(processes, r.runs[0].Processes)
-	}
-	return processes, regular, modified, nil
-}
-
 // Figure is one that a paper prints for a run.
 type Figure struct {
 	Run
 	Source     string // which paper, and where in it
 	Counted    string // what the paper counts here, such as all messages
 	Convention string
+	Count      func(*sim.Counts) int
 
 	printed Cell
-	count   count
 }
 
 // Cell is the figure in print, and as counted in a run.
 func (f *Figure) Cell(c *sim.Counts) Cell {
-	cell := f.printed
-	cell.Measured = strconv.Itoa(f.count.of(c))
-	return cell
+	return Cell{f.printed.Published, f.printed.Corrected, strconv.Itoa(f.Count(c))}
 }
 
 // Figures returns those that are about a group which lacks nobody but who crashes or joins, and has a new leader then.
@@ -142,15 +124,15 @@ func Figures() (all []Figure) {
 	for _, t := range tables {
 		for _, r := range t.rows {
 			for i, c := range t.columns {
-				run, printed := r.runs[c.run], r.cell(i)
-				if c.of != nil || !printed.compared() || len(run.Absent) > 0 || run.Noticer == 0 && run.Joins == 0 {
+				run, cell := r.runs[c.run], r.cell(i)
+				if c.of != nil || !cell.compared() || len(run.Absent) > 0 || run.Noticer == 0 && run.Joins == 0 {
 					continue
 				}
 				source := t.source
 				if figure, _, ok := strings.Cut(r.name, ","); ok && strings.HasPrefix(figure, "figure ") {
 					source = "001, " + figure
 				}
-				all = append(all, Figure{run, source, c.count.name, t.convention, printed, c.count})
+				all = append(all, Figure{run, source, c.count.name, t.convention, c.count.of, cell})
 			}
 		}
 	}
