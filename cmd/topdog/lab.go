@@ -285,13 +285,11 @@ The row of etcd's raft comes from a Go module of its own, because it would make 
 daemon larger otherwise:  go run -C scripts/raft .`,
 		Example: "  topdog sim compare --svg compare.svg\n  topdog sim compare --algorithms heir,minid --boards 3,10 --detector ask",
 		RunE: func(c *cobra.Command, _ []string) error {
-			options, err := r.Read()
-			if err != nil {
+			if err := r.Check(); err != nil {
 				return seeHelp(c, err)
 			}
-			errOut := c.ErrOrStderr()
-			options.Progress = func(row compare.Row) { fmt.Fprintf(errOut, "%s, %d boards\n", row.Name, row.Boards) }
-			rows, err := compare.Run(c.Context(), options)
+			r.Progress = func(row compare.Row) { fmt.Fprintf(c.ErrOrStderr(), "%s, %d boards\n", row.Name, row.Boards) }
+			rows, err := r.Run(c.Context())
 			if err != nil {
 				return err
 			}

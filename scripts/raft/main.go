@@ -39,13 +39,9 @@ func run() error {
 		return nil
 	})
 	flag.Parse()
-	o, err := r.Read()
-	if err != nil {
-		return err
-	}
-	o.Contestants = append(o.Contestants, contestant("raft", 10), contestant("raft, 3 ticks", 3))
-	o.Progress = func(r compare.Row) { fmt.Fprintf(os.Stderr, "%s, %d boards\n", r.Name, r.Boards) }
-	rows, err := compare.Run(context.Background(), o)
+	r.Others = []compare.Contestant{contestant("raft", 10), contestant("raft, 3 ticks", 3)}
+	r.Progress = func(r compare.Row) { fmt.Fprintf(os.Stderr, "%s, %d boards\n", r.Name, r.Boards) }
+	rows, err := r.Run(context.Background())
 	if err != nil {
 		return err
 	}

@@ -122,32 +122,24 @@ type Row struct {
 	Agreed   time.Duration `json:"agreed_ns"`
 }
 
-// Options say what to run.
-type Options struct {
-	Contestants []Contestant
-	Boards      []int
-	Failures    int // at most, for each number of boards
-	Seed        uint64
-	Conditions
-	// Progress, if set, is told of each row as it is measured.
-	Progress func(Row)
-}
-
 // DefaultBoards are the numbers of boards that are compared.
 var DefaultBoards = []int{3, 5, 10, 20, 50, 100, 150, 200, 250}
 
-// Run measures until ctx ends. The same options give the same rows.
-func Run(ctx context.Context, o Options) ([]Row, error) {
+// Run measures until ctx ends. The same request gives the same rows.
+func (r *Request) Run(ctx context.Context) ([]Row, error) {
+	if err := r.Check(); err != nil {
+		return nil, err
+	}
 	var rows []Row
-	for _, c := range o.Contestants {
-		for _, n := range o.Boards {
-			row, err := measure(ctx, c, n, &o)
+	for _, c := range append(r.contestants, r.Others...) {
+		for _, n := range r.Boards {
+			row, err := r.measure(ctx, c, n)
 			if err != nil {
 				return rows, err
 			}
 			rows = append(rows, row)
-			if o.Progress != nil {
-				o.Progress(row)
+			if r.Progress != nil {
+				r.Progress(row)
 			}
 		}
 	}
@@ -155,13 +147,13 @@ func Run(ctx context.Context, o Options) ([]Row, error) {
 }
 
 // measure lets one contestant fail often. Large groups vary less, and take longer.
-func measure(ctx context.Context, c Contestant, n int, o *Options) (Row, error) {
-	row := Row{Name: c.Name, Boards: n, Failures: max(3, min(o.Failures, o.Failures*20/n))}
+func (r *Request) measure(ctx context.Context, c Contestant, n int) (Row, error) {
+	row := Row{Name: c.Name, Boards: n, Failures: max(3, min(r.Failures, r.Failures*20/n))}
 	var all []Outcome
 	for i := range uint64(row.Failures) {
-		out, err := c.Fail(ctx, n, o.Seed+i, o.Conditions)
+		out, err := c.Fail(ctx, n, r.Seed+i, r.conditions)
 		if err != nil {
-			return Row{}, fmt.Errorf("%s, %d boards, seed %d: %w", c.Name, n, o.Seed+i, err)
+			return Row{}, fmt.Errorf("%s, %d boards, seed %d: %w", c.Name, n, r.Seed+i, err)
 		}
 		all = append(all, out)
 		row.Longest = max(row.Longest, out.Time)

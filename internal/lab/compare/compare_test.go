@@ -14,18 +14,15 @@ import (
 	"topdog/internal/lab/compare"
 )
 
-func options(t *testing.T, boards ...int) compare.Options {
-	t.Helper()
+func request(boards ...int) *compare.Request {
 	r := compare.NewRequest()
 	r.Boards, r.Failures = boards, 3
-	o, err := r.Read()
-	assert.NoError(t, err)
-	return o
+	return r
 }
 
 // TestRun lets every algorithm replace a leader, twice with the same seed.
 func TestRun(t *testing.T) {
-	rows, err := compare.Run(t.Context(), options(t, 3, 10))
+	rows, err := request(3, 10).Run(t.Context())
 	assert.NoError(t, err)
 	if want := 2 * len(literature.Algorithms()); len(rows) != want {
 		t.Fatalf("%d rows, want %d", len(rows), want)
@@ -35,7 +32,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("this cannot be: %+v", r)
 		}
 	}
-	again, err := compare.Run(t.Context(), options(t, 3, 10))
+	again, err := request(3, 10).Run(t.Context())
 	assert.NoError(t, err)
 	assert.Equal(t, rows, again, "the same seed again")
 }
@@ -49,9 +46,9 @@ func TestHeirIsBest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: this computes for seconds")
 	}
-	o := options(t, 3, 20)
-	o.Failures = 20
-	rows, err := compare.Run(t.Context(), o)
+	r := request(3, 20)
+	r.Failures = 20
+	rows, err := r.Run(t.Context())
 	assert.NoError(t, err)
 	for _, r := range rows {
 		if r.Name == "heir" && r.Packets != 7 {
@@ -82,7 +79,7 @@ func TestBeaten(t *testing.T) {
 // TestPlot checks that a browser could read the picture, and that it shows everybody.
 func TestPlot(t *testing.T) {
 	for _, boards := range [][]int{{3, 10}, {10}} {
-		rows, err := compare.Run(t.Context(), options(t, boards...))
+		rows, err := request(boards...).Run(t.Context())
 		assert.NoError(t, err)
 		var b strings.Builder
 		assert.NoError(t, compare.Plot(&b, rows))

@@ -31,6 +31,12 @@ type Request struct {
 	Detector, Fanout string
 	SVG              string // a file to draw the figures into; "" for none
 	JSON, CSV        bool   // print them so, and not as text
+
+	Others   []Contestant // besides the algorithms
+	Progress func(Row)    // if set, is told of each row as it is measured
+
+	contestants []Contestant // what Check has read
+	conditions  Conditions
 }
 
 // NewRequest is a comparison of which nothing was said, on a wired LAN of small boards.
@@ -41,45 +47,42 @@ func NewRequest() *Request {
 	}
 }
 
-// Read makes the options of the texts. Its errors name the flag.
-func (r *Request) Read() (Options, error) {
-	o := Options{
-		Boards: r.Boards, Failures: r.Failures, Seed: r.Seed,
-		Conditions: Conditions{Interval: r.Interval},
-	}
+// Check reads the texts. Its errors name the flag.
+func (r *Request) Check() error {
+	r.contestants, r.conditions = nil, Conditions{Interval: r.Interval}
 	for _, name := range r.Algorithms {
 		a, _ := literature.AlgorithmNamed(name)
 		if !slices.Contains(literature.Algorithms(), name) { // strict needs a list of voters
-			return o, fmt.Errorf("--algorithms: there is no %q; there are: %s", name, strings.Join(literature.Algorithms(), ", "))
+			return fmt.Errorf("--algorithms: there is no %q; there are: %s", name, strings.Join(literature.Algorithms(), ", "))
 		}
-		o.Contestants = append(o.Contestants, Contestant{name, core(a).fail})
+		r.contestants = append(r.contestants, Contestant{name, core(a).fail})
 	}
 	for _, n := range r.Boards {
 		if n < 2 || n > wire.MaxBoards {
-			return o, fmt.Errorf("--boards: a group has 2 to %d boards, not %d", wire.MaxBoards, n)
+			return fmt.Errorf("--boards: a group has 2 to %d boards, not %d", wire.MaxBoards, n)
 		}
 	}
 	if r.Failures < 1 {
-		return o, fmt.Errorf("--failures: at least one is needed, not %d", r.Failures)
+		return fmt.Errorf("--failures: at least one is needed, not %d", r.Failures)
 	}
 	if err := election.CheckInterval(r.Interval); err != nil {
-		return o, fmt.Errorf("--interval: %v %w", r.Interval, err)
+		return fmt.Errorf("--interval: %v %w", r.Interval, err)
 	}
 	delay, err := sim.ParseDelay(r.Latency)
 	if err != nil {
-		return o, fmt.Errorf("--latency: %w", err)
+		return fmt.Errorf("--latency: %w", err)
 	}
-	o.Wire = sim.Wire{Delay: delay}
+	r.conditions.Wire = sim.Wire{Delay: delay}
 	var ok bool
-	if o.Fanout, ok = election.FanoutNamed(r.Fanout); !ok {
-		return o, fmt.Errorf("--fanout: %s, not %q", strings.Join(election.Fanouts(), " or "), r.Fanout)
+	if r.conditions.Fanout, ok = election.FanoutNamed(r.Fanout); !ok {
+		return fmt.Errorf("--fanout: %s, not %q", strings.Join(election.Fanouts(), " or "), r.Fanout)
 	}
 	if r.Detector != "" {
-		if o.Detector, ok = silence.DetectorNamed(r.Detector); !ok {
-			return o, fmt.Errorf("--detector: there is no %q; there are: %s", r.Detector, strings.Join(silence.Detectors(), ", "))
+		if r.conditions.Detector, ok = silence.DetectorNamed(r.Detector); !ok {
+			return fmt.Errorf("--detector: there is no %q; there are: %s", r.Detector, strings.Join(silence.Detectors(), ", "))
 		}
 	}
-	return o, nil
+	return nil
 }
 
 // Print draws the rows into the file that was asked for, and prints them.

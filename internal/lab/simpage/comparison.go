@@ -40,11 +40,7 @@ func readComparison(raw string) (*compare.Request, error) {
 
 // measure measures it.
 func measure(ctx context.Context, r *compare.Request) (*comparison, error) {
-	options, err := r.Read()
-	if err != nil {
-		return nil, err
-	}
-	rows, err := compare.Run(ctx, options)
+	rows, err := r.Run(ctx)
 	if err != nil {
 		return nil, err
 	}

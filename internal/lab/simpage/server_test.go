@@ -58,9 +58,7 @@ func TestComparison(t *testing.T) {
 	assert.NoError(t, json.Unmarshal(get(t, "/v1/sim/compare?algorithm=candidates&boards=5").Body.Bytes(), &got))
 	r := compare.NewRequest()
 	r.Algorithms, r.Boards = []string{"candidates"}, []int{5}
-	options, err := r.Read()
-	assert.NoError(t, err)
-	want, err := compare.Run(t.Context(), options)
+	want, err := r.Run(t.Context())
 	assert.NoError(t, err)
 	assert.Equal(t, want[0], got.Row, "the command, and the page")
 }
