@@ -104,41 +104,50 @@ func (t *timeline) still() time.Duration {
 	return t.at(t.outages[0].To) + 800*time.Millisecond
 }
 
-// when returns when a board is in a state that satisfies a condition.
-func (t *timeline) when(name string, is func(demo.RecordedState) bool) (list []span) {
-	for i, s := range t.States {
-		if s.Board != name || !is(s) {
-			continue
-		}
+// change says whether something is so from a moment of the recording on.
+type change struct {
+	at time.Duration
+	is bool
+}
+
+// spans returns when something is so, of changes in their order.
+func (t *timeline) spans(changes []change) (list []span) {
+	for i, c := range changes {
 		until := t.Length
-		if next := slices.IndexFunc(t.States[i+1:], func(o demo.RecordedState) bool { return o.Board == name }); next >= 0 {
-			until = t.States[i+1+next].At
+		if i+1 < len(changes) {
+			until = changes[i+1].at
 		}
-		from := s.At
-		if from < firstLook {
-			from = 0 // that was so when the recording began
+		if c.at < firstLook {
+			c.at = 0 // that was so when the recording began
 		}
-		list = appendSpan(list, span{from, until})
+		if c.is {
+			list = appendSpan(list, span{c.at, until})
+		}
 	}
 	return list
 }
 
+// when returns when a board is in a state that satisfies a condition.
+func (t *timeline) when(name string, is func(demo.RecordedState) bool) []span {
+	var changes []change
+	for _, s := range t.States {
+		if s.Board == name {
+			changes = append(changes, change{s.At, is(s)})
+		}
+	}
+	return t.spans(changes)
+}
+
 // lit returns when a board's light is on. Without power it is dark at once, although the
 // program that was the board has yet to put it out.
-func (t *timeline) lit(name string) (list []span) {
-	on := false
+func (t *timeline) lit(name string) []span {
+	var changes []change
 	for _, e := range t.Lights {
-		switch {
-		case e.Board != name || e.On == on:
-			continue
-		case e.On:
-			list = append(list, span{e.At, t.Length})
-		default:
-			list[len(list)-1].to = e.At
+		if e.Board == name {
+			changes = append(changes, change{e.At, e.On})
 		}
-		on = e.On
 	}
-	return common(list, t.when(name, func(s demo.RecordedState) bool { return s.Running }))
+	return common(t.spans(changes), t.when(name, func(s demo.RecordedState) bool { return s.Running }))
 }
 
 // class returns the class of what moves so.

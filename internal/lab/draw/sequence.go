@@ -300,32 +300,30 @@ func (s *sequence) bars() {
 
 // arrows draws a message: a line past all whom it concerns, with a head at each.
 func (s *sequence) arrows(w *row) {
-	type head struct {
-		x, y float64
-		fate sim.Fate
-	}
-	var heads []head
 	from, stroke := s.x[w.sent[0].Board], colour(w.sent[0].Message.Type)
-	low, high := from, from
-	for _, e := range w.sent {
-		for _, b := range e.concerned(s.boards) {
-			h := head{s.x[b], max(w.y, s.late[copied{e.Number, b}]), e.fate(b)}
-			heads = append(heads, h)
-			if h.y == w.y {
-				low, high = min(low, h.x), max(high, h.x)
+	each := func(do func(x, y float64, fate sim.Fate)) {
+		for _, e := range w.sent {
+			for _, b := range e.concerned(s.boards) {
+				do(s.x[b], max(w.y, s.late[copied{e.Number, b}]), e.fate(b))
 			}
 		}
 	}
+	low, high := from, from
+	each(func(x, y float64, _ sim.Fate) {
+		if y == w.y {
+			low, high = min(low, x), max(high, x)
+		}
+	})
 	if high > low {
 		s.line(low, w.y, high, w.y, stroke, 1.3, "")
 	}
 	s.Tag("circle", "cx", from, "cy", w.y, "r", 3, "fill", stroke)
-	for _, h := range heads {
-		if h.y != w.y {
-			s.line(from, w.y, h.x, h.y, stroke, 1.3, "5 3")
+	each(func(x, y float64, fate sim.Fate) {
+		if y != w.y {
+			s.line(from, w.y, x, y, stroke, 1.3, "5 3")
 		}
-		s.head(from, h.x, h.y, stroke, h.fate)
-	}
+		s.head(from, x, y, stroke, fate)
+	})
 }
 
 // words writes the times and the labels of all rows.
@@ -344,11 +342,11 @@ func (s *sequence) words() {
 			s.Text(w.across, "class", class, "x", timeWidth+4, "y", w.y+4)
 		}
 		for _, n := range w.labels {
-			y, more := w.y+4, []any(nil)
+			y, style := w.y+4, ""
 			if w.sent != nil {
-				y, more = w.y-labelAbove, []any{"style", "fill:" + colour(w.sent[0].Message.Type)}
+				y, style = w.y-labelAbove, "fill:"+colour(w.sent[0].Message.Type)
 			}
-			s.Element("text", n.title, n.text, append([]any{"class", n.class, "x", n.x, "y", y, "text-anchor", n.anchor}, more...)...)
+			s.Element("text", n.title, n.text, "class", n.class, "x", n.x, "y", y, "text-anchor", n.anchor, "style", style)
 		}
 	}
 }

@@ -43,11 +43,7 @@ var style = svg.TextStyle(11, `;paint-order:stroke;stroke:#ffffff;stroke-width:3
 
 // line draws a line with a pattern of dashes and gaps, or without one.
 func (s *sequence) line(x1, y1, x2, y2 float64, stroke string, width float64, dashes string) {
-	attributes := []any{"x1", x1, "y1", y1, "x2", x2, "y2", y2, "stroke", stroke, "stroke-width", width}
-	if dashes != "" {
-		attributes = append(attributes, "stroke-dasharray", dashes)
-	}
-	s.Tag("line", attributes...)
+	s.Tag("line", "x1", x1, "y1", y1, "x2", x2, "y2", y2, "stroke", stroke, "stroke-width", width, "stroke-dasharray", dashes)
 }
 
 // bar draws a stretch of a board's line: the address as a wide bar behind it, and its

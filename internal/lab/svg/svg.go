@@ -35,7 +35,7 @@ func (p *Picture) Encode(w io.Writer) error {
 }
 
 // Tag draws an element without content. Attributes are pairs of a name and a value, which is
-// a string, an int or a float64: p.Tag("circle", "cx", x, "cy", y, "r", 3).
+// a string, an int or a float64: p.Tag("circle", "cx", x, "cy", y, "r", 3). One whose value is "" is left out.
 func (p *Picture) Tag(name string, attributes ...any) {
 	p.open(name, attributes)
 	p.body.WriteString("/>\n")
@@ -72,7 +72,9 @@ func title(hint string) string {
 func (p *Picture) open(name string, attributes []any) {
 	p.body.WriteString("<" + name)
 	for i := 0; i+1 < len(attributes); i += 2 {
-		fmt.Fprintf(&p.body, ` %v="%s"`, attributes[i], p.value(attributes[i+1]))
+		if v := p.value(attributes[i+1]); v != "" {
+			fmt.Fprintf(&p.body, ` %v="%s"`, attributes[i], v)
+		}
 	}
 	if len(attributes)%2 != 0 {
 		fmt.Fprintf(&p.body, ` missing-value="%s"`, p.value(attributes[len(attributes)-1]))

@@ -23,7 +23,7 @@ func encode(t *testing.T, p *svg.Picture) string {
 func TestPicture(t *testing.T) {
 	p := &svg.Picture{Title: "a < b", Style: ".h{x:y}", Width: 600, Height: 82.5, Decimals: 1}
 	p.Tag("circle", "cx", 1.25, "cy", 2, "class", `"c"`)
-	p.Text("5 > 4", "x", 10.0)
+	p.Text("5 > 4", "x", 10.0, "class", "")
 	p.Group("all & more", func() {
 		p.Element("path", "a hint", "", "d", p.Path("M", 1.0, " ", 2, "l-3 4z"))
 	}, "transform", "translate(1,2)")
