@@ -67,7 +67,7 @@ type page struct {
 }
 
 func newPage(ctx context.Context, ask func(context.Context) ([]byte, error), o Options) (*page, error) {
-	assets, version, err := web.Assets(files, "assets")
+	assets, version, err := web.Assets("assets", files)
 	if err != nil {
 		return nil, err
 	}

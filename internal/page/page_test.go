@@ -120,7 +120,7 @@ func (p *page) hear(t testing.TB, event console.Transition) {
 // A phone on bad Wi-Fi loads the page in a second, and whoever reads its sources is done in an hour.
 func TestAssetsAreSmall(t *testing.T) {
 	const limit = 60_000
-	assets, _, err := web.Assets(files, "assets")
+	assets, _, err := web.Assets("assets", files)
 	assert.NoError(t, err)
 	total := 0
 	for _, route := range assets {

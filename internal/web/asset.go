@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"io/fs"
 	"net/http"
 	"path"
@@ -26,32 +27,40 @@ var contentTypes = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// Assets returns a route for each file of a directory, and for each of the shared ones. The files are part of the program,
-// so they never change while it runs. The version is a text that changes with the content of any file.
-func Assets(files fs.FS, directory string) (routes Routes, version string, err error) {
+// Assets returns a route for each file that the sources have in a directory, and for each of the shared ones. The files are
+// part of the program, so they never change while it runs. The version is a text that changes with the content of any file.
+func Assets(directory string, sources ...fs.FS) (routes Routes, version string, err error) {
 	sum := sha256.New()
-	for _, source := range []struct {
-		files     fs.FS
-		directory string
-	}{{files, directory}, {shared, "shared"}} {
-		entries, err := fs.ReadDir(source.files, source.directory)
-		if err != nil {
-			return nil, "", fmt.Errorf("read the files of the page: %w", err)
-		}
-		for _, entry := range entries {
-			content, err := fs.ReadFile(source.files, path.Join(source.directory, entry.Name()))
-			if err != nil {
-				return nil, "", fmt.Errorf("read the files of the page: %w", err)
-			}
-			route, err := asset(entry.Name(), content)
-			if err != nil {
-				return nil, "", err
-			}
-			sum.Write(content)
-			routes = append(routes, route)
+	for _, source := range sources {
+		if routes, err = appendAssets(routes, source, directory, sum); err != nil {
+			return nil, "", err
 		}
 	}
+	if routes, err = appendAssets(routes, shared, "shared", sum); err != nil {
+		return nil, "", err
+	}
 	return routes, hex.EncodeToString(sum.Sum(nil)[:8]), nil
+}
+
+// appendAssets appends the routes of the files of a directory, and writes their content into a sum.
+func appendAssets(routes Routes, source fs.FS, directory string, sum hash.Hash) (Routes, error) {
+	entries, err := fs.ReadDir(source, directory)
+	if err != nil {
+		return nil, fmt.Errorf("read the files of the page: %w", err)
+	}
+	for _, entry := range entries {
+		content, err := fs.ReadFile(source, path.Join(directory, entry.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("read the files of the page: %w", err)
+		}
+		route, err := asset(entry.Name(), content)
+		if err != nil {
+			return nil, err
+		}
+		sum.Write(content)
+		routes = append(routes, route)
+	}
+	return routes, nil
 }
 
 // asset returns the route of a file.

@@ -120,7 +120,7 @@ func TestAssets(t *testing.T) {
 		"assets/index.html": {Data: []byte("<!doctype html>")},
 		"assets/page.js":    {Data: []byte("1")},
 	}
-	routes, version, err := Assets(files, "assets")
+	routes, version, err := Assets("assets", files)
 	assert.NoError(t, err)
 	s := &Server{Routes: routes, Limits: DefaultLimits}
 	get := func(path, tag string) *http.Response {
@@ -142,14 +142,14 @@ func TestAssets(t *testing.T) {
 		assert.Is(t, 304, get(path, tag).StatusCode, "%s with its ETag", path)
 	}
 	files["assets/page.js"].Data = []byte("2")
-	if _, other, _ := Assets(files, "assets"); other == version {
+	if _, other, _ := Assets("assets", files); other == version {
 		t.Error("the version does not change with a file")
 	}
 	files["assets/page.exe"] = &fstest.MapFile{}
-	if _, _, err := Assets(files, "assets"); err == nil {
+	if _, _, err := Assets("assets", files); err == nil {
 		t.Error("a file of an unknown type was accepted")
 	}
-	_, _, err = Assets(files, "none")
+	_, _, err = Assets("none", files)
 	assert.ErrorIs(t, err, fs.ErrNotExist, "no directory")
 }
 

@@ -34,7 +34,7 @@ type fakeBoard struct {
 // newFakeBoard starts one on the client.
 func newFakeBoard(t *testing.T, s *stage) *fakeBoard {
 	t.Helper()
-	assets, _, err := web.Assets(os.DirFS(repository+"/internal/page"), "assets")
+	assets, _, err := web.Assets("assets", os.DirFS(repository+"/internal/page"))
 	must(t, err)
 	f := &fakeBoard{since: time.Now(), status: documented(t), history: dayOf(documented(t))}
 	routes := append(assets,

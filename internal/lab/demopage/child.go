@@ -1,9 +1,7 @@
 package demopage
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -134,21 +132,15 @@ func AttendChild() error {
 
 // attend serves the page until the stream ends.
 func attend(port net.Listener, stream net.Conn) error {
-	in := bufio.NewScanner(stream)
-	in.Buffer(nil, answeredMax)
-	var g greeting
-	if !in.Scan() {
-		return nil // the parent has ended already
-	}
-	if err := json.Unmarshal(in.Bytes(), &g); err != nil {
-		return fmt.Errorf("the parent's greeting: %w", err)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	r := &remote{out: &lines{w: stream}, waiting: map[uint64]chan reply{}}
-	go func() {
-		defer cancel()
-		r.receive(in)
-	}()
-	return Serve(ctx, port, r, Options{Boards: g.Boards, Token: g.Token, Report: func(err error) { fmt.Fprintln(os.Stderr, err) }})
+	l, err := newLink(ctx, stream, cancel)
+	if err != nil {
+		return err
+	}
+	s, err := newServer(l.routes(), func(err error) { fmt.Fprintln(os.Stderr, err) })
+	if err != nil {
+		return err
+	}
+	return s.Run(ctx, port)
 }

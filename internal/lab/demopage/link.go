@@ -1,235 +1,126 @@
 package demopage
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"sync"
+
+	"topdog/internal/web"
 )
 
-// A child that talks to browsers asks its parent, who has the boards, by a stream of lines of JSON. It
-// can ask for what is here, and for nothing else.
+// A child that talks to browsers passes their requests on to its parent, who has the boards and the token. They
+// go by HTTP/2 (RFC 9113) on one stream: it carries many requests at the same time, and tells when nobody waits for an
+// answer any more. The child is not trusted. All that it can do is ask for what is in routes.
 
 const (
-	// askedMax bounds a line of the child, and answeredMax one of the parent: the largest document has 40 kB.
-	askedMax    = 4 << 10
-	answeredMax = 256 << 10
-	// askedAtOnce bounds how many requests of the child are in progress.
-	askedAtOnce = 32
+	askedMax    = 4 << 10 // bytes of a request's headers, and of its body
+	askedAtOnce = 32      // how many requests may be in progress
 )
 
-// greeting is the first line of the parent.
-type greeting struct {
-	Boards int    `json:"boards"`
-	Token  string `json:"token"`
-}
+// onlyHTTP2 is how both ends talk.
+var onlyHTTP2 = func() (p http.Protocols) {
+	p.SetUnencryptedHTTP2(true)
+	return p
+}()
 
-// question is a line of the child: one document, or one action, or that nobody waits for an earlier one any more.
-type question struct {
-	ID     uint64          `json:"id"`
-	Look   Document        `json:"look,omitempty"`
-	Act    json.RawMessage `json:"act,omitempty"`
-	GiveUp bool            `json:"give_up,omitempty"` // the one with this id
-}
-
-// reply is a line of the parent.
-type reply struct {
-	ID      uint64          `json:"id"`
-	Text    json.RawMessage `json:"text,omitempty"`
-	NowNs   int64           `json:"now_ns,omitempty"`
-	Refused *Refusal        `json:"refused,omitempty"`
-	Failed  string          `json:"failed,omitempty"`
-}
-
-// lines writes lines, one at a time.
-type lines struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *lines) write(v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, err = l.w.Write(append(text, '\n'))
-	return err
-}
-
-// serveLink answers a child until the stream ends, which is no error. It closes the stream.
-func serveLink(ctx context.Context, stream io.ReadWriteCloser, source Source, o Options) error {
-	out := &lines{w: stream}
-	if err := out.write(greeting{o.Boards, o.Token}); err != nil {
-		return fmt.Errorf("greet the process of the page: %w", err)
-	}
+// serveLink answers what a child passes on until the stream ends, which is no error. It closes the stream.
+func serveLink(ctx context.Context, stream net.Conn, source Source, o Options) error {
+	paths := routes(source, o)
 	ctx, cancel := context.WithCancel(ctx)
-	var answering sync.WaitGroup
-	defer answering.Wait()
-	defer stream.Close() // a child that reads nothing keeps answers waiting
 	defer cancel()
-	asked := &asking{cancels: map[uint64]context.CancelFunc{}}
-	places := make(chan struct{}, askedAtOnce)
-	in := bufio.NewScanner(stream)
-	in.Buffer(make([]byte, 0, askedMax), askedMax)
-	for in.Scan() {
-		var q question
-		if err := json.Unmarshal(in.Bytes(), &q); err != nil {
-			return fmt.Errorf("the process of the page asks for nonsense: %w", err)
-		}
-		if q.GiveUp {
-			asked.end(q.ID)
-			continue
-		}
-		places <- struct{}{}
-		ctx, ok := asked.begin(ctx, q.ID)
-		if !ok {
-			return fmt.Errorf("the process of the page asks for nonsense: there are two questions %d", q.ID)
-		}
-		answering.Go(func() {
-			defer func() { <-places }()
-			defer asked.end(q.ID)
-			_ = out.write(answer(ctx, source, q, o.Boards)) // a child that has gone is seen by Scan
-		})
+	ended := make(chan struct{})
+	var answering sync.WaitGroup
+	server := http.Server{
+		Protocols: &onlyHTTP2, MaxHeaderBytes: askedMax, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: askedAtOnce},
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			if state == http.StateClosed {
+				close(ended) // no other answer begins
+			}
+		},
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			answering.Add(1)
+			defer answering.Done()
+			r.Body = http.MaxBytesReader(w, r.Body, askedMax)
+			if err := paths.Serve(w, r); err != nil {
+				web.Refuse(w, err)
+			}
+		}),
 	}
-	if err := in.Err(); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("read what the process of the page asks: %w", err)
+	err := server.Serve(&oneStream{stream: stream, ended: ended})
+	stream.Close()
+	cancel()
+	answering.Wait()
+	if !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("answer the process of the page: %w", err)
 	}
 	return nil
 }
 
-// asking are the questions in progress. The child is not trusted to give up in time.
-type asking struct {
-	mu      sync.Mutex
-	cancels map[uint64]context.CancelFunc
+// oneStream is the listener of a server that has one connection.
+type oneStream struct {
+	stream net.Conn // nil when it was accepted
+	ended  <-chan struct{}
 }
 
-// begin returns the context of a question, unless there is one with the same id.
-func (a *asking) begin(ctx context.Context, id uint64) (context.Context, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.cancels[id] != nil {
-		return nil, false
+func (l *oneStream) Accept() (c net.Conn, err error) {
+	if c, l.stream = l.stream, nil; c != nil {
+		return c, nil
 	}
-	ctx, a.cancels[id] = context.WithTimeout(ctx, actWithin)
-	return ctx, true
+	<-l.ended
+	return nil, net.ErrClosed
 }
 
-// end ends a question; it may have ended already.
-func (a *asking) end(id uint64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if cancel := a.cancels[id]; cancel != nil {
-		cancel()
-		delete(a.cancels, id)
-	}
-}
+func (*oneStream) Close() error   { return nil }
+func (*oneStream) Addr() net.Addr { return &net.UnixAddr{} }
 
-// answer does what a child asks. An action is looked at again: the child is not trusted.
-func answer(ctx context.Context, source Source, q question, boards int) reply {
-	r := reply{ID: q.ID}
-	var err error
-	if q.Act == nil {
-		r.Text, r.NowNs, err = source.Look(ctx, q.Look)
-	} else {
-		var a Action
-		if a, err = ReadAction(q.Act, boards); err == nil {
-			err = source.Act(ctx, a)
-		}
-	}
-	if refusal, ok := refusalOf(err); ok {
-		r.Refused = refusal
-	} else if err != nil {
-		r.Failed = err.Error()
-	}
-	return r
-}
+// link is the child's end of the stream.
+type link struct{ parent *http.ClientConn }
 
-// remote is the Source of a child: it asks its parent.
-type remote struct {
-	out *lines
-
-	mu      sync.Mutex
-	last    uint64
-	waiting map[uint64]chan reply // nil when the stream has ended
-}
-
-var errParentGone = errors.New("the process that has the boards has ended")
-
-// receive hands the replies to whoever waits for them, until the stream ends.
-func (r *remote) receive(in *bufio.Scanner) {
-	for in.Scan() {
-		var a reply
-		if json.Unmarshal(in.Bytes(), &a) != nil {
-			break // it is this very program, so this does not happen
-		}
-		r.mu.Lock()
-		if to := r.waiting[a.ID]; to != nil {
-			to <- a // there is room for one
-			delete(r.waiting, a.ID)
-		}
-		r.mu.Unlock()
+// newLink begins to talk to the parent. It calls ended when the stream has ended.
+func newLink(ctx context.Context, stream net.Conn, ended func()) (*link, error) {
+	t := http.Transport{
+		Protocols: &onlyHTTP2, DisableCompression: true,
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return stream, nil },
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, to := range r.waiting {
-		close(to)
-	}
-	r.waiting = nil
-}
-
-// ask asks the parent, and waits for the reply.
-func (r *remote) ask(ctx context.Context, q question) (reply, error) {
-	to := make(chan reply, 1)
-	r.mu.Lock()
-	if r.waiting == nil {
-		r.mu.Unlock()
-		return reply{}, errParentGone
-	}
-	r.last++
-	q.ID = r.last
-	r.waiting[q.ID] = to
-	r.mu.Unlock()
-	if err := r.out.write(q); err != nil {
-		return reply{}, errParentGone
-	}
-	select {
-	case a, ok := <-to:
-		switch {
-		case !ok:
-			return a, errParentGone
-		case a.Refused != nil:
-			return a, a.Refused
-		case a.Failed != "":
-			return a, errors.New(a.Failed)
-		}
-		return a, nil
-	case <-ctx.Done():
-		r.mu.Lock()
-		delete(r.waiting, q.ID)
-		r.mu.Unlock()
-		// What nobody waits for is not to be done. A parent that stands still reads nothing, and must not be waited for.
-		go func() { _ = r.out.write(question{ID: q.ID, GiveUp: true}) }()
-		return reply{}, ctx.Err()
-	}
-}
-
-// Look asks the parent for a document.
-func (r *remote) Look(ctx context.Context, d Document) (text []byte, nowNs int64, err error) {
-	a, err := r.ask(ctx, question{Look: d})
-	return a.Text, a.NowNs, err
-}
-
-// Act asks the parent to do something.
-func (r *remote) Act(ctx context.Context, a Action) error {
-	text, err := json.Marshal(a)
+	parent, err := t.NewClientConn(ctx, "http", "parent:80") // the stream is open: nobody looks the name up
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("talk to the process that has the boards: %w", err)
 	}
-	_, err = r.ask(ctx, question{Act: text})
-	return err
+	parent.SetStateHook(func(c *http.ClientConn) {
+		if c.Err() != nil {
+			ended()
+		}
+	})
+	return &link{parent}, nil
+}
+
+// routes are those of the page, answered by the parent.
+func (l *link) routes() web.Routes {
+	all := routes(nil, Options{})
+	for i := range all {
+		all[i].Serve = l.pass
+	}
+	return all
+}
+
+// pass has the parent answer a request.
+func (l *link) pass(w http.ResponseWriter, r *http.Request) error {
+	asked := r.Clone(r.Context())
+	asked.URL.Scheme, asked.URL.Host, asked.RequestURI = "http", "parent", ""
+	answer, err := l.parent.RoundTrip(asked)
+	if err != nil {
+		return fmt.Errorf("ask the process that has the boards: %w", err)
+	}
+	defer answer.Body.Close()
+	for name, values := range answer.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.StatusCode)
+	_, _ = io.Copy(w, answer.Body) // a client that has gone is no failure
+	return nil
 }

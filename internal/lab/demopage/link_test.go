@@ -1,84 +1,92 @@
 package demopage
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"topdog/internal/lab/assert"
+	"topdog/internal/web"
 )
 
-// linked returns the Source of a child whose parent has another one, and what ends the parent.
-func linked(t *testing.T, source Source) (r *remote, end func(), ended chan error) {
+// linked returns the routes of a child whose parent has a source, and what ends the parent.
+func linked(t *testing.T, source Source) (child web.Routes, end func(), ended chan error) {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	ended = make(chan error, 1)
 	go func() { ended <- serveLink(t.Context(), ours, source, testOptions) }()
-	in := bufio.NewScanner(theirs)
-	in.Buffer(nil, answeredMax)
-	if !in.Scan() || in.Text() != `{"boards":5,"token":"SECRET"}` {
-		t.Fatalf("the greeting is %q", in.Text())
-	}
-	r = &remote{out: &lines{w: theirs}, waiting: map[uint64]chan reply{}}
-	go r.receive(in)
-	return r, func() { ours.Close() }, ended
+	l, err := newLink(t.Context(), theirs, func() {})
+	assert.NoError(t, err)
+	return l.routes(), func() { ours.Close() }, ended
+}
+
+// asks has a child answer a request, which ends with ctx.
+func asks(ctx context.Context, child web.Routes, method, path, body string) (*http.Response, error) {
+	r := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
+	r.Host = "127.0.0.1:8080"
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Origin", "http://127.0.0.1:8080")
+	r.Header.Set(tokenHeader, testOptions.Token)
+	w := httptest.NewRecorder()
+	err := child.Serve(w, r)
+	return w.Result(), err
 }
 
 func TestLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &fakeSource{}
-		r, end, ended := linked(t, source)
-		text, nowNs, err := r.Look(t.Context(), Takeover)
-		if string(text) != `{"this":"takeover"}` || nowNs != 42 || err != nil {
-			t.Errorf("a document: %s, %d, %v", text, nowNs, err)
+		child, end, ended := linked(t, source)
+		ask := func(method, path, body string, code int, told string) *http.Response {
+			t.Helper()
+			answer, err := asks(t.Context(), child, method, path, body)
+			assert.NoError(t, err)
+			text, _ := io.ReadAll(answer.Body)
+			if answer.StatusCode != code || !strings.Contains(string(text), told) {
+				t.Errorf("%s %s %s: %d %s, want %d %s", method, path, body, answer.StatusCode, text, code, told)
+			}
+			return answer
 		}
-		_, _, err = r.Look(t.Context(), "passwords")
-		assert.ErrorContains(t, err, "there is no document", "another document")
-		percent := 20
-		for _, a := range []Action{{Verb: Kill, Board: 2}, {Verb: Loss, Percent: &percent}, {Verb: Split, Apart: []int{1, 4}}} {
-			assert.ErrorIs(t, r.Act(t.Context(), a), nil, "")
-			assert.Equal(t, a, source.done[len(source.done)-1], "was done")
+		first := ask("GET", "/v1/demo/takeover", "", 200, `{"this":"takeover"}`)
+		assert.Is(t, "42", first.Header.Get(clockHeader), "the clock")
+		assert.Is(t, "no-cache", first.Header.Get("Cache-Control"), "what a browser keeps")
+		for _, body := range []string{`{"action":"kill","board":2}`, `{"action":"loss","loss_percent":20}`, `{"action":"split","apart":[1,4]}`} {
+			ask("POST", "/v1/demo/act", body, 200, body)
 		}
+		assert.Is(t, 3, len(source.done), "what was done")
 		source.fail = &Refusal{Busy: true, Text: "too much"}
-		if refusal, ok := refusalOf(r.Act(t.Context(), Action{Verb: AllOn})); !ok || !cmp.Equal(refusal, source.fail) {
-			t.Errorf("a refusal: %v", refusal)
-		}
-		// The parent looks at an action again.
+		ask("POST", "/v1/demo/act", `{"action":"all_on"}`, 429, "too much")
 		source.fail = nil
-		if err := r.Act(t.Context(), Action{Verb: Kill, Board: 6}); err == nil || len(source.done) != 3 {
-			t.Errorf("an action that is none: %v, done %d", err, len(source.done))
-		}
+		ask("POST", "/v1/demo/act", `{"action":"kill","board":6}`, 400, "the boards 1 to 5")
+		ask("POST", "/v1/demo/act", strings.Repeat(" ", askedMax+1), 413, "too long")
+		assert.Is(t, 3, len(source.done), "what was done")
 		// Whoever waits does not wait for ever.
 		source.hold = make(chan struct{})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, _, err = r.Look(ctx, State)
+		_, err := asks(ctx, child, "GET", "/v1/demo", "")
 		assert.ErrorIs(t, err, context.DeadlineExceeded, "a parent that stands still")
 		close(source.hold)
 		end()
 		synctest.Wait()
-		_, _, err = r.Look(t.Context(), State)
-		assert.ErrorIs(t, err, errParentGone, "a parent that has ended")
-		if err := <-ended; err != nil && !errors.Is(err, io.ErrClosedPipe) {
-			t.Error(err)
-		}
+		_, err = asks(t.Context(), child, "GET", "/v1/demo", "")
+		assert.ErrorContains(t, err, "ask the process that has the boards", "a parent that has ended")
+		assert.ErrorIs(t, <-ended, nil, "")
 	})
 }
 
-// TestHostileChild: a child that asks for something else ends the link.
+// TestHostileChild: a child that is another program gets nothing that is not on the page, and whatever it says else ends the link.
 func TestHostileChild(t *testing.T) {
 	for name, says := range map[string]string{
-		"no JSON":          "hello\n",
-		"one number twice": `{"id":1,"act":{}}` + "\n" + `{"id":1,"act":{}}` + "\n",
-		"too long":         strings.Repeat("x", askedMax+1) + "\n",
+		"no HTTP/2":          "GET /v1/demo HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"nonsense":           "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + strings.Repeat("x", 100),
+		"one that is no act": strings.Repeat("x", 10*askedMax),
 	} {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := net.Pipe()
@@ -86,13 +94,37 @@ func TestHostileChild(t *testing.T) {
 			source := &fakeSource{}
 			ended := make(chan error, 1)
 			go func() { ended <- serveLink(t.Context(), ours, source, testOptions) }()
-			_, _ = bufio.NewReader(theirs).ReadString('\n')
+			go io.Copy(io.Discard, theirs)
 			_, _ = io.WriteString(theirs, says) // fails when the parent has heard enough
-			if err := <-ended; err == nil || len(source.done) > 0 {
-				t.Errorf("%v, done %v", err, source.done)
+			select {
+			case <-ended:
+			case <-time.After(5 * time.Second):
+				t.Error("the parent listens on")
 			}
+			assert.Is(t, 0, len(source.done), "what was done")
 		})
 	}
+}
+
+// TestForgingChild: the parent looks for the token itself. A child that has been taken over does not know it.
+func TestForgingChild(t *testing.T) {
+	ours, theirs := net.Pipe()
+	source := &fakeSource{}
+	defer theirs.Close()
+	go func() { _ = serveLink(t.Context(), ours, source, testOptions) }()
+	l, err := newLink(t.Context(), theirs, func() {})
+	assert.NoError(t, err)
+	for path, code := range map[string]int{"/v1/demo/act": 403, "/v1/demo/passwords": 404} {
+		r, err := http.NewRequest("POST", "http://127.0.0.1"+path, strings.NewReader(`{"action":"kill","board":1}`))
+		assert.NoError(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Origin", "http://127.0.0.1")
+		answer, err := l.parent.RoundTrip(r)
+		assert.NoError(t, err)
+		answer.Body.Close()
+		assert.Is(t, code, answer.StatusCode, "%s", path)
+	}
+	assert.Is(t, 0, len(source.done), "what was done")
 }
 
 // slowSource has actions that take until a time is over, or nobody waits any more. It holds how they ended.
@@ -117,37 +149,35 @@ func TestGiveUp(t *testing.T) {
 	for name, test := range map[string]struct {
 		takes, patience time.Duration
 		after           time.Duration // it ended
-		child, parent   error         // how it ended for both
+		parent          error         // how it ended there
 	}{
-		"it is done":                    {time.Second, time.Minute, time.Second, nil, nil},
-		"the client gives up":           {time.Hour, time.Second, time.Second, context.DeadlineExceeded, context.Canceled},
-		"the child does not give up":    {time.Hour, time.Hour, actWithin, context.DeadlineExceeded, context.DeadlineExceeded},
-		"it is done at the last moment": {actWithin - 1, time.Hour, actWithin - 1, nil, nil},
+		"it is done":                    {time.Second, time.Minute, time.Second, nil},
+		"the client gives up":           {time.Hour, time.Second, time.Second, context.Canceled},
+		"the child does not give up":    {time.Hour, time.Hour, within, context.DeadlineExceeded},
+		"it is done at the last moment": {within - 1, time.Hour, within - 1, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source := &slowSource{takes: test.takes, ended: make(chan error, 1)}
-				r, end, ended := linked(t, source)
+				child, end, ended := linked(t, source)
 				ctx, cancel := context.WithTimeout(t.Context(), test.patience)
 				defer cancel()
 				began := time.Now()
-				err := r.Act(ctx, Action{Verb: Resign, Board: 1})
-				if (err != nil) != (test.child != nil) || err != nil && err.Error() != test.child.Error() {
-					t.Errorf("the child gets %v", err)
+				answer, err := asks(ctx, child, "POST", "/v1/demo/act", `{"action":"resign","board":1}`)
+				if done := err == nil && answer.StatusCode == 200; done != (test.parent == nil) {
+					t.Errorf("the child gets %v, %v", answer.StatusCode, err)
 				}
 				if err := <-source.ended; !errors.Is(err, test.parent) || time.Since(began) != test.after {
 					t.Errorf("for the parent it ended with %v after %v", err, time.Since(began))
 				}
-				// Places are free again, and who gave up is forgotten.
+				// Places are free again.
 				for range 2 * askedAtOnce {
-					if _, _, err := r.Look(t.Context(), State); err != nil {
-						t.Fatal(err)
-					}
+					answer, err := asks(t.Context(), child, "GET", "/v1/demo", "")
+					assert.NoError(t, err)
+					assert.Is(t, 200, answer.StatusCode, "another request")
 				}
 				end()
-				if err := <-ended; err != nil && !errors.Is(err, io.ErrClosedPipe) {
-					t.Error(err)
-				}
+				assert.ErrorIs(t, <-ended, nil, "")
 			})
 		})
 	}

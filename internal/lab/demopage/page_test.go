@@ -58,7 +58,7 @@ type asked struct {
 
 func (a asked) do(t *testing.T, source Source) *http.Response {
 	t.Helper()
-	s, err := newServer(source, testOptions)
+	s, err := newServer(routes(source, testOptions), nil)
 	assert.NoError(t, err)
 	r := httptest.NewRequest(a.method, a.path, strings.NewReader(a.body))
 	r.Host = "127.0.0.1:8080"

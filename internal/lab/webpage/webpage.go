@@ -1,14 +1,41 @@
-// Package webpage is what the pages of demo and simulator share: where they are served, and how that is
-// written. They are for the person who has started them, and only then for the LAN.
+// Package webpage is what the pages of demo and simulator share: where they are served, how that is written, and
+// their common scripts and styles. They are for the person who has started them, and only then for the LAN.
 package webpage
 
 import (
+	"embed"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
+
+	"topdog/internal/web"
 )
+
+// common are the files that both pages use, besides those of all pages of topdog (package web).
+//
+//go:embed assets
+var common embed.FS
+
+// NewServer returns a server of a page that has files, in their directory "assets", and routes.
+func NewServer(files embed.FS, routes web.Routes, hostHint string, report func(error)) (*web.Server, error) {
+	assets, _, err := web.Assets("assets", files, common)
+	if err != nil {
+		return nil, err
+	}
+	return &web.Server{Routes: append(assets, routes...), Limits: web.DefaultLimits, Names: hostNames, HostHint: hostHint, Report: report}, nil
+}
+
+// hostNames are the names of this machine.
+func hostNames() []string {
+	name, err := os.Hostname()
+	if err != nil {
+		return nil // numbers and localhost are always allowed
+	}
+	return []string{name}
+}
 
 // DefaultListen is where the page is unless somebody says otherwise: on this machine only, at a port that is free.
 const DefaultListen = "127.0.0.1:0"
