@@ -34,7 +34,7 @@ var importRules = []struct {
 	{"topdog/internal/lab/scenario", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/lab/"}, []string{"net", "os/exec"}, "a scenario is played in the simulator"},
 	{"topdog/internal/lab/papers", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/lab/sim"}, []string{"net", "os/exec"}, "the papers' figures are measured in the simulator"},
 	{"topdog/internal/lab/compare", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/lab/"}, []string{"net", "os/exec", "text/template"}, "algorithms are compared in the simulator"},
-	{"topdog/internal/lab/simpage", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/web", "topdog/internal/lab/"}, []string{"os/exec", "text/template", "html/template"}, "the page shows what the simulator does, and acts on nothing"},
+	{"topdog/internal/lab/simpage", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/web", "topdog/internal/lab/", "github.com/pelletier/go-toml/"}, []string{"os/exec", "text/template", "html/template"}, "the page shows what the simulator does, and acts on nothing"},
 	{"topdog/internal/lab/animation", []string{"topdog/election/literature", "topdog/internal/lab/demo", "topdog/internal/lab/svg"}, []string{"text/template"}, "the moving picture is made of what the demo has recorded"},
 	{"topdog/internal/lab/svg", nil, []string{"net", "os/exec", "text/template"}, "how a picture is written has nothing to do with what is in it"},
 	{"topdog/internal/boottime", []string{"golang.org/x/sys/"}, []string{"net", "os/exec", "log"}, "a clock is read, whatever it is for"},
@@ -57,8 +57,8 @@ var importRules = []struct {
 	{"topdog/internal/lab/cluster", []string{"golang.org/x/sys/", "topdog/election", "topdog/wire", "topdog/internal/config", "topdog/internal/console", "topdog/internal/lab/netns", "topdog/internal/lab/observe", "topdog/internal/lab/scene"}, []string{"testing"}, "tests, demo and benchmarks run daemons alike, and from outside"},
 	{"topdog/internal/lab/scene", nil, []string{"net", "os/exec", "testing"}, "a scene is data, whatever it is played on"},
 	{"topdog/internal/lab/attack", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/config", "topdog/internal/lab/", "golang.org/x/sys/"}, []string{"testing"}, "an adversary has no part of the daemon; the configuration reads the key of which it plays recordings"},
-	{"topdog/internal/lab/webpage", nil, []string{"testing", "net/http"}, "where a page is has nothing to do with what is on it"},
-	{"topdog/internal/lab/demopage", []string{"topdog/internal/web", "golang.org/x/sys/"}, []string{"testing", "topdog/internal/daemon", "text/template"}, "what talks to browsers knows nothing of boards"},
+	{"topdog/internal/lab/webpage", []string{"topdog/internal/web"}, []string{"testing"}, "what the pages share has nothing to do with what is on them"},
+	{"topdog/internal/lab/demopage", []string{"topdog/internal/web", "topdog/internal/lab/webpage", "golang.org/x/sys/"}, []string{"testing", "topdog/internal/daemon", "text/template"}, "what talks to browsers knows nothing of boards"},
 	{"topdog/cmd/topdog", nil, []string{"testing", "html/template", "net/http/pprof", "github.com/google/go-cmp/cmp"}, "no test code in the daemon, and nothing large that nobody asked for"},
 }
 

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"topdog/election/literature"
+	"topdog/internal/lab/compare"
 	"topdog/internal/lab/scenario"
 	"topdog/internal/web"
 	"topdog/wire"
@@ -34,83 +36,124 @@ type choice struct {
 // standard is what is seen if nothing was chosen: the smallest failure for which a paper prints a figure.
 var standard = choice{Algorithm: wire.AlgorithmBully.String(), Boards: 4, Failure: "crash_leader", Notice: 1, Seed: 1}
 
+// choices is all that may be chosen, and what the page says of it.
+type choices struct {
+	Standard   choice      `json:"standard"`
+	Algorithms []algorithm `json:"algorithms"`
+	Failures   []failure   `json:"failures"`
+	Boards     bounds      `json:"boards"`
+	Loss       bounds      `json:"loss_percent"`
+	Seed       bounds      `json:"seed"`
+	Examples   []example   `json:"examples"`
+	Compare    comparable  `json:"compare"`
+}
+
+type bounds struct {
+	Least int `json:"least"`
+	Most  int `json:"most"`
+}
+
+// comparable says what can be compared.
+type comparable struct {
+	Algorithms []string `json:"algorithms"`
+	Boards     []int    `json:"boards"`    // computed at once
+	OnDemand   []int    `json:"on_demand"` // and these take seconds
+}
+
+// atOnce is up to how many boards a comparison takes a fraction of a second for each algorithm.
+const atOnce = 20
+
+func allChoices() choices {
+	c := choices{
+		Standard: standard, Failures: failures, Examples: examples(),
+		Boards: bounds{minBoards, maxBoards}, Loss: bounds{0, maxLoss}, Seed: bounds{0, maxSeed},
+	}
+	for _, name := range scenario.Algorithms() {
+		c.Algorithms = append(c.Algorithms, describe(name))
+	}
+	all := compare.DefaultBoards
+	slow := slices.IndexFunc(all, func(n int) bool { return n > atOnce })
+	c.Compare = comparable{Algorithms: literature.Algorithms(), Boards: all[:slow], OnDemand: all[slow:]}
+	return c
+}
+
 // badQuery refuses a request for what stands in its query.
 func badQuery(hint, format string, args ...any) error {
 	return &web.Error{Code: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// query is the query of a request: each name is known, and stands there once at most.
-type query map[string]string
+// query is the query of a request. Its error is that of the first thing that is wrong.
+type query struct {
+	values url.Values
+	err    error
+}
 
-// readQuery takes a query apart.
-func readQuery(raw string, names ...string) (query, error) {
+// newQuery takes a query apart. Each name is known, and stands there once at most.
+func newQuery(raw string, names ...string) *query {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, badQuery("write it like ?boards=5&seed=1", "the query cannot be read")
+		return &query{err: badQuery("write it like ?boards=5&seed=1", "the query cannot be read")}
 	}
-	q := query{}
 	for name, all := range values {
 		switch {
 		case !slices.Contains(names, name):
-			return nil, badQuery("there are: "+strings.Join(names, ", "), "there is nothing to choose that is called %q", name)
+			return &query{err: badQuery("there are: "+strings.Join(names, ", "), "there is nothing to choose that is called %q", name)}
 		case len(all) > 1:
-			return nil, badQuery("give it once", "%s is given %d times", name, len(all))
+			return &query{err: badQuery("give it once", "%s is given %d times", name, len(all))}
 		}
-		q[name] = all[0]
 	}
-	return q, nil
+	return &query{values: values}
 }
 
-// word reads one of some words.
-func (q query) word(to *string, name string, words []string) error {
-	text, given := q[name]
-	if !given {
-		return nil
+// refuse notes what is wrong, unless something else is.
+func (q *query) refuse(hint, format string, args ...any) {
+	if q.err == nil {
+		q.err = badQuery(hint, format, args...)
 	}
+}
+
+// word is one of some words, or the usual one.
+func (q *query) word(name, usual string, words []string) string {
+	if !q.values.Has(name) {
+		return usual
+	}
+	text := q.values.Get(name)
 	if !slices.Contains(words, text) {
-		return badQuery("there are: "+strings.Join(words, ", "), "%s: there is no %q", name, text)
+		q.refuse("there are: "+strings.Join(words, ", "), "%s: there is no %q", name, text)
 	}
-	*to = text
-	return nil
+	return text
 }
 
-// number reads a number within bounds.
-func (q query) number(to *int, name string, least, most int) error {
-	text, given := q[name]
-	if !given {
-		return nil
+// number is a number within bounds, or the usual one.
+func (q *query) number(name string, usual, least, most int) int {
+	if !q.values.Has(name) {
+		return usual
 	}
+	text := q.values.Get(name)
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most || strconv.Itoa(n) != text {
-		return badQuery(fmt.Sprintf("use a number from %d to %d", least, most), "%s: %q is no such number", name, text)
+		q.refuse(fmt.Sprintf("use a number from %d to %d", least, most), "%s: %q is no such number", name, text)
 	}
-	*to = n
-	return nil
+	return n
 }
 
 // readChoice reads what was chosen; what was not stays as in standard, but for who notices: that
 // is everybody.
 func readChoice(raw string) (choice, error) {
-	c := standard
 	if raw == "" {
-		return c, nil
+		return standard, nil
 	}
-	c.Notice = 0
-	q, err := readQuery(raw, "algorithm", "boards", "failure", "notice", "loss_percent", "seed")
-	if err != nil {
-		return c, err
+	q := newQuery(raw, "algorithm", "boards", "failure", "notice", "loss_percent", "seed")
+	c := choice{
+		Algorithm:   q.word("algorithm", standard.Algorithm, scenario.Algorithms()),
+		Boards:      q.number("boards", standard.Boards, minBoards, maxBoards),
+		Failure:     q.word("failure", standard.Failure, failureNames()),
+		Notice:      q.number("notice", 0, 0, maxBoards),
+		LossPercent: q.number("loss_percent", standard.LossPercent, 0, maxLoss),
+		Seed:        q.number("seed", standard.Seed, 0, maxSeed),
 	}
-	for _, err := range []error{
-		q.word(&c.Algorithm, "algorithm", scenario.Algorithms()),
-		q.number(&c.Boards, "boards", minBoards, maxBoards),
-		q.word(&c.Failure, "failure", failureNames()),
-		q.number(&c.Notice, "notice", 0, maxBoards),
-		q.number(&c.LossPercent, "loss_percent", 0, maxLoss),
-		q.number(&c.Seed, "seed", 0, maxSeed),
-	} {
-		if err != nil {
-			return c, err
-		}
+	if q.err != nil {
+		return c, q.err
 	}
 	return c, c.check()
 }

@@ -22,18 +22,58 @@ type figure struct {
 	Text           string `json:"text"` // all of this as `topdog sim tables` prints it
 }
 
-// runOf is what was chosen as the papers have it: who crashes or joins, and who notices. They
-// have nothing else.
-func (c *choice) runOf(g *group) papers.Run {
-	algorithm, _ := literature.AlgorithmNamed(c.Algorithm) // it has been looked up
-	r := papers.Run{Algorithm: algorithm, Processes: c.Boards, Noticer: c.Notice}
-	switch c.Failure {
-	case "crash_leader", "crash_leader_and_next", "crash_half":
-		r.Crash = failureNamed(c.Failure).hits(g)
-	case "restart_highest":
-		r.Joins = g.ranks()[0]
+// example is a run for which a paper prints a figure.
+type example struct {
+	Choice choice `json:"choice"`
+	Text   string `json:"text"`
+}
+
+// examples are the runs that a paper has a figure for, and that the page can show.
+func examples() []example {
+	var all []example
+	for _, f := range papers.Figures() {
+		c, ok := chosen(&f)
+		if !ok || slices.ContainsFunc(all, func(e example) bool { return e.Choice == c }) {
+			continue
+		}
+		what := fmt.Sprintf("%s crash, %d notices", ids(f.Crash), f.Noticer)
+		if f.Joins > 0 {
+			what = fmt.Sprintf("board %d comes back", f.Joins)
+		}
+		all = append(all, example{c, fmt.Sprintf("%s, %d boards: %s", c.Algorithm, c.Boards, what)})
 	}
-	return r
+	return all
+}
+
+// chosen is what somebody has to choose to see what a figure is about.
+func chosen(f *papers.Figure) (choice, bool) {
+	c := choice{Algorithm: f.Algorithm.String(), Boards: f.Processes, Notice: f.Noticer, Seed: standard.Seed}
+	if c.Boards > maxBoards {
+		return c, false
+	}
+	g := &group{algorithm: c.Algorithm, boards: c.Boards}
+	g.leader = g.ranks()[0] // as with all algorithms of these papers
+	for _, fails := range failures {
+		c.Failure = fails.Name
+		if c.check() == nil && c.concerns(f, g) {
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// concerns reports whether a figure is about what was chosen. The papers know of boards that crash and of one that joins,
+// and of no other failures.
+func (c *choice) concerns(f *papers.Figure, g *group) bool {
+	algorithm, _ := literature.AlgorithmNamed(c.Algorithm) // it has been looked up
+	run := papers.Run{Algorithm: algorithm, Processes: c.Boards, Noticer: c.Notice}
+	switch {
+	case strings.HasPrefix(c.Failure, "crash_"):
+		run.Crash = failureNamed(c.Failure).hits(g)
+	case c.Failure == "restart_highest":
+		run.Joins = g.ranks()[0]
+	}
+	return f.Equal(&run)
 }
 
 // figures are those that a paper prints for this failure. None of them lets messages be lost.
@@ -42,24 +82,18 @@ func (c *choice) figures(g *group, counts *sim.Counts) []figure {
 	if c.LossPercent > 0 {
 		return all
 	}
-	run := c.runOf(g)
 	for _, f := range papers.Figures() {
-		if !f.Equal(&run) {
+		if !c.concerns(&f, g) {
 			continue
 		}
 		cell := f.Cell(counts)
+		number, where, _ := strings.Cut(f.Source, ", ")
 		all = append(all, figure{
-			SourceText: sourceText(f.Source), CountedText: f.Counted, ConventionText: f.Convention,
+			SourceText: words().Papers[number] + ", " + where, CountedText: f.Counted, ConventionText: f.Convention,
 			Published: cell.Published, Corrected: cell.Corrected, Measured: cell.Measured, Equal: cell.Equal(), Text: cell.Text(),
 		})
 	}
 	return all
-}
-
-// sourceText names a paper as people do.
-func sourceText(source string) string {
-	number, where, _ := strings.Cut(source, ", ")
-	return paperTitles[number] + ", " + where
 }
 
 // noFigureText says why there is no figure, and for what there are some.
@@ -70,7 +104,6 @@ func (c *choice) noFigureText() string {
 			boards = append(boards, n)
 		}
 	}
-	slices.Sort(boards)
 	switch {
 	case len(boards) == 0:
 		return "No paper that topdog has measured again prints figures for " + c.Algorithm + "."
@@ -78,6 +111,6 @@ func (c *choice) noFigureText() string {
 		return "No paper prints a figure for a network that loses messages."
 	default:
 		return fmt.Sprintf("No paper prints a figure for this run. There are figures for %s with %s boards, for a certain board that notices.",
-			c.Algorithm, strings.ReplaceAll(strings.Trim(fmt.Sprint(boards), "[]"), " ", ", "))
+			c.Algorithm, strings.ReplaceAll(ids(boards), ",", ", "))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,70 +12,64 @@ import (
 	"topdog/internal/lab/scenario"
 )
 
-// line is a command line of `topdog sim run`.
-type line []flag
+// line is what stands behind `topdog sim run` on a command line.
+type line string
 
 // base are the flags that describe the boards and the LAN. All boards know each other from the
 // start, as the papers assume.
 func (c *choice) base() line {
-	l := line{{"algorithm", c.Algorithm}, {"nodes", strconv.Itoa(c.Boards)}, {"members", ""}}
+	loss := ""
 	if c.LossPercent > 0 {
-		l = append(l, flag{"loss", fmt.Sprintf("%d%%", c.LossPercent)})
+		loss = fmt.Sprintf(" --loss %d%%", c.LossPercent)
 	}
-	return append(l, flag{"seed", strconv.Itoa(c.Seed)})
+	return line(fmt.Sprintf("--algorithm %s --nodes %d --members%s --seed %d", c.Algorithm, c.Boards, loss, c.Seed))
 }
 
-// String is the command for a shell.
-func (l line) String() string {
-	words := []string{"topdog sim run"}
-	for _, f := range l {
-		words = append(words, strings.TrimSpace("--"+f.name+" "+f.value))
-	}
-	return strings.Join(words, " ")
-}
+// until is the line of a run that ends then.
+func (l line) until(end time.Duration) line { return line(fmt.Sprintf("%s --for %v", l, end)) }
 
 // read reads the flags as the command does.
 func (l line) read() (*scenario.Request, error) {
 	r := scenario.NewRequest()
-	for _, f := range l {
-		if err := set(r, f); err != nil {
-			return nil, err
+	for flag := range strings.SplitSeq(string(l), "--") {
+		name, value, _ := strings.Cut(strings.TrimSpace(flag), " ")
+		if name == "" {
+			continue // before the first one
+		}
+		if err := set(r, name, value); err != nil {
+			return nil, fmt.Errorf("--%s %s: %w", name, value, err)
 		}
 	}
 	return r, r.Read()
 }
 
 // set is what the command line does with a flag, for those that this page uses.
-func set(r *scenario.Request, f flag) (err error) {
+func set(r *scenario.Request, name, value string) (err error) {
 	s := &r.Scenario
-	switch f.name {
+	switch name {
 	case "algorithm":
-		r.Algorithm = f.value
+		r.Algorithm = value
 	case "nodes":
-		s.Nodes, err = strconv.Atoi(f.value)
+		s.Nodes, err = strconv.Atoi(value)
 	case "members":
 		s.Members = true
 	case "loss":
-		r.Loss = f.value
+		r.Loss = value
 	case "seed":
-		s.Seed, err = strconv.ParseUint(f.value, 10, 64)
+		s.Seed, err = strconv.ParseUint(value, 10, 64)
 	case "for":
-		s.For, err = time.ParseDuration(f.value)
+		s.For, err = time.ParseDuration(value)
 	case "trace-from":
-		r.TraceFrom = f.value
+		r.TraceFrom = value
 	default:
-		for _, kind := range scenario.Kinds() {
-			if kind.String() == f.name {
-				*r.Faults[kind] = append(*r.Faults[kind], f.value)
-				return nil
-			}
+		i := slices.IndexFunc(scenario.Kinds(), func(k scenario.FaultKind) bool { return k.String() == name })
+		if i < 0 {
+			return errors.New("there is no such flag")
 		}
-		err = errors.New("there is no such flag")
+		to := r.Faults[scenario.Kinds()[i]]
+		*to = append(*to, value)
 	}
-	if err != nil {
-		return fmt.Errorf("--%s %s: %w", f.name, f.value, err)
-	}
-	return nil
+	return err
 }
 
 // play plays it.
@@ -89,7 +84,7 @@ func (l line) play(ctx context.Context, options scenario.Options) (*scenario.Pla
 // group finds out who leads when nothing has failed. The same seed gives the same leader then.
 func (c *choice) group(ctx context.Context) (*group, error) {
 	g := &group{algorithm: c.Algorithm, boards: c.Boards}
-	before, err := append(c.base(), flag{"for", failsAt.String()}).play(ctx, scenario.Options{})
+	before, err := c.base().until(failsAt).play(ctx, scenario.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -107,64 +102,53 @@ func (c *choice) group(ctx context.Context) (*group, error) {
 // line makes a command line of the choices.
 func (c *choice) line(g *group) (line, error) {
 	f := failureNamed(c.Failure)
-	l := append(c.base(), f.faults(g)...)
-	if c.Notice > 0 {
-		for _, id := range f.hits(g) {
-			if id == c.Notice {
-				return nil, badQuery("choose another board, or 0 for all", "notice: board %d is one of those that fail", id)
-			}
-		}
-		l = append(l, flag{scenario.Notice.String(), strconv.Itoa(c.Notice)})
+	l := c.base() + line(" "+f.in(g))
+	switch {
+	case c.Notice == 0:
+		return l, nil
+	case slices.Contains(f.hits(g), c.Notice):
+		return "", badQuery("choose another board, or 0 for all", "notice: board %d is one of those that fail", c.Notice)
 	}
-	return l, nil
+	return line(fmt.Sprintf("%s --%v %d", l, scenario.Notice, c.Notice)), nil
 }
 
-// The recording begins two heartbeats before something fails, and ends three after the boards have agreed.
 const (
+	// The recording begins two heartbeats before something fails, and ends three after the boards have agreed.
 	before = 250 * time.Millisecond
 	after  = 300 * time.Millisecond
+	// All algorithms need less than three seconds for a leader, if they get one. With much loss
+	// the elections of score, of two seconds each, are repeated.
+	usuallyWatched = 3 * time.Second
+	lossyWatched   = 8 * time.Second
 )
-
-// latest is when a run ends in which the boards do not agree.
-func (c *choice) latest() time.Duration {
-	end := failsAt + usuallyWatched
-	if c.LossPercent > 0 {
-		end = failsAt + lossyWatched
-	}
-	switch c.Failure {
-	case "partition":
-		end += partitioned
-	case "pause_leader":
-		end += paused
-	}
-	return end
-}
 
 // play plays what was chosen, until the boards have agreed.
 func (c *choice) play(ctx context.Context) (*scenario.Play, *group, line, error) {
 	g, err := c.group(ctx)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, "", err
 	}
 	l, err := c.line(g)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, "", err
+	}
+	end := failsAt + failureNamed(c.Failure).lasts + usuallyWatched
+	if c.LossPercent > 0 {
+		end += lossyWatched - usuallyWatched
 	}
 	options := scenario.Options{Record: true, All: true, Lead: before}
-	end := c.latest()
-	until := func() line { return append(l[:len(l):len(l)], flag{"for", end.String()}) }
-	play, err := until().play(ctx, options)
+	play, err := l.until(end).play(ctx, options)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, "", err
 	}
 	// What follows is the steady state. The same flags with a shorter time give the same run until then.
 	if at, settled := play.Settled(); settled {
 		end = min(end, (max(at, last(play.Happened())) + after).Round(100*time.Millisecond))
-		if play, err = until().play(ctx, options); err != nil {
-			return nil, nil, nil, err
+		if play, err = l.until(end).play(ctx, options); err != nil {
+			return nil, nil, "", err
 		}
 	}
-	return play, g, until(), nil
+	return play, g, l.until(end), nil
 }
 
 // last is the end of a list that has one.

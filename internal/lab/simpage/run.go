@@ -1,6 +1,7 @@
 package simpage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -54,7 +55,7 @@ func show(ctx context.Context, c choice) (*run, error) {
 	}
 	report := play.Report()
 	r := &run{
-		Choice: c, Command: l.String(),
+		Choice: c, Command: "topdog sim run " + string(l),
 		FromNs: int64(play.From()), FailedNs: int64(play.Happened()[0]), EndNs: int64(play.LAN.Now()),
 		BeginNs: int64(play.From() - before),
 		Steps:   steps(play.Scenario.Board.Algorithm, c.Boards, play.Recording.Steps()),
@@ -101,7 +102,8 @@ func (e *end) words(c *choice, play *scenario.Play, report *scenario.Report) str
 	case e.Agreed && c.Failure == "resign_leader" && report.Moves == 0:
 		return fmt.Sprintf("Board %s goes on: with %s the first in rank always leads, so it cannot resign.", e.Leaders[0], c.Algorithm)
 	case e.Agreed:
-		text := fmt.Sprintf("Board %s leads, and all boards that are there follow it, %.1f ms after %s.", e.Leaders[0], *e.AfterMs, sinceWhat(c.Failure))
+		text := fmt.Sprintf("Board %s leads, and all boards that are there follow it, %.1f ms after %s.", e.Leaders[0], *e.AfterMs,
+			cmp.Or(failureNamed(c.Failure).since, "the failure"))
 		switch at, _ := play.Settled(); {
 		case at <= last(play.Happened())+agreed(*e.AfterMs):
 		case c.LossPercent > 0:
@@ -133,20 +135,6 @@ func quorum(play *scenario.Play) (left, voters, majority int) {
 	}
 	voters = len(boards[0].Config.Voters)
 	return left, voters, min(voters, voters/2+1)
-}
-
-// sinceWhat is the last thing that happens in a run.
-func sinceWhat(failure string) string {
-	switch failure {
-	case "partition":
-		return "the LAN has healed"
-	case "pause_leader":
-		return "the old leader has gone on"
-	case "restart_highest":
-		return "the board has come back"
-	default:
-		return "the failure"
-	}
 }
 
 // agreed is a length of time that a report has in milliseconds, rounded up.

@@ -165,7 +165,7 @@ func TestNoFigure(t *testing.T) {
 // TestEveryMessageIsExplained holds that no step leaves a pupil alone with the name of a message.
 func TestEveryMessageIsExplained(t *testing.T) {
 	for _, algorithm := range scenario.Algorithms() {
-		if a := describe(algorithm); a.IdeaText == "" || a.PaperText == "" || len(a.StepsText) == 0 || a.CostText == "" || a.WeaknessText == "" || a.LeadsText == "" {
+		if a := describe(algorithm); a.Idea == "" || a.Paper == "" || len(a.Steps) == 0 || a.Cost == "" || a.Weakness == "" || a.Leads == "" {
 			t.Errorf("%s is not described: %+v", algorithm, a)
 		}
 		for _, f := range failures {

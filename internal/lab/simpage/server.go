@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
+	"slices"
 	"time"
 
+	"topdog/election/literature"
+	"topdog/internal/lab/compare"
 	"topdog/internal/lab/webpage"
 	"topdog/internal/web"
 )
@@ -24,15 +26,7 @@ var assets embed.FS
 const (
 	runLimit        = 20 * time.Second
 	comparisonLimit = 2 * time.Minute
-	mayWait         = 64 // a class that clicks at the same time
-	mayWaitEach     = 6  // as many requests as a browser makes at the same time
 )
-
-// page is what the routes share.
-type page struct {
-	limits            web.Limits
-	runs, comparisons *worker
-}
 
 // Run serves the page at HOST:PORT until ctx ends. It writes where it is.
 func Run(ctx context.Context, listen string, out io.Writer) error {
@@ -54,74 +48,47 @@ func Run(ctx context.Context, listen string, out io.Writer) error {
 
 // New returns a server of the page. Report is told what nobody else would learn; it may be nil.
 func New(report func(error)) (*web.Server, error) {
-	files, _, err := web.Assets(assets, "assets")
-	if err != nil {
-		return nil, err
-	}
-	p := &page{limits: web.DefaultLimits, runs: newWorker(mayWait, mayWaitEach, runLimit), comparisons: newWorker(mayWait, mayWaitEach, comparisonLimit)}
-	return &web.Server{
-		Limits: p.limits,
-		Names: func() []string {
-			name, _ := os.Hostname() // without a name there is one less
-			return []string{name}
-		},
-		HostHint: "use the address that topdog sim --page has printed",
-		Report:   report,
-		Routes: append(files,
-			web.Route{Path: "/v1/sim/choices", Serve: p.choices},
-			web.Route{Path: "/v1/sim/run", Serve: p.run},
-			web.Route{Path: "/v1/sim/compare", Serve: p.compare},
-		),
-	}, nil
+	runs, comparisons := newWorker(runLimit), newWorker(comparisonLimit)
+	return webpage.NewServer(assets, web.Routes{
+		{Path: "/v1/sim/choices", Serve: func(w http.ResponseWriter, _ *http.Request) error {
+			return web.WriteJSON(w, http.StatusOK, allChoices())
+		}},
+		{Path: "/v1/sim/run", Serve: func(w http.ResponseWriter, r *http.Request) error {
+			c, err := readChoice(r.URL.RawQuery)
+			if err != nil {
+				return err
+			}
+			return runs.answer(w, r, func(ctx context.Context) (any, error) { return show(ctx, c) })
+		}},
+		{Path: "/v1/sim/compare", Serve: func(w http.ResponseWriter, r *http.Request) error {
+			asked, err := readComparison(r.URL.RawQuery)
+			if err != nil {
+				return err
+			}
+			return comparisons.answer(w, r, func(ctx context.Context) (any, error) { return measure(ctx, asked) })
+		}},
+	}, "use the address that topdog sim --page has printed", report)
 }
 
-func (p *page) choices(w http.ResponseWriter, _ *http.Request) error {
-	return web.WriteJSON(w, http.StatusOK, allChoices())
-}
-
-func (p *page) run(w http.ResponseWriter, r *http.Request) error {
-	c, err := readChoice(r.URL.RawQuery)
-	if err != nil {
-		return err
-	}
-	var result *run
-	return p.answer(w, r, p.runs, func(ctx context.Context) (err error) {
-		result, err = show(ctx, c)
-		return err
-	}, func() any { return result })
-}
-
-func (p *page) compare(w http.ResponseWriter, r *http.Request) error {
-	request, err := readComparison(r.URL.RawQuery)
-	if err != nil {
-		return err
-	}
-	var result *comparison
-	return p.answer(w, r, p.comparisons, func(ctx context.Context) (err error) {
-		result, err = measure(ctx, request)
-		return err
-	}, func() any { return result })
-}
-
-// answer has a worker compute something, and answers with it.
-func (p *page) answer(w http.ResponseWriter, r *http.Request, worker *worker, compute func(context.Context) error, result func() any) error {
+// answer computes something, and answers with it.
+func (w *worker) answer(to http.ResponseWriter, r *http.Request, compute func(context.Context) (any, error)) error {
 	// Computing may take longer than a request may. Nothing is expected from the client meanwhile
 	// but that it stays: if the connection closes, the context of the request ends.
-	if err := p.deadlines(w, time.Time{}); err != nil {
+	if err := setDeadlines(to, time.Time{}); err != nil {
 		return err
 	}
-	err := worker.do(r.Context(), web.AddressOf(r.RemoteAddr), compute)
-	if late := p.deadlines(w, time.Now().Add(p.limits.Write)); late != nil {
+	result, err := w.do(r.Context(), web.AddressOf(r.RemoteAddr), compute)
+	if late := setDeadlines(to, time.Now().Add(web.DefaultLimits.Write)); late != nil {
 		return late
 	}
 	if err != nil {
 		return err
 	}
-	return web.WriteJSON(w, http.StatusOK, result())
+	return web.WriteJSON(to, http.StatusOK, result)
 }
 
-// deadlines moves those of the connection, or clears them. A recorder of a test has none.
-func (p *page) deadlines(w http.ResponseWriter, at time.Time) error {
+// setDeadlines moves those of the connection, or clears them. A recorder of a test has none.
+func setDeadlines(w http.ResponseWriter, at time.Time) error {
 	c := http.NewResponseController(w)
 	for _, err := range []error{c.SetReadDeadline(at), c.SetWriteDeadline(at)} {
 		if err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -129,4 +96,33 @@ func (p *page) deadlines(w http.ResponseWriter, at time.Time) error {
 		}
 	}
 	return nil
+}
+
+// comparison is how one algorithm replaces a failed leader of so many boards.
+type comparison struct {
+	Command string      `json:"command"` // repeats it
+	Row     compare.Row `json:"row"`     // what the command prints with --json
+}
+
+// readComparison reads which row of the comparison somebody wants. A browser asks for one after the
+// other, so it can show each as it comes, and nothing goes on when it has gone.
+func readComparison(raw string) (*compare.Request, error) {
+	q := newQuery(raw, "algorithm", "boards")
+	name := q.word("algorithm", literature.Algorithms()[0], literature.Algorithms())
+	boards := q.number("boards", compare.DefaultBoards[0], minBoards, slices.Max(compare.DefaultBoards))
+	if !slices.Contains(compare.DefaultBoards, boards) {
+		q.refuse(fmt.Sprintf("there are: %v", compare.DefaultBoards), "boards: groups of %d are not compared", boards)
+	}
+	r := compare.NewRequest()
+	r.Algorithms, r.Boards = []string{name}, []int{boards}
+	return r, q.err
+}
+
+// measure measures it.
+func measure(ctx context.Context, r *compare.Request) (*comparison, error) {
+	rows, err := r.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &comparison{fmt.Sprintf("topdog sim compare --algorithms %s --boards %d", r.Algorithms[0], r.Boards[0]), rows[0]}, nil
 }

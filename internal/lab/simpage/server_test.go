@@ -75,27 +75,32 @@ func TestCancelledComparison(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled, "a run")
 }
 
-// TestWorker has one thing computed, two wait, and one more refused. Then the first two are given up.
+// TestWorker has one thing computed, five wait, and one more refused. Then all but the last are given up.
 func TestWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const waiting = 2
-		w := newWorker(waiting, waiting+1, time.Minute)
-		untilDone := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		const waiting = mayWaitEach - 1
+		w := newWorker(time.Minute)
+		untilDone := func(ctx context.Context) (any, error) { <-ctx.Done(); return nil, ctx.Err() }
 		results := make(chan error, waiting+1)
 		var cancels []context.CancelFunc
 		for range waiting + 1 {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancels = append(cancels, cancel)
-			go func() { results <- w.do(ctx, netip.Addr{}, untilDone) }()
+			go func() {
+				_, err := w.do(ctx, netip.Addr{}, untilDone)
+				results <- err
+			}()
 			synctest.Wait()
 		}
 		var refusal *web.Error
-		if err := w.do(t.Context(), netip.Addr{}, untilDone); !errors.As(err, &refusal) || refusal.Code != http.StatusServiceUnavailable {
+		if _, err := w.do(t.Context(), netip.Addr{}, untilDone); !errors.As(err, &refusal) || refusal.Code != http.StatusServiceUnavailable {
 			t.Errorf("one too many gets %v", err)
 		}
-		cancels[0]() // who computes
-		cancels[1]() // one who waits, or has just begun
-		for range 2 {
+		for _, cancel := range cancels[:waiting] { // who computes, and all but one who wait
+			cancel()
+			synctest.Wait()
+		}
+		for range waiting {
 			assert.ErrorIs(t, <-results, context.Canceled, "who went away")
 		}
 		synctest.Wait()
@@ -103,9 +108,9 @@ func TestWorker(t *testing.T) {
 		if err := <-results; !errors.As(err, &refusal) || !strings.Contains(refusal.Message, "longer than 1m0s") || time.Since(began) != time.Minute {
 			t.Errorf("what takes too long gets %v after %v", err, time.Since(began))
 		}
-		free := w.do(t.Context(), netip.Addr{}, func(context.Context) error { return nil })
+		_, free := w.do(t.Context(), netip.Addr{}, func(context.Context) (any, error) { return nil, nil })
 		assert.ErrorIs(t, free, nil, "the worker is free")
-		cancels[2]()
+		cancels[waiting]()
 	})
 }
 
@@ -124,17 +129,17 @@ func TestWorkerOfOneAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				p := &page{limits: web.DefaultLimits, runs: newWorker(mayWait, mayWaitEach, runLimit)}
+				worker := newWorker(runLimit)
 				refused := 0
-				ask := func(ctx context.Context, from string, compute func(context.Context) error) error {
+				ask := func(ctx context.Context, from string, compute func(context.Context) (any, error)) error {
 					r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 					r.RemoteAddr = from
-					return p.answer(httptest.NewRecorder(), r, p.runs, compute, func() any { return "computed" })
+					return worker.answer(httptest.NewRecorder(), r, compute)
 				}
 				for i := range mayWait {
 					go func() {
 						var refusal *web.Error
-						err := ask(ctx, test.many(i), func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+						err := ask(ctx, test.many(i), func(ctx context.Context) (any, error) { <-ctx.Done(); return nil, ctx.Err() })
 						if errors.As(err, &refusal) && refusal.Code == http.StatusServiceUnavailable && ctx.Err() == nil {
 							refused++
 						}
@@ -143,13 +148,15 @@ func TestWorkerOfOneAddress(t *testing.T) {
 				}
 				assert.Is(t, mayWait-mayWaitEach, refused, "refused of %d", mayWait)
 				other := make(chan error, 1)
-				go func() { other <- ask(t.Context(), test.other, func(context.Context) error { return nil }) }()
+				go func() {
+					other <- ask(t.Context(), test.other, func(context.Context) (any, error) { return "computed", nil })
+				}()
 				synctest.Wait()
 				cancel()
 				assert.Is(t, test.alike, <-other != nil, "another one is refused")
 				synctest.Wait()
-				if p.runs.taken != 0 || len(p.runs.from) != 0 {
-					t.Errorf("%d places are taken, %v", p.runs.taken, p.runs.from)
+				if len(worker.from) != 0 {
+					t.Errorf("places are taken by %v", worker.from)
 				}
 			})
 		})
@@ -161,9 +168,9 @@ func serveSlowly(t *testing.T, compute func(context.Context) error) string {
 	t.Helper()
 	limits := web.DefaultLimits
 	limits.Request, limits.Linger = 20*time.Millisecond, 0
-	p := &page{limits: limits, runs: newWorker(0, 1, time.Minute)}
+	worker := newWorker(time.Minute)
 	s := &web.Server{Limits: limits, Routes: []web.Route{{Path: "/", Serve: func(w http.ResponseWriter, r *http.Request) error {
-		return p.answer(w, r, p.runs, compute, func() any { return "computed" })
+		return worker.answer(w, r, func(ctx context.Context) (any, error) { return "computed", compute(ctx) })
 	}}}}
 	port, err := web.Listen(t.Context(), "127.0.0.1:0")
 	assert.NoError(t, err)

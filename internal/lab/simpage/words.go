@@ -1,16 +1,65 @@
 package simpage
 
 import (
+	_ "embed"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+
+	"github.com/pelletier/go-toml/v2"
 
 	"topdog/election"
 	"topdog/internal/lab/draw"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
+
+// vocabulary is what the page says of algorithms and of what happens, beside the plain facts. words.toml explains its parts.
+type vocabulary struct {
+	Papers     map[string]string
+	Messages   map[string]string
+	Roles      map[string]string
+	Says       map[string]string
+	Means      map[string]string
+	Algorithms []algorithm `toml:"algorithm"`
+}
+
+// algorithm is what the page says of an algorithm.
+type algorithm struct {
+	Name     string            `json:"name" toml:"name"`
+	Leads    string            `json:"leads_text" toml:"leads_text"`
+	Idea     string            `json:"idea_text" toml:"idea_text"`
+	Steps    []string          `json:"steps_text" toml:"steps_text"`
+	Cost     string            `json:"cost_text" toml:"cost_text"` // in messages, with n boards, of which the leader has failed
+	Weakness string            `json:"weakness_text" toml:"weakness_text"`
+	Paper    string            `json:"paper_text" toml:"paper_text"`
+	Messages map[string]string `json:"-" toml:"messages"` // what a message means here, if that is particular
+}
+
+//go:embed words.toml
+var wordsFile []byte
+
+// words are read once, when somebody wants to see something.
+var words = sync.OnceValue(func() *vocabulary {
+	v := &vocabulary{}
+	if err := toml.Unmarshal(wordsFile, v); err != nil {
+		panic(fmt.Sprintf("words.toml: %v", err)) // it is a part of the program, and of its tests
+	}
+	for i := range v.Algorithms {
+		for number, title := range v.Papers {
+			v.Algorithms[i].Paper = strings.ReplaceAll(v.Algorithms[i].Paper, "{"+number+"}", title)
+		}
+	}
+	return v
+})
+
+// describe returns what is said of an algorithm.
+func describe(name string) algorithm {
+	all := words().Algorithms
+	return all[slices.IndexFunc(all, func(a algorithm) bool { return a.Name == name })]
+}
 
 // sentence says what a step is, and what it means.
 func sentence(algorithm wire.Algorithm, boards int, e *draw.Step, to []string) (text, why string) {
@@ -22,16 +71,43 @@ func sentence(algorithm wire.Algorithm, boards int, e *draw.Step, to []string) (
 	case e.Message != nil:
 		return message(who, boards, e, to), meaning(algorithm, e)
 	case e.Kind == sim.EventChange:
-		return role(who, e.Change), roleMeanings[e.Change.To]
-	case e.Kind == sim.EventAddress:
-		return act(who, e.What), addressMeaning(e.What)
+		return role(who, e.Change), words().Roles[e.Change.To.String()]
 	case e.Kind == sim.EventNotice:
 		return who + " gives a " + e.What + ".", ""
 	case e.Board == nil:
-		return strings.ToUpper(e.What[:1]) + e.What[1:] + ".", faultMeaning(e.What)
+		return strings.ToUpper(e.What[:1]) + e.What[1:] + ".", begun(e.What)
 	default:
-		return act(who, e.What), faultMeaning(e.What)
+		return act(who, e.What), begun(e.What)
 	}
+}
+
+// meaning is what a message means in an algorithm. Some kinds of one type mean different things.
+func meaning(a wire.Algorithm, e *draw.Step) string {
+	m, name, kind := e.Message, e.Message.Type.String(), e.Counted.Identifier()
+	switch {
+	case m.Type == wire.TypeAnswer && m.Answer.Leader != wire.Nobody:
+		kind = "ANSWER_HEARD"
+	case m.Type == wire.TypeVote && m.Vote.Ballot != wire.BallotRequest:
+		kind = "VOTE_OTHER"
+	}
+	if text := words().Messages[kind]; text != "" && kind != name {
+		return text
+	}
+	if text := describe(a.String()).Messages[name]; text != "" {
+		return text
+	}
+	return words().Messages[name]
+}
+
+// begun is what something means that boards or the LAN do or suffer. Of several beginnings the longest counts.
+func begun(what string) (text string) {
+	most := 0
+	for begin, means := range words().Means {
+		if strings.HasPrefix(what, begin) && len(begin) > most {
+			text, most = means, len(begin)
+		}
+	}
+	return text
 }
 
 // message says who sends what to whom.
@@ -118,16 +194,9 @@ func ranges(boards []string) string {
 	return strings.Join(words, "")
 }
 
-// acts are what boards do and suffer, where the simulator uses fewer words.
-var acts = map[string]string{
-	"cable out": "loses its cable", "cable in": "has its cable back",
-	"frozen": "stands still", "thawed": "goes on", "stopped": "is stopped",
-	"asks the LAN": "asks who answers at the address",
-}
-
 // act says what a board does or suffers.
 func act(who, what string) string {
-	if better := acts[what]; better != "" {
+	if better := words().Says[what]; better != "" {
 		what = better
 	}
 	if strings.HasPrefix(what, "its ") {

@@ -12,71 +12,74 @@ import (
 	"topdog/internal/web"
 )
 
+// So many requests may wait for their turn: a class that clicks at the same time, and of one address as many as a browser makes.
+const (
+	mayWait     = 64
+	mayWaitEach = 6
+)
+
 // worker computes one thing at a time, since the machine may be small. A few may wait, and of one address only some of them, so
 // that nobody keeps all others out.
 type worker struct {
-	places int // who waits or computes, at most
-	each   int // the same, of one address
-	turn   chan struct{}
-	limit  time.Duration // for one
+	turn  chan struct{}
+	limit time.Duration // for one
 
-	mu    sync.Mutex
-	taken int
-	from  map[netip.Addr]int // how many of them are from where
+	mu   sync.Mutex
+	from map[netip.Addr]int // how many wait or compute, and are from where
 }
 
-func newWorker(waiting, each int, limit time.Duration) *worker {
-	return &worker{places: waiting + 1, each: each, turn: make(chan struct{}, 1), limit: limit, from: map[netip.Addr]int{}}
+func newWorker(limit time.Duration) *worker {
+	return &worker{turn: make(chan struct{}, 1), limit: limit, from: map[netip.Addr]int{}}
 }
 
-// enter takes a place, or says why there is none.
-func (w *worker) enter(from netip.Addr) error {
+// enter takes a place, or says why there is none. leave gives it back.
+func (w *worker) enter(from netip.Addr) (leave func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	all := 0
+	for _, n := range w.from {
+		all += n
+	}
 	switch {
-	case w.taken == w.places:
-		return busy(fmt.Sprintf("%d others wait already", w.places))
-	case w.from[from] == w.each:
-		return busy(fmt.Sprintf("%d requests of your address wait already", w.each))
+	case all > mayWait:
+		return nil, busy(fmt.Sprintf("%d others wait already", all))
+	case w.from[from] == mayWaitEach:
+		return nil, busy(fmt.Sprintf("%d requests of your address wait already", mayWaitEach))
 	}
-	w.taken++
 	w.from[from]++
-	return nil
-}
-
-// leave gives a place back.
-func (w *worker) leave(from netip.Addr) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.taken--
-	if w.from[from]--; w.from[from] == 0 {
-		delete(w.from, from)
-	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.from[from]--; w.from[from] == 0 {
+			delete(w.from, from)
+		}
+	}, nil
 }
 
 // do computes something when it is its turn. It gives up when ctx ends, as it does when the
 // browser goes: the place is free again then.
-func (w *worker) do(ctx context.Context, from netip.Addr, compute func(context.Context) error) error {
-	if err := w.enter(from); err != nil {
-		return err
+func (w *worker) do(ctx context.Context, from netip.Addr, compute func(context.Context) (any, error)) (any, error) {
+	leave, err := w.enter(from)
+	if err != nil {
+		return nil, err
 	}
-	defer w.leave(from)
+	defer leave()
 	select {
 	case w.turn <- struct{}{}:
 		defer func() { <-w.turn }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	limited, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
-	err := compute(limited)
+	result, err := compute(limited)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return &web.Error{
+		return nil, &web.Error{
 			Code: http.StatusServiceUnavailable, Message: fmt.Sprintf("this takes longer than %v", w.limit),
 			Hint: "choose fewer boards",
 		}
 	}
-	return err
+	return result, err
 }
 
 // busy says that a request must come again later.
