@@ -38,41 +38,30 @@ func ServeByChild(ctx context.Context, command []string, port net.Listener, sour
 	ours, theirs := os.NewFile(uintptr(pair[0]), "stream"), os.NewFile(uintptr(pair[1]), "stream")
 	stream, err := net.FileConn(ours) // a copy
 	ours.Close()
+	defer theirs.Close()
 	if err != nil {
-		theirs.Close()
 		return err
 	}
-	defer stream.Close() // the child ends when it sees this
-	child, err := startChild(command, port, theirs)
-	theirs.Close()
+	defer stream.Close()
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	child, err := startChild(inner, command, port, theirs, stream.Close)
 	if err != nil {
 		return fmt.Errorf("start the process of the page as user %d: %w", nobody, err)
 	}
-	stop := context.AfterFunc(ctx, func() { stream.Close() })
-	defer stop()
-	err = serveLink(ctx, stream, source, o)
-	stream.Close()
-	ended := awaitEnd(child.Wait, child.Process.Kill)
+	theirs.Close() // else this process would not see that the child has ended
+	err = serveLink(inner, stream, source, o)
+	cancel()
+	ended := child.Wait()
 	if ctx.Err() != nil {
 		return nil
 	}
-	return errors.Join(err, fmt.Errorf("the process of the page has ended: %w", errors.Join(ended)))
+	return errors.Join(err, fmt.Errorf("the process of the page has ended: %w", ended))
 }
 
-// awaitEnd waits for a child that is about to end, and kills it if that takes too long.
-func awaitEnd(wait, kill func() error) error {
-	ended := make(chan error, 1)
-	go func() { ended <- wait() }()
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(childEndsWithin):
-		return errors.Join(kill(), <-ended)
-	}
-}
-
-// startChild starts a process that has the port, the stream, and no privileges.
-func startChild(command []string, port net.Listener, stream *os.File) (*exec.Cmd, error) {
+// startChild starts a process that has the port, the stream, and no privileges. When ctx ends it is asked
+// to end, and killed if it does not.
+func startChild(ctx context.Context, command []string, port net.Listener, stream *os.File, askToEnd func() error) (*exec.Cmd, error) {
 	listener, ok := port.(*net.TCPListener)
 	if !ok {
 		return nil, errors.New("the port is not that of a machine")
@@ -82,7 +71,8 @@ func startChild(command []string, port net.Listener, stream *os.File) (*exec.Cmd
 		return nil, err
 	}
 	defer file.Close()
-	c := exec.Command(command[0], command[1:]...)
+	c := exec.CommandContext(ctx, command[0], command[1:]...)
+	c.Cancel, c.WaitDelay = askToEnd, childEndsWithin
 	c.Args[0] = filepath.Base(os.Args[0]) // what ps shows, instead of /proc/self/exe
 	c.ExtraFiles = []*os.File{file, stream}
 	c.Stderr = os.Stderr

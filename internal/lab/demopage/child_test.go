@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -161,35 +160,6 @@ func TestStoppedChild(t *testing.T) {
 		t.Error("the parent waits for its child")
 		_ = unix.Kill(child, unix.SIGKILL)
 		<-ended
-	}
-}
-
-// TestAwaitEnd: a child that ends in time is not killed, and any other one is.
-func TestAwaitEnd(t *testing.T) {
-	for name, test := range map[string]struct {
-		takes  time.Duration
-		killed bool
-	}{
-		"in time":  {childEndsWithin - 1, false},
-		"too late": {childEndsWithin + 1, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				began, killed := time.Now(), make(chan struct{})
-				wait := func() error {
-					select {
-					case <-time.After(test.takes):
-						return nil
-					case <-killed:
-						return errors.New("killed")
-					}
-				}
-				err := awaitEnd(wait, func() error { close(killed); return nil })
-				if (err != nil) != test.killed || time.Since(began) != min(test.takes, childEndsWithin) {
-					t.Errorf("after %v: %v", time.Since(began), err)
-				}
-			})
-		})
 	}
 }
 
