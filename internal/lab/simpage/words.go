@@ -1,10 +1,10 @@
 package simpage
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -62,7 +62,7 @@ func describe(name string) algorithm {
 }
 
 // sentence says what a step is, and what it means.
-func sentence(algorithm wire.Algorithm, boards int, e *draw.Step, to []string) (text, why string) {
+func sentence(algorithm wire.Algorithm, boards int, e *draw.Step, to []wire.ID) (text, why string) {
 	who := "The LAN"
 	if e.Board != nil {
 		who = "Board " + e.Board.Label
@@ -111,12 +111,12 @@ func begun(what string) (text string) {
 }
 
 // message says who sends what to whom.
-func message(who string, boards int, e *draw.Step, to []string) string {
+func message(who string, boards int, e *draw.Step, to []wire.ID) string {
 	receivers := "nobody"
 	switch n := len(to); {
 	case n == 0:
 	case n == 1:
-		receivers = "board " + to[0]
+		receivers = "board " + to[0].String()
 	case n == boards-1:
 		receivers = "all others"
 	default:
@@ -153,39 +153,30 @@ func details(m *wire.Message) string {
 	case wire.TypeHalt, wire.TypeSupport, wire.TypeGrant, wire.TypeVote:
 		return ""
 	case wire.TypeReport:
-		var known []string
+		var known []wire.ID
 		for _, s := range m.Report.Standings {
-			known = append(known, s.ID.String())
+			known = append(known, s.ID)
 		}
 		return "it knows " + ranges(known)
 	case wire.TypeOK:
-		var trusted []string
-		for _, id := range m.OK.Trust {
-			trusted = append(trusted, id.String())
-		}
-		return fmt.Sprintf("round %d, trusts %s", m.OK.Round, ranges(trusted))
+		return fmt.Sprintf("round %d, trusts %s", m.OK.Round, ranges(m.OK.Trust))
 	}
 	return sim.Details(m)
 }
 
 // ranges writes boards in their order: "1, 3 to 6", or "1 and 3".
-func ranges(boards []string) string {
-	var all []int
-	for _, b := range boards {
-		n, _ := strconv.Atoi(b) // boards of a run have such ids
-		all = append(all, n)
-	}
-	slices.Sort(all)
+func ranges(boards []wire.ID) string {
+	all := slices.Sorted(slices.Values(boards))
 	var words []string
 	for i, j := 0, 0; i < len(all); i = j {
 		for j = i + 1; j < len(all) && all[j] == all[j-1]+1; j++ {
 		}
 		if j-i > 2 {
-			words = append(words, fmt.Sprintf("%d to %d", all[i], all[j-1]))
+			words = append(words, fmt.Sprintf("%v to %v", all[i], all[j-1]))
 			continue
 		}
 		for _, n := range all[i:j] {
-			words = append(words, strconv.Itoa(n))
+			words = append(words, n.String())
 		}
 	}
 	if n := len(words); n > 1 {
@@ -212,20 +203,9 @@ func looks(what string) bool {
 
 // role says what a board has become, and why.
 func role(who string, c election.Change) string {
-	what := "is " + c.To.String()
-	switch {
-	case c.To == election.Follower && c.NewLeader == wire.Nobody:
-		what = "waits for a leader"
-	case c.To == election.Follower:
+	what := cmp.Or(words().Says[c.To.String()], "is "+c.To.String())
+	if c.To == election.Follower && c.NewLeader != wire.Nobody {
 		what = fmt.Sprintf("follows board %v", c.NewLeader)
-	case c.To == election.Candidate:
-		what = "holds an election"
-	case c.To == election.Leader:
-		what = "is the leader"
-	case c.To == election.Listener:
-		what = "listens before it says anything"
-	case c.To == election.Isolated:
-		what = "is alone"
 	}
 	if c.To == election.Leader && c.Reason == election.ReasonCalledUpon {
 		return who + " " + what + "." // that was why it held the election, and not why it has won
