@@ -1,7 +1,7 @@
 // The page of a board: asks for its status twice a second, and says when no answer comes. show.js
 // shows what it is told.
 
-import { duration, get, poll, setAttribute, setText } from '/topdog.js';
+import { at, duration, get, poll, setAttribute, setText } from '/topdog.js';
 import { showHistory, showNothing, showStatus } from '/show.js';
 import { nameOf } from '/status.js';
 
@@ -12,7 +12,6 @@ const HISTORY_AGAIN_MS = 2000; // after a change of leader, when it is known how
 const RESTED_MS = 1500;        // what a page shows is out of date if it was hidden for longer
 const SILENT_MS = 3000;        // a takeover is over by then, so a person should know
 
-const at = (id) => document.getElementById(id);
 const page = at('page');
 
 // known is what this page has been told last, and when.

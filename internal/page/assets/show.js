@@ -1,15 +1,13 @@
 // Shows what a status and a history say. Elements are made once and updated in place, so that
 // nothing moves from one answer to the next. status.js has the words, index.html the places.
 
-import { ago, duration, fromNs, h, keyed, light, list, setAttribute, setText, showLight } from '/topdog.js';
+import { ago, at, duration, fromNs, h, keyed, light, list, setAttribute, setText, showLight } from '/topdog.js';
 import {
   algorithm, changeTo, checkName, defenceName, failingChecks, fullName, gradeOf, headline, heardOf, heartbeats,
   historyText, lanes, leaderBefore, leads, live, majority, nameOf, patience, patternOf, present, replacedAfter, roleOf, voterState,
 } from '/status.js';
 
 const CHANGES_MAX = 8; // how many changes of a status are shown
-
-const at = (id) => document.getElementById(id);
 
 // showStatus shows a status that came more milliseconds ago. These are added to the ages in it.
 export function showStatus(s, more) {

@@ -5,6 +5,9 @@
 
 // ---- elements ----
 
+// at is the element of the page with that id.
+export const at = (id) => document.getElementById(id);
+
 // h makes an element: h('p', { class: 'soft' }, 'term ', h('b', null, '7')). Attributes that
 // are null or false are left out, and those that begin with "on" are listeners. Texts become
 // text nodes, never markup.

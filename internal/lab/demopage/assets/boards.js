@@ -1,53 +1,33 @@
 // The boards: what they are, their lights, plugs and cables, and what can be done to them.
 
 import { h, keyed, light, list, patternOfRole, setAttribute, setText, showLight } from '/topdog.js';
-
-const SVG = 'http://www.w3.org/2000/svg';
-
-// svg makes an element of a drawing.
-export function svg(tag, attributes, ...children) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes ?? {})) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
-}
+import { still, svg } from '/lab.js';
 
 // What is drawn of a plug and of a cable; what moves when it is pulled is in a group.
-const plugDrawing = () => svg('svg', { viewBox: '0 0 48 48', 'aria-hidden': 'true' },
-  svg('rect', { x: 8, y: 2, width: 32, height: 14, rx: 4 }),
-  svg('g', { class: 'moves' },
-    svg('path', { d: 'M18 8 V20 M30 8 V20' }),
-    svg('path', { class: 'solid', d: 'M13 19 H35 V26 Q35 34 24 34 Q13 34 13 26 Z' }),
-    svg('path', { d: 'M24 34 V50' })));
-const cableDrawing = () => svg('svg', { viewBox: '0 0 48 48', 'aria-hidden': 'true' },
-  svg('path', { d: 'M11 2 V12 H37 V2 Z' }),
-  svg('g', { class: 'moves' },
-    svg('path', { class: 'solid', d: 'M17 7 H31 V24 H28 V28 H20 V24 H17 Z' }),
-    svg('path', { d: 'M21 7 V12 M24 7 V12 M27 7 V12 M24 28 V50' })));
-
-// The buttons of a board beside plug and cable: what they ask for, whether that was done, and what they say
-// then. One that says the same is pressed.
-const BUTTONS = [
-  { key: 'kill', on: 'kill', off: 'start', text: 'Kill', back: 'Start', done: (b) => b.daemon === 'killed', title: 'end the daemon as SIGKILL does' },
-  { key: 'stop', on: 'stop', off: 'start', text: 'Stop', back: 'Start', done: (b) => b.daemon === 'stopped' || b.daemon === 'ended', title: 'end the daemon in good order, as SIGTERM does' },
-  { key: 'freeze', on: 'freeze', off: 'thaw', text: 'Freeze', back: 'Thaw', done: (b) => b.daemon === 'frozen', title: 'have the daemon stand still, as SIGSTOP does' },
-  { key: 'mute', on: 'mute_on', off: 'mute_off', text: 'Mute', back: 'Mute', done: (b) => b.mute, title: 'nobody hears it, and it hears all' },
-  { key: 'deaf', on: 'deaf_on', off: 'deaf_off', text: 'Deaf', back: 'Deaf', done: (b) => b.deaf, title: 'it hears nobody, and all hear it' },
-  { key: 'resign', on: 'resign', off: 'resign', text: 'Resign', back: 'Resign', done: () => false, title: 'ask the leader to hand over' },
-];
+const drawing = (...parts) => () => svg('svg', { viewBox: '0 0 48 48', 'aria-hidden': 'true' }, ...parts.map((part) => (
+  Array.isArray(part) ? svg('g', { class: 'moves' }, ...part.map((d, i) => svg('path', { class: i === 0 ? 'solid' : '', d }))) : svg('path', { d: part }))));
+const plug = drawing('M12 2 H36 Q40 2 40 6 V12 Q40 16 36 16 H12 Q8 16 8 12 V6 Q8 2 12 2 Z',
+  ['M13 19 H35 V26 Q35 34 24 34 Q13 34 13 26 Z', 'M18 8 V19 M30 8 V19', 'M24 34 V50']);
+const cable = drawing('M11 2 V12 H37 V2 Z', ['M17 7 H31 V24 H28 V28 H20 V24 H17 Z', 'M21 7 V12 M24 7 V12 M27 7 V12 M24 28 V50']);
 
 const RUNS = ['running', 'frozen'];
 
-// usable reports whether a button makes sense for the board as it is.
-function usable(button, b) {
-  switch (button.key) {
-    case 'kill': return RUNS.includes(b.daemon) || b.daemon === 'killed';
-    case 'stop': return ['running', 'stopped', 'ended'].includes(b.daemon);
-    case 'freeze': return RUNS.includes(b.daemon);
-    case 'resign': return b.daemon === 'running' && b.role === 'leader';
-    default: return true;
-  }
-}
+// What can be done to a board and undone: what is asked for, whether it was done, when it makes sense, and what the button says
+// then. The first two are drawn. One that says the same is pressed.
+const DEEDS = [
+  { on: 'power_off', off: 'power_on', done: (b) => !b.power, text: 'power', back: 'unplugged', drawing: plug, labels: ['pull the power plug', 'plug the power in'] },
+  { on: 'cable_out', off: 'cable_in', done: (b) => !b.cable, text: 'cable', back: 'pulled', drawing: cable, labels: ['pull the network cable', 'put the network cable back'] },
+  { on: 'kill', off: 'start', done: (b) => b.daemon === 'killed', usable: (b) => RUNS.includes(b.daemon) || b.daemon === 'killed',
+    text: 'Kill', back: 'Start', title: 'end the daemon as SIGKILL does' },
+  { on: 'stop', off: 'start', done: (b) => b.daemon === 'stopped' || b.daemon === 'ended', usable: (b) => ['running', 'stopped', 'ended'].includes(b.daemon),
+    text: 'Stop', back: 'Start', title: 'end the daemon in good order, as SIGTERM does' },
+  { on: 'freeze', off: 'thaw', done: (b) => b.daemon === 'frozen', usable: (b) => RUNS.includes(b.daemon),
+    text: 'Freeze', back: 'Thaw', title: 'have the daemon stand still, as SIGSTOP does' },
+  { on: 'mute_on', off: 'mute_off', done: (b) => b.mute, text: 'Mute', back: 'Mute', title: 'nobody hears it, and it hears all' },
+  { on: 'deaf_on', off: 'deaf_off', done: (b) => b.deaf, text: 'Deaf', back: 'Deaf', title: 'it hears nobody, and all hear it' },
+  { on: 'resign', off: 'resign', done: () => false, usable: (b) => b.daemon === 'running' && b.role === 'leader',
+    text: 'Resign', back: 'Resign', title: 'ask the leader to hand over' },
+];
 
 // makeBoards makes the boards and returns what shows their state. act asks for an action; mayAct says whether it may.
 export function makeBoards(about, parent, act, mayAct) {
@@ -66,26 +46,22 @@ export function makeBoards(about, parent, act, mayAct) {
 function makeBoard({ number, name, address }, act) {
   const b = { number, name, state: null, address };
   const ask = (verb) => act({ action: verb, board: number });
-  b.plugText = h('span', null, 'power');
-  b.cableText = h('span', null, 'cable');
-  b.plug = h('button', { class: 'draw plug', onclick: () => ask(b.state.power ? 'power_off' : 'power_on') }, plugDrawing(), b.plugText);
-  b.cable = h('button', { class: 'draw cable', onclick: () => ask(b.state.cable ? 'cable_out' : 'cable_in') }, cableDrawing(), b.cableText);
   b.light = light();
   b.role = h('p', { class: 'role' });
   b.detail = h('p', { class: 'detail small numbers' });
   b.sees = h('p', { class: 'sees', role: 'img' });
-  b.acts = BUTTONS.map((it) => h('button', {
-    class: 'button compact', title: it.title, onclick: () => ask(it.done(b.state) ? it.off : it.on),
-  }, it.text));
+  const [plug, cable, ...others] = b.buttons = DEEDS.map((it) => h('button', {
+    class: it.drawing ? `draw ${it.text}` : 'button compact', title: it.title, onclick: () => ask(it.done(b.state) ? it.off : it.on),
+  }, it.drawing?.(), h('span', null, it.text)));
   b.more = h('details', { class: 'more', open: matchMedia('(min-width: 40rem)').matches },
     h('summary', null, 'more', h('span', { class: 'for-reader' }, ` to do to ${name}`)),
-    h('div', { class: 'acts', role: 'group', 'aria-label': `${name}: its daemon and its ears` }, ...b.acts));
+    h('div', { class: 'acts', role: 'group', 'aria-label': `${name}: its daemon and its ears` }, ...others));
   b.element = h('li', { class: 'board' },
-    b.plug,
+    plug,
     h('div', { class: 'card' },
       h('div', { class: 'name' }, b.light, h('h3', null, name), h('span', { class: 'soft small number-of' }, address)),
       b.role, b.detail, b.sees, b.more),
-    h('div', null, b.cable, h('div', { class: 'lan' })));
+    h('div', null, cable, h('div', { class: 'lan' })));
   return b;
 }
 
@@ -114,26 +90,22 @@ function showBoard(board, b, about, names, can) {
   showDetail(board.detail, b, about, names);
   showSees(board.sees, b, name, names);
   showPattern(board.light, b);
-  show(board.plug, board.plugText, b.power, can(b.power ? 'power_off' : 'power_on'), b.power ? 'power' : 'unplugged',
-    b.power ? `${name}: pull the power plug` : `${name}: plug the power in`);
-  show(board.cable, board.cableText, b.cable, can(b.cable ? 'cable_out' : 'cable_in'), b.cable ? 'cable' : 'pulled',
-    b.cable ? `${name}: pull the network cable` : `${name}: put the network cable back`);
-  BUTTONS.forEach((it, i) => {
-    const on = it.done(b), button = board.acts[i];
-    setText(button, on ? it.back : it.text);
-    setAttribute(button, 'aria-pressed', it.key === 'mute' || it.key === 'deaf' ? String(on) : null);
-    setAttribute(button, 'aria-label', `${on ? it.back : it.text} ${name}`);
-    const disabled = !can(on ? it.off : it.on) || !usable(it, b);
-    if (button.disabled !== disabled) button.disabled = disabled;
-  });
+  DEEDS.forEach((it, i) => showDeed(board.buttons[i], it, b, name, can));
 }
 
-function show(button, text, isIn, can, word, label) {
-  setAttribute(button, 'data-in', String(isIn));
+function showDeed(button, it, b, name, can) {
+  const on = Boolean(it.done(b)), word = on ? it.back : it.text, may = can(on ? it.off : it.on);
+  const label = it.drawing ? `${name}: ${it.labels[Number(on)]}` : `${word} ${name}`;
+  setText(button.lastChild, word);
   setAttribute(button, 'aria-label', label);
-  setAttribute(button, 'title', can ? label : 'you may look');
-  setText(text, word);
-  if (button.disabled === can) button.disabled = !can;
+  if (it.drawing) {
+    setAttribute(button, 'data-in', String(!on));
+    setAttribute(button, 'title', may ? label : 'you may look');
+  } else if (it.text === it.back && it.on !== it.off) {
+    setAttribute(button, 'aria-pressed', String(on));
+  }
+  const disabled = !may || it.usable?.(b) === false;
+  if (button.disabled !== disabled) button.disabled = disabled;
 }
 
 function showDetail(element, b, about, names) {
@@ -159,7 +131,6 @@ function showSees(element, b, name, names) {
     });
 }
 
-const still = matchMedia('(prefers-reduced-motion: reduce)');
 const labels = {};
 
 // showPattern says what the light of a board shows. Its flashes are those of the recording, see showLights; whoever

@@ -1,7 +1,8 @@
 // The page of `topdog demo --page`: asks ten times a second how the boards stand, shows it, and asks for what a
 // person wants done.
 
-import { ago, duration, get, h, keyed, list, poll, setAttribute, setText } from '/topdog.js';
+import { ago, at, duration, h, keyed, list, poll, setAttribute, setText } from '/topdog.js';
+import { ask, options, showText, still } from '/lab.js';
 import { makeBoards, showLights } from '/boards.js';
 import { makeStrip } from '/strip.js';
 import { showElsewhere, showTakeover } from '/takeover.js';
@@ -11,9 +12,6 @@ const GIVE_UP_MS = 2000;
 const LATE_MS = 200;  // lights and strip are shown so late: what they show has arrived by then
 const FRAME_MS = 30;  // between two pictures: the boards may have to share this machine with the browser
 const LOSSES = [0, 5, 10, 20, 40, 60, 90];
-
-const at = (id) => document.getElementById(id);
-const still = matchMedia('(prefers-reduced-motion: reduce)');
 
 // The token comes with the printed URL, and goes out of the address bar at once: a projector shows that. The tab keeps it
 // until it is closed.
@@ -56,23 +54,15 @@ let showBoards = null, strip = null, lights = [], shownTakeover = 0, held = fals
 // ---- acting ----
 
 async function act(action) {
-  setAttribute(at('refused'), 'hidden', true);
+  showText(at('refused'), '');
   try {
-    const answer = await fetch('/v1/demo/act', {
+    await ask('/v1/demo/act', {
       method: 'POST', headers: { 'Content-Type': 'application/json', 'Topdog-Token': token }, body: JSON.stringify(action),
     });
-    if (answer.ok) return;
-    const { error, hint } = await answer.json();
-    if (answer.status === 403) forgetToken();
-    refuse(`${error}. ${hint ? hint + '.' : ''}`);
-  } catch {
-    refuse('The demonstration does not answer.');
+  } catch (error) {
+    if (error.code === 403) forgetToken();
+    showText(at('refused'), `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.`);
   }
-}
-
-function refuse(text) {
-  setText(at('refused'), text.charAt(0).toUpperCase() + text.slice(1));
-  setAttribute(at('refused'), 'hidden', false);
 }
 
 // showRight shows whether this tab may act.
@@ -86,9 +76,7 @@ function showRight(with_ = token) {
 // ---- what is there from the start ----
 
 async function begin() {
-  const answer = await get('/v1/demo/about', { giveUp: GIVE_UP_MS });
-  if (answer.code !== 200) throw new Error(answer.json?.error ?? `HTTP status ${answer.code}`);
-  about = answer.json;
+  about = await ask('/v1/demo/about', { signal: AbortSignal.timeout(GIVE_UP_MS) });
   names = new Map(about.boards.map((b) => [b.number, b.name]));
   setText(at('about'), `${about.boards.length} boards, ${about.lan_text}, ${about.algorithm}, a heartbeat every ${duration(about.heartbeat_ns / 1e6)}`);
   setText(at('address'), `${about.address} is answered by`);
@@ -102,9 +90,9 @@ async function begin() {
 
 function makeTools() {
   const numbers = about.boards.map((b) => b.number);
-  at('split-at').append(...numbers.slice(1).map((n) => h('option', { value: n - 1, selected: n === Math.ceil(numbers.length / 2) },
-    `${numbers.slice(0, n - 1).join(' ')} | ${numbers.slice(n - 1).join(' ')}`)));
-  at('loss').append(...LOSSES.map((p) => h('option', { value: p }, `${p} %`)));
+  options(at('split-at'), numbers.slice(1).map((n) => [n - 1, `${numbers.slice(0, n - 1).join(' ')} | ${numbers.slice(n - 1).join(' ')}`]));
+  at('split-at').value = Math.ceil(numbers.length / 2) - 1;
+  options(at('loss'), LOSSES.map((p) => [p, `${p} %`]));
   at('split').addEventListener('click', () => act({ action: 'split', apart: numbers.slice(0, Number(at('split-at').value)) }));
   at('loss').addEventListener('change', () => act({ action: 'loss', loss_percent: Number(at('loss').value) }));
   at('heal').addEventListener('click', () => act({ action: 'heal' }));
@@ -115,15 +103,14 @@ function makeTools() {
   });
   const cannot = about.actions.filter((a) => a.impossible_text !== '');
   if (cannot.length > 0) {
-    setText(at('impossible'), `Not possible here: ${list(cannot.map((a) => a.action.replaceAll('_', ' ')))}: ${cannot[0].impossible_text}.`);
-    setAttribute(at('impossible'), 'hidden', false);
+    showText(at('impossible'), `Not possible here: ${list(cannot.map((a) => a.action.replaceAll('_', ' ')))}: ${cannot[0].impossible_text}.`);
   }
 }
 
 // ---- how the boards stand ----
 
 async function answered({ code, json, headers }) {
-  setAttribute(at('lost'), 'hidden', true);
+  showText(at('lost'), '');
   // The state comes first: if the rest fails, the next answer may only say that it is still the same.
   if (code === 200) state = json;
   else if (code !== 304 || !state) throw new Error(json?.error ?? `HTTP status ${code}`);
@@ -137,11 +124,9 @@ async function answered({ code, json, headers }) {
   strip.take(state);
   if (still.matches && !held) strip.draw(clock.now() - LATE_MS, clock.now());
   if (state.takeover !== shownTakeover) {
-    const takeover = await get('/v1/demo/takeover', { giveUp: GIVE_UP_MS });
-    if (takeover.code === 200) {
-      shownTakeover = takeover.json.number;
-      showTakeover(takeover.json, { text: at('takeover-text'), diagram: at('diagram'), steps: at('steps') }, names);
-    }
+    const takeover = await ask('/v1/demo/takeover', { signal: AbortSignal.timeout(GIVE_UP_MS) });
+    shownTakeover = takeover.number;
+    showTakeover(takeover, { text: at('takeover-text'), diagram: at('diagram'), steps: at('steps') }, names);
   }
 }
 
@@ -221,20 +206,15 @@ function frame(time) {
   requestAnimationFrame(frame);
 }
 
-function failed() {
-  setText(at('lost'), 'The demonstration does not answer. Was it ended?');
-  setAttribute(at('lost'), 'hidden', false);
-}
-
 showRight();
 window.addEventListener('hashchange', () => showRight(takeToken()));
 requestAnimationFrame(frame);
 poll('/v1/demo', {
-  every: EVERY_MS, giveUp: GIVE_UP_MS, failed,
+  every: EVERY_MS, giveUp: GIVE_UP_MS,
+  failed: () => showText(at('lost'), 'The demonstration does not answer. Was it ended?'),
   answered: (answer) => answered(answer).catch((error) => {
     console.warn(error);
-    setText(at('lost'), `This page cannot show what it is told: ${error.message}.`);
-    setAttribute(at('lost'), 'hidden', false);
+    showText(at('lost'), `This page cannot show what it is told: ${error.message}.`);
     return false;
   }),
 });

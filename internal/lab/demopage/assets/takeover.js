@@ -1,7 +1,7 @@
 // The last takeover as a diagram of messages, and the figures of keepalived beside it.
 
 import { duration, h, keyed, setAttribute, setText } from '/topdog.js';
-import { svg } from '/boards.js';
+import { Room, cross, svg } from '/lab.js';
 
 const GUTTER = 78, LANE = 120, EDGE = 12, HEAD = 46, ROW = 15, LETTER = 8; // in units of the drawing
 const READABLE = 0.8;  // no drawing is made smaller than this: it scrolls then
@@ -11,26 +11,17 @@ const REPEATS = 4;     // so many rounds of the same messages are drawn as the f
 // us is a point in time to the microsecond.
 const us = (ms) => ms.toFixed(3);
 
-// words say what a step is, for the list and for the diagram.
+// WORDS say what a step is, for the list and for the diagram.
+const WORDS = {
+  heard: 'heard {message} of {peer}', sent: 'sent {message} to {peer}', heartbeat_due: 'the next heartbeat is due', timer: 'its timer fires',
+  link_up: 'its link is up', link_lost: 'its link is lost', asked: 'is asked to hand over', role: 'becomes {role}: {reason_text}',
+  probe: 'asks whether somebody has the address', acquire_begun: 'acquires the address', acquire_ended: 'has the address',
+  release_begun: 'releases the address', release_ended: 'has released the address', announced: 'has announced the address',
+};
+
 function words(step, names) {
-  const peer = step.peer ? names.get(step.peer) : 'all';
-  switch (step.step) {
-    case 'heard': return `heard ${step.message} of ${peer}`;
-    case 'sent': return `sent ${step.message} to ${peer}`;
-    case 'heartbeat_due': return 'the next heartbeat is due';
-    case 'timer': return 'its timer fires';
-    case 'link_up': return 'its link is up';
-    case 'link_lost': return 'its link is lost';
-    case 'asked': return 'is asked to hand over';
-    case 'role': return `becomes ${step.role}: ${step.reason_text}`;
-    case 'probe': return 'asks whether somebody has the address';
-    case 'acquire_begun': return 'acquires the address';
-    case 'acquire_ended': return 'has the address';
-    case 'release_begun': return 'releases the address';
-    case 'release_ended': return 'has released the address';
-    case 'announced': return 'has announced the address';
-    default: return step.step;
-  }
+  const said = { ...step, peer: step.peer ? names.get(step.peer) : 'all' };
+  return (WORDS[step.step] ?? step.step).replace(/{(\w+)}/g, (_, key) => said[key]);
 }
 
 // relevant are the steps until the client is answered, and all know; what is routine again is left out.
@@ -131,13 +122,11 @@ function draw(t, all, names) {
 // writer returns what writes words, unless others stand there already. Those that would reach over
 // the right edge end there.
 function writer(texts, width) {
-  const taken = [];
+  const room = new Room(ROW);
   return (x, y, kind, words, anchor = 'middle') => {
     const wide = words.length * LETTER;
     if (anchor === 'start' && x + wide + LETTER > width) [x, anchor] = [width - 2, 'end'];
-    const left = anchor === 'end' ? x - wide : anchor === 'start' ? x : x - wide / 2;
-    if (taken.some((t) => Math.abs(t.y - y) < ROW && t.left < left + wide && left < t.right)) return;
-    taken.push({ y, left, right: left + wide });
+    if (!room.take(anchor === 'end' ? x - wide : anchor === 'start' ? x : x - wide / 2, y, wide)) return;
     texts.append(svg('text', { x, y, class: kind, 'text-anchor': anchor }, words));
   };
 }
@@ -207,7 +196,7 @@ function drawCause(t, s, lanes, drawing, text) {
     return;
   }
   const x = lanes.get(t.board), back = t.board === t.leader;
-  drawing.append(svg('path', { class: back ? 'back' : 'cut', d: back ? `M${x - 9} ${y} h18 M${x} ${y - 9} v18` : `M${x - 8} ${y - 8} l16 16 m0 -16 l-16 16` }));
+  drawing.append(svg('path', { class: back ? 'back' : 'cut', d: back ? `M${x - 9} ${y} h18 M${x} ${y - 9} v18` : cross(x, y, 8) }));
   text(x - 14, y + 4, back ? 'good' : 'bad', what, 'end');
 }
 

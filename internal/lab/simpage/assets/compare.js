@@ -1,18 +1,8 @@
 // The comparison of all algorithms. The page asks for one row after the other, so that each is
 // shown as it comes, and nothing is computed for a page that has been closed.
 
-import { duration, h, setAttribute, setText } from '/topdog.js';
-import { options } from '/tables.js';
-
-const at = (id) => document.getElementById(id);
-const SVG = 'http://www.w3.org/2000/svg';
-
-function s(tag, attributes, ...children) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
-}
+import { at, duration, h, setAttribute, setText } from '/topdog.js';
+import { ask, options, svg as s } from '/lab.js';
 
 const rows = new Map(); // what has been computed, by algorithm and boards
 let abort = null;       // ends what is being computed
@@ -58,7 +48,7 @@ async function run() {
     for (const [i, { algorithm, n }] of wanted.entries()) {
       progress.value = i;
       setText(at('compare-said'), `${algorithm}, ${n} boards`);
-      rows.set(keyOf(algorithm, n), await ask(algorithm, n));
+      rows.set(keyOf(algorithm, n), (await ask(`/v1/sim/compare?algorithm=${algorithm}&boards=${n}`, { signal: abort.signal })).row);
       show();
     }
   } catch (error) {
@@ -70,13 +60,6 @@ async function run() {
   setAttribute(at('compare-boards'), 'disabled', false);
   setAttribute(progress, 'hidden', true);
   show();
-}
-
-async function ask(algorithm, n) {
-  const answer = await fetch(`/v1/sim/compare?algorithm=${algorithm}&boards=${n}`, { cache: 'no-store', signal: abort.signal });
-  const json = await answer.json();
-  if (!answer.ok) throw new Error([json.error, json.hint].filter(Boolean).join(': '));
-  return json.row;
 }
 
 function show() {
@@ -98,16 +81,16 @@ function show() {
 function chart(known, what) {
   const WIDTH = 720, HEIGHT = 300, LEFT = 70, RIGHT = 110, TOP = 12, BOTTOM = 34;
   const values = [...rows.values()].filter((row) => known.includes(row.boards)).map((row) => Math.max(1, row[what]));
-  const svg = s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': `${WHAT[what].title} by the number of boards; the table has the figures` });
-  if (known.length < 2) return svg;
+  const drawing = s('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': `${WHAT[what].title} by the number of boards; the table has the figures` });
+  if (known.length < 2) return drawing;
   const scale = (from, to, low, high) => (v) => from + (to - from) * Math.log(v / low) / Math.log(high / low);
   const low = Math.min(...values), high = Math.max(low * 2, ...values);
   const x = scale(LEFT, WIDTH - RIGHT, known[0], known.at(-1)), y = scale(HEIGHT - BOTTOM, TOP, low, high);
   for (const n of known) {
-    svg.append(s('line', { class: 'tick', x1: x(n), x2: x(n), y1: TOP, y2: HEIGHT - BOTTOM }), s('text', { class: 'time', x: x(n), y: HEIGHT - 12 }, String(n)));
+    drawing.append(s('line', { class: 'tick', x1: x(n), x2: x(n), y1: TOP, y2: HEIGHT - BOTTOM }), s('text', { class: 'time', x: x(n), y: HEIGHT - 12 }, String(n)));
   }
   for (let decade = 10 ** Math.ceil(Math.log10(low)); decade <= high; decade *= 10) {
-    svg.append(s('line', { class: 'tick', x1: LEFT, x2: WIDTH - RIGHT, y1: y(decade), y2: y(decade) }),
+    drawing.append(s('line', { class: 'tick', x1: LEFT, x2: WIDTH - RIGHT, y1: y(decade), y2: y(decade) }),
       s('text', { class: 'value', x: LEFT - 8, y: y(decade) + 4 }, WHAT[what].text(decade)));
   }
   const labels = [];
@@ -115,11 +98,11 @@ function chart(known, what) {
     const points = known.filter((n) => rows.has(keyOf(algorithm, n))).map((n) => [x(n), y(Math.max(1, rows.get(keyOf(algorithm, n))[what]))]);
     if (points.length === 0) continue;
     const look = algorithm === chosen ? 'line chosen' : 'line';
-    svg.append(s('polyline', { class: look, points: points.map((p) => p.join(',')).join(' ') }));
+    drawing.append(s('polyline', { class: look, points: points.map((p) => p.join(',')).join(' ') }));
     labels.push({ algorithm, look, x: points.at(-1)[0], y: points.at(-1)[1] });
   }
-  svg.append(...apart(labels).map((l) => s('text', { class: l.look.replace('line', 'name'), x: l.x + 8, y: l.y + 4 }, l.algorithm)));
-  return svg;
+  drawing.append(...apart(labels).map((l) => s('text', { class: l.look.replace('line', 'name'), x: l.x + 8, y: l.y + 4 }, l.algorithm)));
+  return drawing;
 }
 
 // apart moves labels down that would lie upon each other.

@@ -2,23 +2,14 @@
 // of a message, from when it was sent to when it arrived.
 
 import { duration, h, light, patternOfRole, setAttribute, setText, showLight } from '/topdog.js';
+import { Room, cross, still, svg as s } from '/lab.js';
 import { classOf, roleOf, since, statesAt } from '/model.js';
 
-const SVG = 'http://www.w3.org/2000/svg';
 const TOP = 40;           // of the axis, above the first lane
 const SHARE = 0.6;        // of the height of the window, for all lanes
 const RIGHT = 105;        // behind the last time, for words
 const LEAST_LABEL = 52;   // between two times of the axis
 const USUAL_FLIGHT = 200_000; // ns; how long a lost message would have taken
-
-const reduced = matchMedia('(prefers-reduced-motion: reduce)');
-
-function s(tag, attributes, ...children) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes ?? {})) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
-}
 
 const FATES = { lost: 'lost', cut_off: 'cut off', nobody_there: 'nobody there', waits: 'waits' };
 
@@ -45,7 +36,7 @@ export class Diagram {
     const width = axis.end * this.stretch + RIGHT;
     this.clip = s('rect', { x: 0, y: 0, width: 0, height: this.height });
     this.playhead = s('line', { class: 'playhead', y1: TOP - 8, y2: this.height });
-    this.taken = []; // where labels are
+    this.room = new Room(17); // for labels
     this.parts = view.steps.map((step) => this.part(step));
     const svg = s('svg', {
       viewBox: `0 0 ${width} ${this.height}`, width: width * scale, height: this.height * scale,
@@ -175,10 +166,7 @@ export class Diagram {
     const mark = fate === 'waits' ? s('circle', { class: 'waits', cx: x, cy: y, r: 6 }) : s('path', { class: 'cross', d: cross(x, y, 7) });
     const group = s('g', { class: 'nowhere' }, mark);
     const width = 7 * FATES[fate].length;
-    if (this.free(x + 10, y + 4, width)) { // else there is no room, or the same words
-      this.taken.push({ x: x + 10, y: y + 4, width });
-      group.append(s('text', { class: 'why', x: x + 10, y: y + 4 }, FATES[fate]));
-    }
+    if (this.room.take(x + 10, y + 4, width)) group.append(s('text', { class: 'why', x: x + 10, y: y + 4 }, FATES[fate])); // else the same words are there
     return group;
   }
 
@@ -186,17 +174,9 @@ export class Diagram {
   // lie upon another label goes further away from the lane; if there is no room, it is seen with its step only.
   label(step, look, words, x, y, up) {
     const width = 12.5 * words.length; // as large as it is for the current step
-    let baseline = up ? y - 10 : y + 20;
-    const nearest = baseline;
-    for (let n = 0; n < 4 && !this.free(x, baseline, width); n++) baseline += up ? -18 : 18;
-    if (!this.free(x, baseline, width)) return s('text', { class: `label spare ${look}`, x: x + 5, y: nearest }, words);
-    this.taken.push({ x, y: baseline, width });
-    return s('text', { class: `label ${look}`, x: x + 5, y: baseline }, words);
-  }
-
-  // free reports whether no label is where one would begin at x.
-  free(x, y, width) {
-    return this.taken.every((t) => Math.abs(t.y - y) >= 17 || t.x >= x + width || x >= t.x + t.width);
+    const nearest = up ? y - 10 : y + 20, line = up ? -18 : 18;
+    const baseline = [0, 1, 2, 3, 4].map((n) => nearest + n * line).find((place) => this.room.take(x, place, width));
+    return s('text', { class: `label ${baseline === undefined ? 'spare ' : ''}${look}`, x: x + 5, y: baseline ?? nearest }, words);
   }
 
   // draw shows all steps until the one with number k, and messages on their way as far as a place on the axis.
@@ -231,7 +211,7 @@ export class Diagram {
     if (at > scrollLeft + clientWidth * 0.1 && at < scrollLeft + clientWidth * 0.72) return;
     const left = Math.max(0, at - clientWidth * 0.55);
     const near = Math.abs(left - scrollLeft) < 2 * clientWidth;
-    this.scroll.scrollTo({ left, behavior: smooth && near && !reduced.matches ? 'smooth' : 'instant' });
+    this.scroll.scrollTo({ left, behavior: smooth && near && !still.matches ? 'smooth' : 'instant' });
   }
 }
 
@@ -244,8 +224,6 @@ function fly(flight, x) {
   setAttribute(end, 'hidden', share < 1);
   setAttribute(way, 'hidden', share === 1);
 }
-
-const cross = (x, y, r) => `M${x - r} ${y - r}l${2 * r} ${2 * r}m0 ${-2 * r}l${-2 * r} ${2 * r}`;
 
 // lookOf is how the lane of a board looks.
 function lookOf(state) {

@@ -1,7 +1,7 @@
 // The player goes from step to step. Steps of the same moment come one after the other; between two
 // moments the time of the simulation passes, slowly.
 
-const reduced = matchMedia('(prefers-reduced-motion: reduce)');
+import { still } from '/lab.js';
 
 const DWELL_MS = 1500;  // on the first step of a moment
 const MORE_MS = 900;    // on each further one, but no more than
@@ -60,7 +60,7 @@ export class Player {
 
   tick(now) {
     const from = this.begins[this.k], until = this.begins[this.k + 1] ?? this.end;
-    const travel = reduced.matches ? 0 : Math.min(TRAVEL_MS, PER_UNIT_MS * (until - from));
+    const travel = still.matches ? 0 : Math.min(TRAVEL_MS, PER_UNIT_MS * (until - from));
     const passed = (now - this.began) * this.speed - this.dwell();
     this.frame = requestAnimationFrame((later) => this.tick(later));
     if (passed < 0) return;

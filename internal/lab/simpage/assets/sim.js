@@ -1,14 +1,14 @@
 // The page of topdog sim --page. What is chosen stands behind the # of the address: the page asks the
 // simulator for that run, and shows it step by step.
 
-import { setAttribute, setText } from '/topdog.js';
+import { at, setAttribute, setText } from '/topdog.js';
 import { beginCompare, highlight } from '/compare.js';
 import { Diagram } from '/diagram.js';
+import { ask, options, showText } from '/lab.js';
 import { view as viewOf, when } from '/model.js';
 import { Player } from '/player.js';
-import { options, showAbout, showResult, showSoFar, showStep, showSteps } from '/tables.js';
+import { showAbout, showResult, showSoFar, showStep, showSteps } from '/tables.js';
 
-const at = (id) => document.getElementById(id);
 const NAMES = ['algorithm', 'boards', 'failure', 'notice', 'loss_percent', 'seed'];
 const LOSSES = [0, 1, 2, 5, 10, 20, 30, 40];
 
@@ -20,25 +20,7 @@ let abort = null;   // ends the request in progress
 const diagram = new Diagram(at('names'), at('scroll'));
 const player = new Player(show, showPlaying);
 
-// ---- what goes wrong ----
-
-function trouble(text = '') {
-  setAttribute(at('trouble'), 'hidden', text === '');
-  setText(at('trouble'), text);
-}
-
-async function ask(url, signal) {
-  let answer, json;
-  try {
-    answer = await fetch(url, { cache: 'no-store', signal });
-    json = await answer.json();
-  } catch (error) {
-    if (error.name === 'AbortError') throw error;
-    throw new Error('The simulator does not answer. Is “topdog sim --page” still running?');
-  }
-  if (!answer.ok) throw Object.assign(new Error([json.error, json.hint].filter(Boolean).join(': ')), { code: answer.status });
-  return json;
-}
+const trouble = (text = '') => showText(at('trouble'), text);
 
 // ---- what is chosen ----
 
@@ -113,7 +95,7 @@ async function load(wanted, step = null) {
   abort?.abort();
   const { signal } = abort = new AbortController();
   try {
-    const run = await ask(`/v1/sim/run?${queryOf(choice)}`, signal);
+    const run = await ask(`/v1/sim/run?${queryOf(choice)}`, { signal });
     if (signal.aborted) return false; // after the answer had come
     trouble();
     showRun(run, step);

@@ -1,10 +1,9 @@
 // What stands beside the diagram: counts, the figures of the papers, what is said of the
 // algorithm, and the list of steps.
 
-import { h, keyed, setAttribute, setText } from '/topdog.js';
+import { at, h, setAttribute, setText } from '/topdog.js';
+import { showText } from '/lab.js';
 import { counted, since } from '/model.js';
-
-const at = (id) => document.getElementById(id);
 
 const cells = (...texts) => texts.map((text) => h('td', null, text));
 
@@ -55,8 +54,7 @@ export function showSteps(view, go) {
   at('steps').replaceChildren(...view.steps.map((step, k) => h('li', null,
     h('button', { type: 'button', onclick: () => go(k) },
       h('span', { class: 'when numbers soft' }, `${since(view.run, step.at_ns)} ms`), h('span', null, step.text)))));
-  setText(at('missed'), `There were ${view.run.missed} more, which are not shown.`);
-  setAttribute(at('missed'), 'hidden', view.run.missed === 0);
+  showText(at('missed'), view.run.missed === 0 ? '' : `There were ${view.run.missed} more, which are not shown.`);
 }
 
 // showStep marks a step in the list, and has the list show it without moving the page.
@@ -72,11 +70,4 @@ export function showStep(k) {
   if (offsetTop < steps.scrollTop || offsetTop + offsetHeight > steps.scrollTop + steps.clientHeight) {
     steps.scrollTop = offsetTop - steps.clientHeight / 3;
   }
-}
-
-// options fills a select with [value, text] and keeps what is chosen, if that is still there.
-export function options(select, all) {
-  const { value } = select;
-  keyed(select, all, (o) => o[0], (o) => h('option', { value: o[0] }), (element, o) => setText(element, o[1]));
-  if (all.some((o) => String(o[0]) === value)) select.value = value;
 }
