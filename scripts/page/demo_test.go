@@ -24,6 +24,7 @@ func testDemo(t *testing.T, s *stage) {
 	b.press(old + ": pull the power plug")
 	b.until(`document.querySelector('.board[data-daemon="off"]') && document.querySelector('.board[data-leads="true"]')`)
 	b.lit(b.leads())
+	b.until(`getComputedStyle(document.querySelector('.board[data-daemon="off"] .draw[data-in="false"] .moves')).transform !== 'none'`) // the plug is drawn pulled
 	b.until(`document.querySelector('#done .ms.bad') && /ms/.test(document.querySelector('#number').textContent)`)
 	b.until(`document.querySelectorAll('#diagram .message').length > 3 && document.querySelectorAll('#steps tr').length > 5`)
 	b.reads("no power", "cut the power of", "measured elsewhere", "nobody answered", old+" → "+b.leads())
@@ -52,6 +53,7 @@ func testDemoNetns(t *testing.T, s *stage) {
 	b.press(old + ": pull the network cable")
 	b.until(fmt.Sprintf(`document.querySelector('.board[data-leads="true"] h3')?.textContent.match(/^(?!%s$)/)`, old))
 	b.lit(b.leads())
+	b.until(`getComputedStyle(document.querySelector('.draw.cable[data-in="false"] .moves')).transform !== 'none'`)
 	b.reads("pulled the cable of " + old)
 	b.press(old + ": put the network cable back")
 	b.until(`document.querySelectorAll('.board[data-daemon="running"]').length === 5`)
