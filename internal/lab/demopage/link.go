@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 
 	"topdog/internal/web"
@@ -20,6 +21,9 @@ const (
 	askedMax    = 4 << 10 // bytes of a request's headers, and of its body
 	askedAtOnce = 32      // how many requests may be in progress
 )
+
+// passed are the headers that the child passes on. The others, such as cookies of other programs on this host, are not needed.
+var passed = []string{"Content-Type", "If-None-Match", "Origin", tokenHeader}
 
 // onlyHTTP2 is how both ends talk.
 var onlyHTTP2 = func() (p http.Protocols) {
@@ -110,8 +114,14 @@ func (l *link) routes() web.Routes {
 
 // pass has the parent answer a request.
 func (l *link) pass(w http.ResponseWriter, r *http.Request) error {
-	asked := r.Clone(r.Context())
-	asked.URL.Scheme, asked.URL.Host, asked.RequestURI = "http", "parent", ""
+	asked := r.WithContext(r.Context())
+	asked.URL = &url.URL{Scheme: "http", Host: "parent", Path: r.URL.Path}
+	asked.RequestURI, asked.Header = "", http.Header{}
+	for _, name := range passed {
+		if values := r.Header.Values(name); len(values) > 0 {
+			asked.Header[name] = values
+		}
+	}
 	answer, err := l.parent.RoundTrip(asked)
 	if err != nil {
 		return fmt.Errorf("ask the process that has the boards: %w", err)

@@ -20,6 +20,7 @@ import (
 func linked(t *testing.T, source Source) (child web.Routes, end func(), ended chan error) {
 	t.Helper()
 	ours, theirs := net.Pipe()
+	t.Cleanup(func() { ours.Close() })
 	ended = make(chan error, 1)
 	go func() { ended <- serveLink(t.Context(), ours, source, testOptions) }()
 	l, err := newLink(t.Context(), theirs, func() {})
@@ -34,6 +35,7 @@ func asks(ctx context.Context, child web.Routes, method, path, body string) (*ht
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Origin", "http://127.0.0.1:8080")
 	r.Header.Set(tokenHeader, testOptions.Token)
+	r.Header.Set("Cookie", "other="+strings.Repeat("x", 2*askedMax)) // of another program on this host
 	w := httptest.NewRecorder()
 	err := child.Serve(w, r)
 	return w.Result(), err
@@ -55,6 +57,7 @@ func TestLink(t *testing.T) {
 		}
 		first := ask("GET", "/v1/demo/takeover", "", 200, `{"this":"takeover"}`)
 		assert.Is(t, "42", first.Header.Get(clockHeader), "the clock")
+		ask("HEAD", "/v1/demo", "", 200, "")
 		assert.Is(t, "no-cache", first.Header.Get("Cache-Control"), "what a browser keeps")
 		for _, body := range []string{`{"action":"kill","board":2}`, `{"action":"loss","loss_percent":20}`, `{"action":"split","apart":[1,4]}`} {
 			ask("POST", "/v1/demo/act", body, 200, body)
