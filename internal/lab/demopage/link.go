@@ -18,11 +18,16 @@ import (
 // answer any more. The child is not trusted. All that it can do is ask for what is in routes.
 
 const (
-	askedMax    = 4 << 10 // bytes of a request's headers, and of its body
+	askedMax    = 4 << 10 // bytes of a request's body
 	askedAtOnce = 32      // how many requests may be in progress
 )
 
-// passed are the headers that the child passes on. The others, such as cookies of other programs on this host, are not needed.
+// headersMax bounds the headers of a request. Those that are longer end the stream, so it is more than a browser may send to the
+// child (net/http adds 4 KiB to the limit there).
+var headersMax = 2 * web.DefaultLimits.HeaderBytes
+
+// passed are the headers that the child passes on, once each. The others, such as cookies of other programs on this host, are
+// not needed.
 var passed = []string{"Content-Type", "If-None-Match", "Origin", tokenHeader}
 
 // onlyHTTP2 is how both ends talk.
@@ -39,7 +44,7 @@ func serveLink(ctx context.Context, stream net.Conn, source Source, o Options) e
 	ended := make(chan struct{})
 	var answering sync.WaitGroup
 	server := http.Server{
-		Protocols: &onlyHTTP2, MaxHeaderBytes: askedMax, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: askedAtOnce},
+		Protocols: &onlyHTTP2, MaxHeaderBytes: headersMax, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: askedAtOnce},
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			if state == http.StateClosed {
@@ -118,8 +123,8 @@ func (l *link) pass(w http.ResponseWriter, r *http.Request) error {
 	asked.URL = &url.URL{Scheme: "http", Host: "parent", Path: r.URL.Path}
 	asked.RequestURI, asked.Header = "", http.Header{}
 	for _, name := range passed {
-		if values := r.Header.Values(name); len(values) > 0 {
-			asked.Header[name] = values
+		if value := r.Header.Get(name); value != "" {
+			asked.Header.Set(name, value)
 		}
 	}
 	answer, err := l.parent.RoundTrip(asked)

@@ -35,7 +35,7 @@ func asks(ctx context.Context, child web.Routes, method, path, body string) (*ht
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Origin", "http://127.0.0.1:8080")
 	r.Header.Set(tokenHeader, testOptions.Token)
-	r.Header.Set("Cookie", "other="+strings.Repeat("x", 2*askedMax)) // of another program on this host
+	r.Header.Set("Cookie", "other="+strings.Repeat("x", 2*headersMax)) // of another program on this host
 	w := httptest.NewRecorder()
 	err := child.Serve(w, r)
 	return w.Result(), err
@@ -82,6 +82,27 @@ func TestLink(t *testing.T) {
 		assert.ErrorContains(t, err, "ask the process that has the boards", "a parent that has ended")
 		assert.ErrorIs(t, <-ended, nil, "")
 	})
+}
+
+// TestHostileBrowser: nothing that a browser may send to the child ends the link.
+func TestHostileBrowser(t *testing.T) {
+	child, _, ended := linked(t, &fakeSource{})
+	most := web.DefaultLimits.HeaderBytes + 4<<10
+	for range 2 {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/demo/act", strings.NewReader(strings.Repeat("x", 10*askedMax)))
+		r.Header = http.Header{"Content-Type": {"application/json"}, tokenHeader: {strings.Repeat("x", most)}}
+		for range most / len("Origin:\r\n") {
+			r.Header.Add("Origin", "http://"+r.Host)
+		}
+		w := httptest.NewRecorder()
+		assert.NoError(t, child.Serve(w, r))
+		assert.Is(t, 403, w.Code, "with a token that is too long")
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("the link has ended: %v", err)
+	default:
+	}
 }
 
 // TestHostileChild: a child that is another program gets nothing that is not on the page, and whatever it says else ends the link.
