@@ -1,10 +1,12 @@
 package main
 
 import (
-	"errors"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
@@ -43,56 +45,64 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// Every verb has a page with each of its flags, and every key of the configuration is in a page.
+// Every command has a page with each of its flags, and every key of the configuration is in a page.
 func TestManualHasEverything(t *testing.T) {
-	operations, err := os.ReadFile("../../docs/operations.md")
-	must(t, err)
-	pages, err := manual.Pages(func(command ...string) (string, error) {
-		o := executed(t, append(command, "--help")...)
-		if o.status != 0 {
-			return "", errors.New(o.stderr)
-		}
-		return o.stdout, nil
-	}, string(operations), "1", "2026-01-01")
-	must(t, err)
+	dir := t.TempDir()
+	must(t, manual.Write(rootCommand(), pageOf(t, "operations.md"), manual.Foot{Version: "1", Date: time.Unix(0, 0)}, dir))
 	read := func(name string) string {
-		if pages[name] == "" {
-			t.Fatalf("there is no %s", name)
-		}
-		return strings.ReplaceAll(pages[name], `\-`, "-")
+		page, err := os.ReadFile(filepath.Join(dir, name))
+		must(t, err)
+		return string(page)
 	}
 	has := func(page, what, where string) {
 		if !strings.Contains(page, what) {
 			t.Errorf("%s has no %q", where, what)
 		}
 	}
-	all, verbs := read("man1/topdog.1"), 0
-	for _, verb := range rootCommand().Commands() {
-		if verb.Hidden {
-			continue
-		}
-		verbs++
-		name := "topdog-" + verb.Name()
-		has(all, ".BR "+name+" (1)\n", "topdog.1")
+	pages := 0
+	var holds func(c *cobra.Command)
+	holds = func(c *cobra.Command) {
+		pages++
+		name := strings.ReplaceAll(c.CommandPath(), " ", "-")
 		page := read("man1/" + name + ".1")
-		has(page, name+" - ", name)
-		for _, c := range append(verb.Commands(), verb) {
-			if c != verb {
-				has(page, ".SS "+c.CommandPath(), name)
+		has(page, name+" - "+c.Short, name)
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) { has(page, `\fB--`+f.Name+`\fP`, name) })
+		for _, below := range c.Commands() {
+			if below.IsAvailableCommand() {
+				has(page, `\fB`+name+"-"+below.Name()+`(1)\fP`, name)
+				holds(below)
 			}
-			c.LocalFlags().VisitAll(func(f *pflag.Flag) { has(page, "--"+f.Name, name) })
 		}
 	}
+	holds(rootCommand())
 	const few = 10 // if there are fewer, this test does not see them any more
-	if verbs < few {
-		t.Errorf("only %d verbs", verbs)
+	if pages < few {
+		t.Errorf("only %d pages", pages)
 	}
 	file := read("man5/topdog.toml.5")
 	for _, key := range documented.ConfigKeys(config.Reference()) {
-		has(file, ".TP\n.B "+key+"\n", "topdog.toml.5")
+		has(file, ".SS "+key+"\n", "topdog.toml.5")
 	}
 	for _, key := range append(check.Kinds(), "every", "timeout", "rise", "fall", "when", "grace") {
 		has(file, key+" = ", "topdog.toml.5")
+	}
+}
+
+// pageOf reads a page of the documentation.
+func pageOf(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../docs", name))
+	assert.NoError(t, err)
+	return string(text)
+}
+
+// The exit statuses of the program are those of the manual.
+func TestEveryExitStatusIsDocumented(t *testing.T) {
+	doc := pageOf(t, "operations.md")
+	for _, status := range []int{0, exitFailure, exitUsage, 3, 4, exitConfig} {
+		if !strings.Contains(doc, "| "+strconv.Itoa(status)+" | ") {
+			t.Errorf("docs/operations.md does not explain the exit status %d", status)
+		}
 	}
 }
 

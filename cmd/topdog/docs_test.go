@@ -1,3 +1,5 @@
+//go:build !board
+
 package main
 
 import (
@@ -7,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -20,14 +21,6 @@ import (
 
 // simPages are the pages of which this file holds that they are true.
 var simPages = []string{"algorithms.md", "simulator.md"}
-
-// pageOf reads a page of the documentation.
-func pageOf(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../docs", name))
-	assert.NoError(t, err)
-	return string(text)
-}
 
 // simLines returns the command lines of a page, without the word topdog.
 func simLines(t *testing.T, name string) [][]string {
@@ -107,15 +100,5 @@ func TestPicturesAreUpToDate(t *testing.T) {
 	}
 	if want := len(literature.Algorithms()); drawn < want {
 		t.Errorf("only %d pictures are drawn, want at least one for each of %d algorithms", drawn, want)
-	}
-}
-
-// The exit statuses of the program are those of the manual.
-func TestEveryExitStatusIsDocumented(t *testing.T) {
-	doc := pageOf(t, "operations.md")
-	for _, status := range []int{0, exitFailure, exitUsage, 3, 4, exitConfig} {
-		if !strings.Contains(doc, "| "+strconv.Itoa(status)+" | ") {
-			t.Errorf("docs/operations.md does not explain the exit status %d", status)
-		}
 	}
 }

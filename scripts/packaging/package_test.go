@@ -192,8 +192,8 @@ func TestContents(t *testing.T) {
 	} {
 		want = append(want, "-rw-r--r-- root/root ./"+path)
 	}
-	for _, verb := range verbs(t) {
-		want = append(want, "-rw-r--r-- root/root ./usr/share/man/man1/topdog-"+verb+".1.gz")
+	for _, command := range commands(t) {
+		want = append(want, "-rw-r--r-- root/root ./usr/share/man/man1/topdog-"+strings.Join(command, "-")+".1.gz")
 	}
 	must(t, fs.WalkDir(os.DirFS(root), "docs", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
@@ -237,14 +237,15 @@ func TestLab(t *testing.T) {
 	assert.Is(t, path+"\n", string(out), "what scripts/package says")
 	must(t, dpkgDeb("-x", path, dir))
 	for command, want := range map[string]string{
-		"usr/bin/topdog-lab version":                              "topdog-lab 1.0.0 (",
-		"usr/bin/topdog-lab sim run --crash 5@2s":                 "heir, 5 boards",
-		"man --local-file usr/share/man/man1/topdog-lab.1.gz":     "topdog-lab sim compare",
-		"cat usr/share/bash-completion/completions/topdog-lab":    "__start_topdog-lab topdog-lab",
-		"cat usr/share/zsh/vendor-completions/_topdog-lab":        "#compdef topdog-lab",
-		"cat usr/share/fish/vendor_completions.d/topdog-lab.fish": "complete -c topdog-lab",
-		"zcat usr/share/doc/topdog-lab/changelog.gz":              "topdog-lab (1.0.0)",
-		"cat usr/share/doc/topdog-lab/copyright":                  "License: Expat",
+		"usr/bin/topdog-lab version":                                      "topdog-lab 1.0.0 (",
+		"usr/bin/topdog-lab sim run --crash 5@2s":                         "heir, 5 boards",
+		"man --local-file usr/share/man/man1/topdog-lab.1.gz":             "topdog-lab-sim(1)",
+		"man --local-file usr/share/man/man1/topdog-lab-sim-compare.1.gz": "topdog-lab sim compare",
+		"cat usr/share/bash-completion/completions/topdog-lab":            "__start_topdog-lab topdog-lab",
+		"cat usr/share/zsh/vendor-completions/_topdog-lab":                "#compdef topdog-lab",
+		"cat usr/share/fish/vendor_completions.d/topdog-lab.fish":         "complete -c topdog-lab",
+		"zcat usr/share/doc/topdog-lab/changelog.gz":                      "topdog-lab (1.0.0)",
+		"cat usr/share/doc/topdog-lab/copyright":                          "License: Expat",
 	} {
 		c := exec.Command("sh", "-fc", command)
 		c.Dir = dir
@@ -254,17 +255,21 @@ func TestLab(t *testing.T) {
 	}
 }
 
-// verbs are those that the packaged program offers.
-func verbs(t testing.TB) (names []string) {
+// commands are those that the packaged program offers below one, and below those.
+func commands(t testing.TB, above ...string) (all [][]string) {
 	t.Helper()
-	out, err := exec.Command(filepath.Join(filesOf(t, ownArch), "usr/bin/topdog"), "__complete", "").Output()
+	c := exec.Command(filepath.Join(filesOf(t, ownArch), "usr/bin/topdog"), append(append([]string{"__complete"}, above...), "")...)
+	out, err := c.Output()
 	must(t, err)
 	for line := range strings.Lines(string(out)) {
-		if name, _, found := strings.Cut(line, "\t"); found && name != "help" {
-			names = append(names, name)
+		name, about, found := strings.Cut(line, "\t")
+		// What begins with a lower-case letter is a value: of an argument.
+		if found && name != "help" && about[0] >= 'A' && about[0] <= 'Z' {
+			command := append(slices.Clone(above), name)
+			all = append(append(all, command), commands(t, command...)...)
 		}
 	}
-	return names
+	return all
 }
 
 // The programs are what the boards can run: static, and armhf for ARMv6.
@@ -402,10 +407,10 @@ func TestManual(t *testing.T) {
 	t.Parallel()
 	dir := filesOf(t, ownArch)
 	for page, want := range map[string][]string{
-		"man1/topdog.1.gz":      {"topdog-init(1)", "--config", "EXIT STATUS", "78", "topdog.toml(5)"},
-		"man1/topdog-init.1.gz": {"topdog-init - set up", "--force", "--config", "sudo topdog init 192.168.1.250"},
-		"man1/topdog-led.1.gz":  {"topdog led test [LED]"},
-		"man5/topdog.toml.5.gz": {"address", "heartbeat", `Default: "100ms"`, `For example: "eth0"`, "topdog(1)"},
+		"man1/topdog.1.gz":          {"topdog-init(1)", "--config", "EXIT STATUS", "78", "topdog.toml(5)"},
+		"man1/topdog-init.1.gz":     {"topdog-init - Set up", "--force", "--config", "sudo topdog init 192.168.1.250"},
+		"man1/topdog-led-test.1.gz": {"topdog led test [LED]"},
+		"man5/topdog.toml.5.gz":     {"address", "heartbeat", `Default: "100ms"`, `For example: "eth0"`, "topdog(1)"},
 	} {
 		c := exec.Command("man", "--local-file", "--warnings=w", filepath.Join(dir, "usr/share/man", page))
 		c.Env = append(os.Environ(), "MANWIDTH=100", "LC_ALL=C", "MAN_KEEP_FORMATTING=")
