@@ -156,7 +156,7 @@ func try(t testing.TB, test func(t *T), e evidence, alone bool, r reserve) {
 		first.report()
 		return
 	}
-	t.Logf("%s: %s. What failed:\n%s", Inconclusive, late, first.told())
+	t.Logf("%s: %s. What failed:\n%s", inconclusive, late, first.told())
 	second := &T{TB: t, alone: true, reserve: func(t netns.Test, alone bool) {
 		r(t, alone)
 		e.AwaitIdle() // a compiler that makes the tests of the next packages reserves nothing
@@ -166,7 +166,7 @@ func try(t testing.TB, test func(t *T), e evidence, alone bool, r reserve) {
 		again := second.failures[0].place == first.failures[0].place
 		busy := !alone && e.Busy(began) > busyMost // a test that loads the machine keeps it busy itself
 		if late = e.Late(began); late != "" && (!again || busy) {
-			second.skipped = fmt.Sprintf("%s also alone: %s. What failed:\n%s", Inconclusive, late, second.told())
+			second.skipped = fmt.Sprintf("%s also alone: %s. What failed:\n%s", inconclusive, late, second.told())
 			second.failures = nil
 		}
 	}
@@ -177,8 +177,8 @@ func try(t testing.TB, test func(t *T), e evidence, alone bool, r reserve) {
 // process on each processor is busy all the time.
 const busyMost = 0.75
 
-// Inconclusive is how a line about an inconclusive attempt begins. scripts/testreport counts those lines.
-const Inconclusive = "inconclusive"
+// inconclusive is how a line about an inconclusive attempt begins. scripts/testreport.jq counts those lines.
+const inconclusive = "inconclusive"
 
 // run runs the test once, and returns when it began to use the machine.
 func (t *T) run(test func(*T)) (began time.Time) {

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -136,3 +137,44 @@ func TestTogether(t *testing.T) {
 }
 
 func helper(t *T) { t.Fatalf("%s", "wrong") }
+
+// scripts/testreport counts the attempts that were inconclusive, and says which tests have to run again. A test that was
+// skipped for another reason is a failure there.
+func TestReport(t *testing.T) {
+	if _, err := exec.LookPath("jq"); err != nil {
+		t.Skip(err)
+	}
+	const pass = `{"Action":"pass","Package":"topdog/netio","Test":"TestA","Elapsed":3}
+{"Action":"output","Package":"topdog/netio","Test":"TestA","Output":"    judge.go:78: ` + inconclusive + `: late\n"}
+{"Action":"output","Package":"topdog/netio","Test":"TestA","Output":"it says inconclusive: no\n"}
+{"Action":"pass","Package":"topdog/netio","Elapsed":3}
+`
+	const late = `{"Action":"output","Package":"topdog/netio","Test":"TestC/a+b","Output":"    judge.go:82: ` + inconclusive + ` also alone: late\n"}
+{"Action":"skip","Package":"topdog/netio","Test":"TestC/a+b","Elapsed":9}
+`
+	const skip = `{"Action":"skip","Package":"topdog/netio","Test":"TestD","Elapsed":0}
+`
+	const fail = `{"Action":"fail","Package":"topdog/netio","Test":"TestE","Elapsed":0}
+`
+	for _, tt := range []struct {
+		events, again, want string
+		status              int
+	}{
+		{pass, "yes", "1 passed, 0 failed, 0 skipped; 1 attempts inconclusive, 0 of them also alone\n", 0},
+		{pass + late, "yes", "again: topdog/netio -run ^TestC$/^a\\+b$\n" +
+			"1 passed, 0 failed, 1 skipped; 2 attempts inconclusive, 1 of them also alone\n", 0},
+		{pass + late, "", "1 passed, 0 failed, 1 skipped; 2 attempts inconclusive, 1 of them also alone\n", 1},
+		{pass + skip, "yes", "1 passed, 0 failed, 1 skipped; 1 attempts inconclusive, 0 of them also alone\n", 1},
+		{pass + fail, "yes", "1 passed, 1 failed, 0 skipped; 1 attempts inconclusive, 0 of them also alone\n", 1},
+		{"", "yes", "0 passed, 0 failed, 0 skipped; 0 attempts inconclusive, 0 of them also alone\n", 1},
+	} {
+		c := exec.Command("jq", "-rn", "--arg", "again", tt.again, "-f", "../../../scripts/testreport.jq")
+		c.Stdin = strings.NewReader(tt.events)
+		out, err := c.Output()
+		if c.ProcessState == nil {
+			t.Fatal(err)
+		}
+		assert.Equal(t, tt.want, string(out), "%s", tt.events)
+		assert.Is(t, tt.status, c.ProcessState.ExitCode(), "exit status for %s", tt.events)
+	}
+}
