@@ -33,6 +33,7 @@ func TestTry(t *testing.T) {
 
 // TestTryRunsOnce: a check whose interval is short is not run again while another one takes its time.
 func TestTryRunsOnce(t *testing.T) {
+	t.Parallel()
 	runs := filepath.Join(t.TempDir(), "runs")
 	often := program("echo run >>" + runs)
 	slow := program("sleep 0.5; exit 3")

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/judge"
 )
 
 // starterWord makes the test binary a starter.
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	judge.Main(m)
 }
 
 // noGateway says that the gateway cannot be asked.
@@ -138,6 +139,7 @@ func send(t *testing.T, p *starting, o Order) {
 
 // TestMemory: a process of the same user, as the daemon is, writes neither to the memory of the starter nor to that of a checker.
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	p := startChecker(t)
 	for _, pid := range []int{p.pid(), p.starter} {
 		withoutCapabilities(t, func() {
@@ -179,6 +181,7 @@ func quick(target string, when When) Check {
 }
 
 func TestChecker(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	assert.NoError(t, err)
 	always, leading := quick(l.Addr().String(), Always), quick(l.Addr().String(), Leading)
@@ -233,6 +236,7 @@ func statusOf(t *testing.T, p *starting) string {
 
 // TestCheckerEndsWithItsCommands: what a check has started does not outlive the checker that is told to end.
 func TestCheckerEndsWithItsCommands(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "pid")
 	c := Check{Kind: Command, Target: "/bin/sh", Arguments: []string{"-c", `echo $$ >"$0.new"; mv "$0.new" "$0"; exec sleep 1000`, file},
 		Every: time.Hour, Timeout: time.Hour, Rise: 1, Fall: 1}

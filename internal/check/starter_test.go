@@ -156,6 +156,7 @@ func TestFrozen(t *testing.T) {
 
 // TestKillAtOnce: a starter that has just been started doesn't end because it is to kill a checker.
 func TestKillAtOnce(t *testing.T) {
+	t.Parallel()
 	for range 3 {
 		p := openProcess(t)
 		p.Kill()
@@ -167,6 +168,7 @@ func TestKillAtOnce(t *testing.T) {
 // TestEmptyMessage: a checker that somebody has taken over doesn't make the daemon believe that the starter has ended. It is
 // killed.
 func TestEmptyMessage(t *testing.T) {
+	t.Parallel()
 	p := startChecker(t)
 	ours, theirs, err := socketPair()
 	assert.NoError(t, err)
