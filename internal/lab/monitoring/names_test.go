@@ -18,15 +18,21 @@ const (
 	docs      = "../../../docs"
 	page      = docs + "/monitoring.md"
 	rules     = docs + "/monitoring/topdog.rules.yml"
-	ruleTests = docs + "/monitoring/topdog.rules.test.yml"
 	dashboard = docs + "/grafana.json"
 )
 
-func read(t testing.TB, path string) string {
+// ruleTests are the files with tests of the rules.
+var ruleTests = []string{docs + "/monitoring/topdog.rules.test.yml", docs + "/monitoring/topdog.rules.hours.test.yml"}
+
+// read returns what files say.
+func read(t testing.TB, paths ...string) (all string) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	assert.NoError(t, err)
-	return string(text)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		assert.NoError(t, err)
+		all += string(text)
+	}
+	return all
 }
 
 // column returns what a regular expression has in its first parentheses, of all matches.
@@ -97,9 +103,9 @@ func TestNames(t *testing.T) {
 	for i, e := range queries(t) {
 		expressions[fmt.Sprintf("%s %d", dashboard, i)] = e.Expr
 	}
-	for i, series := range column(`series: '([^']*)'`, read(t, ruleTests)) {
+	for i, series := range column(`series: '([^']*)'`, read(t, ruleTests...)) {
 		if strings.HasPrefix(series, "topdog_") {
-			expressions[fmt.Sprintf("%s %d", ruleTests, i)] = regexp.MustCompile(`(board|name|version|check|when)="[^"]*",?`).ReplaceAllString(series, "")
+			expressions[fmt.Sprintf("series %d of the tests", i)] = regexp.MustCompile(`(board|name|version|check|when)="[^"]*",?`).ReplaceAllString(series, "")
 		}
 	}
 	for where, expression := range expressions {
@@ -165,15 +171,15 @@ func TestAlertsAreDocumented(t *testing.T) {
 	}
 	got := column("(?m)^(\\| `Topdog[A-Za-z]+` \\| [a-z]+ \\|)", read(t, page))
 	assert.Equal(t, want, got, "what exists, and docs/monitoring.md")
-	tested := column(`alertname="([A-Za-z]+)"`, read(t, ruleTests))
+	tested := column(`alertname="([A-Za-z]+)"`, read(t, ruleTests...))
 	slices.Sort(tested)
-	assert.Equal(t, slices.Sorted(maps.Keys(rulesOf(t))), slices.Compact(tested), "what exists, and %s", ruleTests)
+	assert.Equal(t, slices.Sorted(maps.Keys(rulesOf(t))), slices.Compact(tested), "what exists, and %v", ruleTests)
 }
 
 // filled holds that the texts of an alert name labels that it has: its tests say which.
 func filled(t testing.TB, name, texts string) {
 	t.Helper()
-	samples := column(`ALERTS\{alertname="`+name+`",([^}]*)\}`, read(t, ruleTests))
+	samples := column(`ALERTS\{alertname="`+name+`",([^}]*)\}`, read(t, ruleTests...))
 	for _, label := range column(`\$labels\.([a-z_]+)`, texts) {
 		for _, sample := range samples {
 			if !strings.Contains(sample, label+"=") {

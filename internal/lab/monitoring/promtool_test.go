@@ -25,7 +25,7 @@ func TestRules(t *testing.T) {
 	promtool := installed(t, "promtool", "prometheus")
 	for _, args := range [][]string{
 		{"check", "rules", "--lint=all", "--lint-fatal", filepath.Base(rules)},
-		{"test", "rules", filepath.Base(ruleTests)},
+		{"test", "rules", filepath.Base(ruleTests[0]), filepath.Base(ruleTests[1])},
 	} {
 		c := exec.Command(promtool, args...)
 		c.Dir = filepath.Dir(rules)
