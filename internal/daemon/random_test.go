@@ -42,8 +42,14 @@ var (
 // beside a fault of the network, and when all is healed they agree on one leader. The seed is another one each time.
 // A failure says how it is played again. What happens in one instant has no fixed order, so that may take several times:
 //
-//	go test ./internal/daemon -run RandomSchedules -rapid.seed=17 -count=5
+//	go test ./internal/daemon -run RandomSchedules -rapid.seed=17 -rapid.checks=200 -count=5
+//
+// .ci/run plays 200, beside the other tests, and scripts/nightly 20,000.
 func TestRandomSchedules(t *testing.T) {
+	const ordinary = "40"
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		assert.NoError(t, checks.Value.Set(ordinary))
+	}
 	if seed := flag.Lookup("rapid.seed").Value; seed.String() == "0" {
 		assert.NoError(t, seed.Set(fmt.Sprint(1+rand.Uint32())))
 	}
