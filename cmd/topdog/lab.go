@@ -145,7 +145,7 @@ the daemon. The same seed gives the same run.
 With --page, it serves a page for a browser: choose an algorithm and what fails, watch the
 messages step by step, and count them against the figures of the papers. Everybody who
 reaches the port may look and let it compute; there is nothing to change.`,
-		Example: "  topdog sim --page\n  topdog sim --page :8080\n  topdog sim run --crash 5@2s --trace",
+		Example: "  topdog sim --page\n  topdog sim --page :8080\n  topdog sim run --kill 5@2s --trace",
 	}
 	page := addPageFlag(c, "show the algorithms as a page")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -175,13 +175,13 @@ The boards have the ids 1 to --nodes. The id 0 means nobody, so a paper's proces
 is board 1 here. All boards are switched on at time 0, and elect their first leader.
 Counting and the trace begin with the first fault, or with --trace-from.
 
-A fault is written BOARDS@TIME, and each flag may be given several times. --pause has
-the length of the pause behind a +. The messages of the steady state are counted. The
+A fault is written BOARDS@TIME, and each flag may be given several times. One that has an
+end may have its length behind a +. The messages of the steady state are counted. The
 trace folds them away, unless --all is given.`,
-		Example: `  topdog sim run --crash 5@2s --trace
-  topdog sim run --algorithm bully --crash 5@2s --notice 2 --trace svg --out bully.svg
-  topdog sim run --nodes 4 --partition 1,2/3,4@2s --heal 6s --trace mermaid
-  topdog sim run --loss 20% --latency exp:2ms --pause 5@2s+500ms --seed 7 --for 60s --json`,
+		Example: `  topdog sim run --kill 5@2s --trace
+  topdog sim run --algorithm bully --kill 5@2s --notice 2 --trace svg --out bully.svg
+  topdog sim run --nodes 4 --split 1,2/3,4@2s --join 6s --trace mermaid
+  topdog sim run --loss 20% --latency exp:2ms --freeze 5@2s+500ms --seed 7 --for 60s --json`,
 		// The word behind --trace is its value. Read checks whether there is such a format.
 		Args: func(_ *cobra.Command, args []string) error {
 			return optionalValue(&r.Trace, scenario.Formats()[0], args)
@@ -209,9 +209,10 @@ func simRunFlags(c *cobra.Command, r *scenario.Request) {
 	f.StringVar(&r.Detector, "detector", "", "the failure detector: "+strings.Join(silence.Detectors(), ", ")+" (default: that of the algorithm)")
 	f.StringVar(&r.ScoreFrom, "score-from", r.ScoreFrom, "what the algorithm score compares: "+strings.Join(scenario.ScoreSources(), " or "))
 	f.BoolVar(&s.Members, "members", false, "all boards know each other from the start, as the literature assumes")
-	for _, k := range scenario.Kinds() {
-		f.StringArrayVar(r.Faults[k], k.String(), nil, fmt.Sprintf("`%s`: %s", k.Example(), k.Usage()))
+	for _, fault := range scenario.FaultFlags() {
+		f.StringArrayVar(r.Faults[fault.Name], fault.Name, nil, fmt.Sprintf("`%s`: %s", fault.Example, fault.Usage))
 	}
+	f.StringVar(&r.SceneFile, "scene", "", "play the scene in this `file`, and fail if it says what is not so (docs/lab.md)")
 	f.StringVar(&r.Loss, "loss", r.Loss, "how likely a board does not get a message, such as 5%")
 	f.StringVar(&r.Duplicate, "duplicate", r.Duplicate, "how likely a board gets a message twice")
 	f.StringVar(&r.Reorder, "reorder", "", "how likely a message is held back, and for how long, such as `10%:5ms`")

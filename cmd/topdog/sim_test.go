@@ -18,16 +18,16 @@ func TestSimRun(t *testing.T) {
 		args           string
 		stdout, stderr string // what must be in it; "" is that there is nothing on standard error
 	}{
-		{"--crash 5@2s", "board 4 acquired the address", ""},
-		{"--crash 5@2s --trace", "5  crashes", ""},
-		{"--crash 5@2s --trace text", "board 4 acquired the address", ""},
-		{"--crash 5@2s --trace=mermaid", "sequenceDiagram\n", "board 4 acquired the address"},
-		{"--crash 5@2s --trace svg", "<svg xmlns=", "board 4 acquired the address"},
-		{"--crash 5@2s --trace svg --out " + file, "board 4 acquired the address", ""},
-		{"--crash 5@2s --trace --all", "> all: HEARTBEAT", ""},
+		{"--kill 5@2s", "board 4 acquired the address", ""},
+		{"--kill 5@2s --trace", "5  crashes", ""},
+		{"--kill 5@2s --trace text", "board 4 acquired the address", ""},
+		{"--kill 5@2s --trace=mermaid", "sequenceDiagram\n", "board 4 acquired the address"},
+		{"--kill 5@2s --trace svg", "<svg xmlns=", "board 4 acquired the address"},
+		{"--kill 5@2s --trace svg --out " + file, "board 4 acquired the address", ""},
+		{"--kill 5@2s --trace --all", "> all: HEARTBEAT", ""},
 		{"--trace --trace-from 0 --nodes 2", "1  starts", ""},
-		{"--algorithm bully --fanout unicast --crash 5@2s", "bully, 5 boards, fanout unicast", ""},
-		{"--priority 2=200 --crash 2@2s", "board 5 acquired the address", ""},
+		{"--algorithm bully --fanout unicast --kill 5@2s", "bully, 5 boards, fanout unicast", ""},
+		{"--priority 2=200 --kill 2@2s", "board 5 acquired the address", ""},
 		{"--nodes 3 --loss 10% --duplicate 5% --reorder 5%:3ms --latency exp:1ms --drift 50ppm --seed 9", "heir, 3 boards", ""},
 	} {
 		o := executed(t, line(tc.args)...)
@@ -43,7 +43,7 @@ func TestSimRun(t *testing.T) {
 
 func TestSimRunJSON(t *testing.T) {
 	for _, format := range []string{"", "text", "svg"} {
-		args := []string{"sim", "run", "--crash", "5@2s", "--for", "4s", "--json"}
+		args := []string{"sim", "run", "--kill", "5@2s", "--for", "4s", "--json"}
 		if format != "" {
 			args = append(args, "--trace="+format)
 		}
@@ -67,37 +67,37 @@ func TestSimRunJSON(t *testing.T) {
 // TestSimRunUsage makes mistakes. Each must be called by the flag's name, with what is allowed.
 func TestSimRunUsage(t *testing.T) {
 	for args, want := range map[string][]string{
-		"--algorithm raft":         {"--algorithm", `"raft"`, "heir, bully"},
-		"--fanout broadcast":       {"--fanout", "multicast, unicast"},
-		"--detector oracle":        {"--detector", "fixed"},
-		"--score-from command":     {"--score-from", "priority, age"},
-		"--trace=png":              {"--trace", "text, mermaid, svg"},
-		"--trace png":              {"--trace", "text, mermaid, svg"},
-		"--nodes 0":                {"--nodes", "1 to 255"},
-		"--nodes many":             {"--nodes", "many"},
-		"--heartbeat 1ms":          {"--heartbeat", "1ms is less than 10ms"},
-		"--for 0s":                 {"--for", "between 0 and 24h"},
-		"--crash 6@2s":             {"--crash", "only 1 to 5"},
-		"--crash 5":                {"--crash", "5@2s"},
-		"--crash 5@20s":            {"--crash", "--for"},
-		"--pause 3@2s":             {"--pause", "3@2s+500ms"},
-		"--partition 1,2@2s":       {"--partition", "1,2/3,4@2s"},
-		"--one-way 1@2s":           {"--one-way", "1,2/3,4@2s"},
-		"--heal soon":              {"--heal", "6s"},
-		"--notice 2":               {"--notice", "--crash"},
-		"--loss 120%":              {"--loss", "0% to 100%"},
-		"--duplicate x":            {"--duplicate", "0% to 100%"},
-		"--reorder 10%":            {"--reorder", "10%:5ms"},
-		"--latency warp:1ms":       {"--latency", "uniform:100us-3ms"},
-		"--drift 1s":               {"--drift", "50ppm"},
-		"--priority 3=300":         {"--priority", "0 to 254"},
-		"--priority 8=1":           {"--priority", "only 1 to 5"},
-		"--trace-from yesterday":   {"--trace-from", "1.5s"},
-		"--out x":                  {"--out", "--trace"},
-		"--seed -1":                {"--seed", "-1"},
-		"svg":                      {`"svg"`, "the value of a flag"},
-		"--trace=svg svg":          {`"svg"`, "the value of a flag"},
-		"--crash 5@2s --what else": {"--what"},
+		"--algorithm raft":        {"--algorithm", `"raft"`, "heir, bully"},
+		"--fanout broadcast":      {"--fanout", "multicast, unicast"},
+		"--detector oracle":       {"--detector", "fixed"},
+		"--score-from command":    {"--score-from", "priority, age"},
+		"--trace=png":             {"--trace", "text, mermaid, svg"},
+		"--trace png":             {"--trace", "text, mermaid, svg"},
+		"--nodes 0":               {"--nodes", "1 to 255"},
+		"--nodes many":            {"--nodes", "many"},
+		"--heartbeat 1ms":         {"--heartbeat", "1ms is less than 10ms"},
+		"--for 0s":                {"--for", "between 0 and 24h"},
+		"--kill 6@2s":             {"--kill", "only 1 to 5"},
+		"--kill 5":                {"--kill", "5@2s"},
+		"--kill 5@20s":            {"--kill", "--for"},
+		"--split 1,2@2s":          {"--split", "1,2/3,4@2s"},
+		"--one-way 1@2s":          {"--one-way", "1,2/3,4@2s"},
+		"--freeze 3":              {"--freeze", "+500ms"},
+		"--join soon":             {"--join", "2s"},
+		"--notice 2":              {"--notice", "--kill"},
+		"--loss 120%":             {"--loss", "0% to 100%"},
+		"--duplicate x":           {"--duplicate", "0% to 100%"},
+		"--reorder 10%":           {"--reorder", "10%:5ms"},
+		"--latency warp:1ms":      {"--latency", "uniform:100us-3ms"},
+		"--drift 1s":              {"--drift", "50ppm"},
+		"--priority 3=300":        {"--priority", "0 to 254"},
+		"--priority 8=1":          {"--priority", "only 1 to 5"},
+		"--trace-from yesterday":  {"--trace-from", "1.5s"},
+		"--out x":                 {"--out", "--trace"},
+		"--seed -1":               {"--seed", "-1"},
+		"svg":                     {`"svg"`, "the value of a flag"},
+		"--trace=svg svg":         {`"svg"`, "the value of a flag"},
+		"--kill 5@2s --what else": {"--what"},
 	} {
 		o := executed(t, append([]string{"sim", "run"}, strings.Fields(args)...)...)
 		o.want(t, exitUsage, args, append(want, "see: topdog sim run --help")...)
@@ -109,4 +109,27 @@ func TestSimRunUsage(t *testing.T) {
 func TestSimRunOutFails(t *testing.T) {
 	o := executed(t, "sim", "run", "--trace", "--for", "1s", "--out", "/nonexistent/x.txt")
 	o.want(t, exitFailure, "a file that cannot be made", "--out", "/nonexistent/x.txt")
+}
+
+// TestSimScene plays scenes of files: one that holds, one that does not, and one that is none.
+func TestSimScene(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.scene")
+	for text, want := range map[string]string{
+		"boards 3\npi3 kill\nwithin 130ms: pi2 leads":                  "",
+		"boards 3\npi3 kill\nwithin 130ms: pi1 leads":                  ":3: within 130ms: pi1 leads: ",
+		"boards 3\npi3 jump":                                           ":2: pi3 jump: a scene has no such line",
+		"boards 3\npi9 kill":                                           ":2: pi9 kill: ",
+		"boards 3\nwait soon":                                          `:2: wait soon: "soon" is no time`,
+		"boards 4\nsplit pi1,pi2 / pi3,pi4\nwait 1s":                   "two boards have held the address",
+		"boards 3 algorithm=\"bully\"\npi3 kill\nwithin 3s: pi2 leads": "",
+	} {
+		assert.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		o := executed(t, "sim", "run", "--scene", file)
+		if (o.status == 0) != (want == "") || !strings.Contains(o.stderr, want) {
+			t.Errorf("%s\n%v", text, o)
+		}
+	}
+	if o := executed(t, "sim", "run", "--scene", file, "--kill", "3@2s"); o.status == 0 || !strings.Contains(o.stderr, "--scene: the faults are in the scene") {
+		t.Errorf("%v", o)
+	}
 }

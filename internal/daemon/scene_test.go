@@ -169,7 +169,7 @@ func (v *virtual) Holders() []int { return v.holders() }
 func (v *virtual) Mark() {
 	v.seen.Lock()
 	defer v.seen.Unlock()
-	v.acquired = v.holders()
+	v.acquired, v.two = v.holders(), false
 }
 
 func (v *virtual) Seen() (moves int, two bool) {

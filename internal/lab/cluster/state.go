@@ -10,7 +10,7 @@ import (
 
 // StateOf is what scenes want to know of what a board says of itself.
 func StateOf(s console.Status) scene.State {
-	state := scene.State{Role: s.Role, Grade: s.Board.Grade, Holding: s.Holding, Sees: map[string]string{}}
+	state := scene.State{Role: s.Role, Grade: s.Board.Grade, Holding: s.Holding, Sees: map[string]string{}, Problems: []string{}}
 	if s.Held() {
 		state.Leader = s.LeaderName
 	}

@@ -1,167 +1,232 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
 
-	"topdog/internal/lab/sim"
+	"topdog/internal/lab/scene"
 	"topdog/wire"
 )
 
-// FaultKind is something that can happen to boards, or to the LAN.
-type FaultKind uint8
+// FaultFlag is a flag that is a line of a scene: a fault, or its end.
+type FaultFlag struct {
+	Name, Usage, Example string
 
-// The kinds. Their names are those of the flags of `topdog sim run`.
-const (
-	Crash FaultKind = iota
-	Restart
-	Pull
-	Plug
-	Mute
-	Unmute
-	Pause
-	resume // the end of a pause
-	Stop
-	Resign
-	Notice
-	Partition
-	OneWay
-	Heal
-	kindCount
-)
-
-// form is how a fault is written down.
-type form uint8
-
-const (
-	formBoards form = iota // 3@2s, 3,4@2s
-	formSpan               // 3@2s+500ms
-	formNotice             // 3, 3@2s
-	formGroups             // 1,2/3,4@2s
-	formTwo                // the same with exactly two groups
-	formTime               // 6s
-)
-
-var formExamples = [...]string{
-	formBoards: "5@2s or 4,5@2s", formSpan: "3@2s+500ms", formNotice: "2 or 2@2.1s",
-	formGroups: "1,2/3,4@2s", formTwo: "1,2/3,4@2s", formTime: "6s",
+	of      scene.Form
+	spans   bool // the fault has an end, which may be told with it
+	end     string
+	untimed bool // it need not say when
 }
 
-// kinds says how each kind is written and what it does to one board.
-var kinds = [kindCount]struct {
-	name, usage string
-	form        form
-	do          func(*sim.Board)
-}{
-	Crash:     {"crash", "these boards crash, or lose their power", formBoards, (*sim.Board).Crash},
-	Restart:   {"restart", "they are switched on again", formBoards, func(b *sim.Board) { b.Crash(); b.Start() }},
-	Pull:      {"pull", "their cables are pulled", formBoards, (*sim.Board).Pull},
-	Plug:      {"plug", "their cables are put back", formBoards, (*sim.Board).Plug},
-	Mute:      {"mute", "the switch drops their frames, and they do not notice", formBoards, (*sim.Board).Mute},
-	Unmute:    {"unmute", "the switch passes their frames again", formBoards, (*sim.Board).Unmute},
-	Pause:     {"pause", "their processes stand still for that long", formSpan, (*sim.Board).Freeze},
-	resume:    {"resume", "", formBoards, (*sim.Board).Thaw},
-	Stop:      {"stop", "their daemons are stopped; a leader hands over first", formBoards, (*sim.Board).Stop},
-	Resign:    {"resign", "the leader is told to hand over", formBoards, func(b *sim.Board) { _ = b.Resign() }}, // who does not lead cannot
-	Notice:    {"notice", "only this board notices at once that its leader is gone; without a time, it notices the first crash, pull, mute, pause or stop of a leader, which then happens just after the leader's next heartbeat", formNotice, (*sim.Board).Suspect},
-	Partition: {"partition", "the groups do not hear each other any more; boards that are in none form one more", formGroups, nil},
-	OneWay:    {"one-way", "the boards of the second group do not hear those of the first any more", formTwo, nil},
-	Heal:      {"heal", "partitions end", formTime, nil},
-}
-
-// ends are the kinds that end those which have a duration.
-var ends = map[FaultKind]FaultKind{Pause: resume}
+// Notice is the flag of a board that notices that its leader is gone, and noticeLine what it does in a scene. heartbeatLine waits
+// until the next heartbeat of the leader has arrived, if it is one of some boards: then nobody else misses it for a whole interval.
+const (
+	Notice        = "notice"
+	noticeLine    = "notices"
+	heartbeatLine = "heartbeat"
+)
 
 // leaderEnders are the faults that --notice waits for.
-var leaderEnders = []FaultKind{Crash, Pull, Mute, Pause, Stop}
+var leaderEnders = []string{"kill", "kill-daemon", "stop", "freeze", "freeze-daemon", "pull", "cut", "mute"}
 
-// Kinds returns the faults that a person can write down.
-func Kinds() []FaultKind {
-	var all []FaultKind
-	for k := range kindCount {
-		if k != resume {
-			all = append(all, k)
+// notSimulated are faults that a core alone does not have: it has no holder, and no other power than its process.
+var notSimulated = []string{"kill-holder", "power-off"}
+
+// FaultFlags are the flags of all faults that are simulated.
+func FaultFlags() (flags []FaultFlag) {
+	add := func(f FaultFlag) {
+		if !slices.ContainsFunc(flags, func(other FaultFlag) bool { return other.Name == f.Name }) {
+			flags = append(flags, f)
 		}
 	}
-	return all
+	examples := map[scene.Form]string{
+		scene.OfBoards: "5@2s or 4,5@2s", scene.OfLAN: "2s", scene.OfGroups: "1,2/3,4@2s", scene.OfTwoGroups: "1,2/3,4@2s", scene.OfShare: "20%@2s",
+	}
+	for _, f := range scene.Faults {
+		if slices.Contains(notSimulated, f.Name) {
+			continue
+		}
+		example := examples[f.Of]
+		if f.End != "" {
+			example += "+500ms"
+		}
+		add(FaultFlag{Name: f.Name, Usage: f.Title, Example: example, of: f.Of, spans: f.End != "", end: f.End})
+		if f.End != "" && !strings.Contains(f.End, " ") {
+			of := f.Of
+			if of != scene.OfBoards {
+				of = scene.OfLAN
+			}
+			add(FaultFlag{Name: f.End, Usage: f.Ended, Example: examples[of], of: of})
+		}
+	}
+	return append(flags, FaultFlag{
+		Name: Notice, Example: "2 or 2@2.1s", untimed: true,
+		Usage: "only this board notices at once that its leader is gone; without a time, it notices the first fault of a leader, which then happens just after the leader's next heartbeat",
+	})
 }
 
-func (k FaultKind) String() string { return kinds[k].name }
-
-// Usage says what the fault is, and Example how it is written.
-func (k FaultKind) Usage() string { return kinds[k].usage }
-
-// Example shows how the fault is written.
-func (k FaultKind) Example() string { return formExamples[kinds[k].form] }
-
-// Fault is something that happens at some moment.
-type Fault struct {
-	Kind   FaultKind
-	Boards [][]wire.ID // groups of them; one, unless it is a partition
-	At     time.Duration
-	For    time.Duration // 0 is for good
-	timed  bool
+// timedLines are lines of a scene that come at one time.
+type timedLine struct {
+	at   time.Duration
+	text string
+	kind string
 }
 
-// parseFault reads a fault as people write it.
-func parseFault(kind FaultKind, s string) (Fault, error) {
-	f := Fault{Kind: kind}
-	fail := func(err error) (Fault, error) {
-		return Fault{}, fmt.Errorf("%q: %w; write it like %s", s, err, kind.Example())
-	}
-	boards, when, timed := strings.Cut(s, "@")
-	if kinds[kind].form == formTime {
-		if timed && boards != "" {
-			return fail(fmt.Errorf("it is about no single board"))
+// sceneOfFaults writes the faults as a scene, and says when the first one comes.
+func (r *Request) sceneOfFaults() (text string, first time.Duration, err error) {
+	var lines, notices []timedLine
+	for _, f := range FaultFlags() {
+		for _, value := range *r.Faults[f.Name] {
+			more, err := r.readFault(f, value)
+			if err != nil {
+				return "", 0, fmt.Errorf("--%s: %w", f.Name, err)
+			}
+			if more[0].at < 0 {
+				notices = append(notices, more...)
+			} else {
+				lines = append(lines, more...)
+			}
 		}
-		if !timed {
-			when = boards
-		}
-		timed = true
 	}
-	f.timed = timed
-	if kinds[kind].form != formTime {
-		if err := f.parseGroups(boards); err != nil {
-			return fail(err)
+	sort.SliceStable(lines, func(i, j int) bool { return lines[i].at < lines[j].at })
+	text = fmt.Sprintf("boards %d run\n", r.Scenario.Nodes)
+	noticed := len(notices) == 0
+	for i := 0; i < len(lines); {
+		now := lines[i:]
+		if n := slices.IndexFunc(now, func(l timedLine) bool { return l.at != now[0].at }); n > 0 {
+			now = now[:n]
+		}
+		i += len(now)
+		var gone []string // the boards of which one may be the leader that is missed
+		for _, l := range now {
+			if boards, _, _ := strings.Cut(l.text, " "); !noticed && slices.Contains(leaderEnders, l.kind) {
+				gone = append(gone, boards)
+			}
+		}
+		if gone != nil {
+			text += fmt.Sprintf("at %v: %s %s\n", now[0].at, strings.Join(gone, ","), heartbeatLine)
+		}
+		for _, l := range now {
+			text += fmt.Sprintf("at %v: %s\n", l.at, l.text)
+		}
+		if gone != nil {
+			for _, n := range notices {
+				text += n.text + "\n"
+			}
+			noticed = true
 		}
 	}
 	switch {
-	case timed:
-		if err := f.parseTimes(when); err != nil {
-			return fail(err)
-		}
-	case kinds[kind].form != formNotice:
-		return fail(fmt.Errorf("it does not say when"))
+	case !noticed:
+		return "", 0, errors.New("--notice: there is nothing to notice; add a fault such as --kill, or say when: --notice 2@2s")
+	case len(lines) > 0:
+		first = lines[0].at
 	}
-	return f, nil
+	return text, first, nil
 }
 
-func (f *Fault) parseGroups(s string) error {
-	groups := strings.Split(s, "/")
-	switch form := kinds[f.Kind].form; {
-	case form == formGroups && len(groups) < 2, form == formTwo && len(groups) != 2:
-		return fmt.Errorf("it needs two groups with a / between them")
-	case form != formGroups && form != formTwo && len(groups) > 1:
-		return fmt.Errorf("it is about one group of boards, without a /")
+// readFault reads a fault as people write it: its line, and that of its end if it says for how long it lasts. One that does not
+// say when is before the beginning.
+func (r *Request) readFault(f FaultFlag, value string) (lines []timedLine, err error) {
+	fail := func(format string, args ...any) ([]timedLine, error) {
+		return nil, fmt.Errorf("%q: %s; write it like %s", value, fmt.Sprintf(format, args...), f.Example)
+	}
+	what, when, timed := strings.Cut(value, "@")
+	if f.of == scene.OfLAN {
+		if timed && what != "" {
+			return fail("it is about no single board")
+		}
+		if !timed {
+			when, what = what, ""
+		}
+		timed = true
+	}
+	line, err := r.line(f, what)
+	if err != nil {
+		return fail("%v", err)
+	}
+	if !timed {
+		if !f.untimed {
+			return fail("it does not say when")
+		}
+		return []timedLine{{-1, line, f.Name}}, nil
+	}
+	begins, lasts, spans := strings.Cut(when, "+")
+	at, err := parseTime(begins)
+	if err != nil {
+		return fail("%v", err)
+	}
+	lines = []timedLine{{at, line, f.Name}}
+	if spans {
+		d, err := parseTime(lasts)
+		switch {
+		case err != nil:
+			return fail("%v", err)
+		case !f.spans:
+			return fail("it has no duration")
+		case d == 0:
+			return fail("it must last for some time")
+		}
+		end := f.end
+		if f.of == scene.OfBoards {
+			end = strings.TrimSuffix(line, f.Name) + end
+		}
+		lines = append(lines, timedLine{at + d, end, f.end})
+	}
+	for _, l := range lines[:1] {
+		if l.at > r.Scenario.For {
+			return nil, fmt.Errorf("%v is after the end at %v; see --for", l.at, r.Scenario.For)
+		}
+	}
+	return lines, nil
+}
+
+// line is the line of a scene for what stands before the time.
+func (r *Request) line(f FaultFlag, what string) (line string, err error) {
+	switch f.of {
+	case scene.OfLAN:
+		return f.Name, nil
+	case scene.OfShare:
+		_, err := parseChance(what)
+		return f.Name + " " + what, err
+	}
+	groups := strings.Split(what, "/")
+	switch {
+	case f.of == scene.OfGroups && len(groups) < 2, f.of == scene.OfTwoGroups && len(groups) != 2:
+		return "", errors.New("it needs two groups with a / between them")
+	case f.of == scene.OfBoards && len(groups) > 1:
+		return "", errors.New("it is about one group of boards, without a /")
 	}
 	var all []wire.ID
-	for _, g := range groups {
+	for i, g := range groups {
 		ids, err := parseIDs(g)
 		if err != nil {
-			return err
+			return "", err
 		}
+		var names []string
 		for _, id := range ids {
-			if slices.Contains(all, id) {
-				return fmt.Errorf("%s is in it twice", name(id))
+			switch {
+			case int(id) > r.Scenario.Nodes:
+				return "", fmt.Errorf("there is no board %v, only 1 to %d", id, r.Scenario.Nodes)
+			case slices.Contains(all, id):
+				return "", fmt.Errorf("board %v is in it twice", id)
 			}
-			all = append(all, id)
+			all, names = append(all, id), append(names, scene.Name(int(id)))
 		}
-		f.Boards = append(f.Boards, ids)
+		groups[i] = strings.Join(names, ",")
 	}
-	return nil
+	switch {
+	case f.Name == Notice:
+		return groups[0] + " " + noticeLine, nil
+	case f.of == scene.OfBoards:
+		return groups[0] + " " + f.Name, nil
+	}
+	return f.Name + " " + strings.Join(groups, " / "), nil
 }
 
 func parseIDs(s string) ([]wire.ID, error) {
@@ -176,74 +241,10 @@ func parseIDs(s string) ([]wire.ID, error) {
 	return ids, nil
 }
 
-func (f *Fault) parseTimes(s string) (err error) {
-	at, span, found := strings.Cut(s, "+")
-	if found != (kinds[f.Kind].form == formSpan) {
-		if found {
-			return fmt.Errorf("it has no duration")
-		}
-		return fmt.Errorf("it does not say for how long")
-	}
-	if f.At, err = parseTime(at); err != nil || !found {
-		return err
-	}
-	if f.For, err = parseTime(span); err == nil && f.For == 0 {
-		err = fmt.Errorf("it must last for some time")
-	}
-	return err
-}
-
 func parseTime(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
 		return 0, fmt.Errorf("%q is no time, such as 2s or 500ms", s)
 	}
 	return d, nil
-}
-
-// check looks whether a fault can happen in a scenario.
-func (f *Fault) check(s *Scenario) error {
-	for _, g := range f.Boards {
-		for _, id := range g {
-			if int(id) > s.Nodes {
-				return fmt.Errorf("--%v: there is no %s, only 1 to %d", f.Kind, name(id), s.Nodes)
-			}
-		}
-	}
-	if f.timed && f.At > s.For {
-		return fmt.Errorf("--%v: %v is after the end at %v; see --for", f.Kind, f.At, s.For)
-	}
-	if f.Kind == Notice && !f.timed && !slices.ContainsFunc(s.Faults, func(o Fault) bool { return slices.Contains(leaderEnders, o.Kind) }) {
-		return fmt.Errorf("--notice: there is nothing to notice; add a fault such as --crash, or say when: --notice 2@2s")
-	}
-	return nil
-}
-
-// apply makes it happen.
-func (f *Fault) apply(lan *sim.Sim) {
-	switch f.Kind {
-	case Partition:
-		lan.Partition(f.Boards...)
-	case OneWay:
-		lan.Cut(f.Boards[0], f.Boards[1])
-	case Heal:
-		lan.Heal()
-	default:
-		for _, id := range f.Boards[0] {
-			kinds[f.Kind].do(lan.Board(id.String()))
-		}
-	}
-}
-
-// String says what happens, as it was written.
-func (f *Fault) String() string {
-	var groups []string
-	for _, g := range f.Boards {
-		var ids []string
-		for _, id := range g {
-			ids = append(ids, id.String())
-		}
-		groups = append(groups, strings.Join(ids, ","))
-	}
-	return strings.TrimSpace(f.Kind.String() + " " + strings.Join(groups, "/"))
 }

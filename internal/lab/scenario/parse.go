@@ -79,7 +79,7 @@ func parseDrift(s string) (d Drift, err error) {
 			return Drift{}, fmt.Errorf("%q: write it like 3=+200ppm,5=-50ppm", s)
 		}
 		if _, again := d.boards[ids[0]]; again {
-			return Drift{}, fmt.Errorf("%q: %s has two clocks", s, name(ids[0]))
+			return Drift{}, fmt.Errorf("%q: %s has two clocks", s, fmt.Sprintf("board %v", ids[0]))
 		}
 		if d.boards[ids[0]], err = parsePPM(ppm); err != nil {
 			return Drift{}, err

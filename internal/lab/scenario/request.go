@@ -13,6 +13,7 @@ import (
 	"topdog/election"
 	"topdog/election/literature"
 	"topdog/election/silence"
+	"topdog/internal/lab/scene"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -23,8 +24,9 @@ type Request struct {
 	Scenario Scenario // what is no text; Read fills in the rest
 
 	Algorithm, Fanout, Detector, ScoreFrom string
-	Priorities                             []string                // such as 3=200
-	Faults                                 map[FaultKind]*[]string // such as 5@2s
+	Priorities                             []string             // such as 3=200
+	Faults                                 map[string]*[]string // such as 5@2s, by the name of the flag
+	SceneFile                              string               // of which the faults are, instead
 	Latency, Drift                         string
 	Loss, Duplicate, Reorder               string
 	TraceFrom                              string // when counting and the trace begin; "" with the first fault
@@ -40,12 +42,12 @@ func NewRequest() *Request {
 	r := &Request{
 		Scenario:  Scenario{Nodes: 5, Board: election.Config{Interval: election.DefaultInterval}, Seed: 1, For: 10 * time.Second},
 		Algorithm: literature.Algorithms()[0], Fanout: election.Fanouts()[0], ScoreFrom: election.ScoreSources()[0],
-		Faults:  make(map[FaultKind]*[]string),
+		Faults:  make(map[string]*[]string),
 		Latency: "200us", Drift: "0ppm",
 		Loss: "0%", Duplicate: "0%",
 	}
-	for _, k := range Kinds() {
-		r.Faults[k] = new([]string)
+	for _, f := range FaultFlags() {
+		r.Faults[f.Name] = new([]string)
 	}
 	return r
 }
@@ -131,16 +133,9 @@ func (r *Request) readFaults() error {
 			return fmt.Errorf("--priority: %w", err)
 		}
 	}
-	for _, k := range Kinds() {
-		for _, text := range *r.Faults[k] {
-			f, err := parseFault(k, text)
-			if err != nil {
-				return fmt.Errorf("--%v: %w", k, err)
-			}
-			s.Faults = append(s.Faults, f)
-		}
+	if err := r.readScene(); err != nil {
+		return err
 	}
-	s.From = FromFirstFault
 	if r.TraceFrom != "" {
 		d, err := time.ParseDuration(r.TraceFrom)
 		if err != nil || d < 0 {
@@ -148,6 +143,32 @@ func (r *Request) readFaults() error {
 		}
 		s.From = d
 	}
+	return nil
+}
+
+// readScene makes the scene of the faults, or reads it from its file.
+func (r *Request) readScene() (err error) {
+	s := &r.Scenario
+	if r.SceneFile == "" {
+		var text string
+		if text, s.From, err = r.sceneOfFaults(); err == nil {
+			s.Scene, err = scene.Parse("the faults", text)
+		}
+		return err
+	}
+	text, err := os.ReadFile(r.SceneFile)
+	if err != nil {
+		return fmt.Errorf("--scene: %w", err)
+	}
+	if s.Scene, err = scene.Parse(r.SceneFile, string(text)); err != nil {
+		return fmt.Errorf("--scene: %w", err)
+	}
+	for name, texts := range r.Faults {
+		if len(*texts) > 0 {
+			return fmt.Errorf("--scene: the faults are in the scene, so --%s has no place", name)
+		}
+	}
+	s.Nodes, s.Judged = max(1, s.Scene.Boards()), true
 	return nil
 }
 

@@ -1,5 +1,5 @@
-// Package scenario runs a scenario that a person wrote down, such as "five boards, and
-// number 5 crashes after two seconds", on a simulated LAN, and reports the result.
+// Package scenario plays a scene, such as "five boards, and number 5 is killed after two seconds", on a simulated LAN, and reports the
+// result. A person writes the scene down, or its faults on a command line.
 package scenario
 
 import (
@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"slices"
-	"sort"
 	"strings"
 	"time"
 
 	"topdog/election"
 	"topdog/election/literature"
 	"topdog/internal/lab/draw"
+	"topdog/internal/lab/scene"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -25,8 +24,7 @@ const (
 	maxFor   = 24 * time.Hour
 )
 
-// Scenario is what shall happen. The boards have the ids 1 to Nodes, and all are switched
-// on when it begins.
+// Scenario is what shall happen. The boards have the ids 1 to Nodes.
 type Scenario struct {
 	Nodes int
 	Board election.Config // of each; ID, Name, Priority, Members and Voters are filled in
@@ -39,17 +37,12 @@ type Scenario struct {
 	Drift   Drift
 	Seed    uint64
 	For     time.Duration
-	Faults  []Fault
-	// From is when counting and the trace begin, or FromFirstFault.
+	Scene   *scene.Scene
+	// From is when counting and the trace begin.
 	From time.Duration
+	// Judged says that it is a failure if two boards hold the address where the scene does not allow it.
+	Judged bool
 }
-
-// FromFirstFault as Scenario.From leaves out how the boards elect their first
-// leader: until the first fault, or nothing if there is none.
-const FromFirstFault time.Duration = -1
-
-// name is what traces and errors call a board.
-func name(id wire.ID) string { return fmt.Sprintf("board %v", id) }
 
 // setPriority reads priorities as people write them: 3=200 or 1,2=0.
 func (s *Scenario) setPriority(text string) error {
@@ -77,17 +70,12 @@ func (s *Scenario) Check() error {
 	}
 	for id := range s.Priorities {
 		if int(id) > s.Nodes {
-			return fmt.Errorf("--priority: there is no %s, only 1 to %d", name(id), s.Nodes)
+			return fmt.Errorf("--priority: there is no board %v, only 1 to %d", id, s.Nodes)
 		}
 	}
 	for id := range s.Drift.boards {
 		if int(id) > s.Nodes {
-			return fmt.Errorf("--drift: there is no %s, only 1 to %d", name(id), s.Nodes)
-		}
-	}
-	for i := range s.Faults {
-		if err := s.Faults[i].check(s); err != nil {
-			return err
+			return fmt.Errorf("--drift: there is no board %v, only 1 to %d", id, s.Nodes)
 		}
 	}
 	// The core knows best which heartbeats it accepts; all else was checked above.
@@ -99,7 +87,7 @@ func (s *Scenario) Check() error {
 
 func (s *Scenario) config(id wire.ID) election.Config {
 	cfg := s.Board
-	cfg.ID, cfg.Name, cfg.Priority = id, fmt.Sprintf("pi%v", id), election.DefaultPriority
+	cfg.ID, cfg.Name, cfg.Priority = id, scene.Name(int(id)), election.DefaultPriority
 	if p, ok := s.Priorities[id]; ok {
 		cfg.Priority = p
 	}
@@ -125,6 +113,8 @@ type Play struct {
 	Recording *draw.Recording
 
 	from    election.Instant
+	judged  bool
+	counts  bool // counting has begun
 	watches []watched
 }
 
@@ -143,16 +133,9 @@ type Options struct {
 	Lead time.Duration
 }
 
-// chunk is how much virtual time passes between two looks at the context.
-const chunk = time.Second
-
-// Run plays a scenario. The error is that of the context.
+// Run plays a scenario. The error is that of the context, or of the scene.
 func (s *Scenario) Run(ctx context.Context, options Options) (*Play, error) {
-	p := &Play{Scenario: s, LAN: sim.New(s.Seed, s.Wire), from: max(s.From, 0)}
-	groups := s.groups()
-	if s.From == FromFirstFault && len(groups) > 0 {
-		p.from = groups[0].at
-	}
+	p := &Play{Scenario: s, LAN: sim.New(s.Seed, s.Wire), from: max(s.From, 0), judged: s.Judged}
 	// Another source than the wire's, so that drifting changes nothing but the clocks.
 	rng := rand.New(rand.NewPCG(s.Seed, 3))
 	for id := range wire.ID(s.Nodes) {
@@ -162,103 +145,26 @@ func (s *Scenario) Run(ctx context.Context, options Options) (*Play, error) {
 	if options.Record {
 		p.Recording = draw.Record(p.LAN, draw.Options{From: max(0, p.from-options.Lead), All: options.All})
 	}
-	p.LAN.At(p.from, p.LAN.ResetCounts) // before what happens then: a leader that resigns says so at once
-	for _, g := range groups {
-		p.LAN.At(g.at, func() { p.begin(g) })
-	}
-	if p.from == 0 {
-		p.watch([]string{"start"})
-	}
-	for _, b := range p.LAN.Boards() {
-		b.Start()
-	}
-	for left := s.For; left > 0; left -= chunk {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	p.LAN.At(p.from, p.count)
+	played := &stage{Play: p, ctx: ctx}
+	err := s.Scene.Play(played, s.Seed)
+	if err == nil {
+		for left := s.For - p.LAN.Now(); left > 0 && ctx.Err() == nil; left -= chunk {
+			p.LAN.Run(min(left, chunk))
 		}
-		p.LAN.Run(min(left, chunk))
 	}
-	return p, nil
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return p, err
 }
 
-// group is what happens at one moment, and who notices it.
-type group struct {
-	at      time.Duration
-	faults  []Fault
-	notices []wire.ID
-}
-
-// groups puts together what happens at the same time. Who is to notice without a time of its
-// own notices the first fault that can end the time of a leader.
-func (s *Scenario) groups() []group {
-	var groups []group
-	var notices []wire.ID
-	for _, f := range s.Faults {
-		if f.Kind == Notice && !f.timed {
-			notices = append(notices, f.Boards[0]...)
-			continue
-		}
-		i := slices.IndexFunc(groups, func(g group) bool { return g.at == f.At })
-		if i < 0 {
-			i = len(groups)
-			groups = append(groups, group{at: f.At})
-		}
-		groups[i].faults = append(groups[i].faults, f)
-		if f.For > 0 {
-			end := f
-			end.Kind, end.At, end.For = ends[f.Kind], f.At+f.For, 0
-			groups = append(groups, group{at: end.At, faults: []Fault{end}})
-		}
+// count begins to count, before what happens then: a leader that resigns says so at once.
+func (p *Play) count() {
+	if !p.counts {
+		p.counts = true
+		p.LAN.ResetCounts()
 	}
-	sort.SliceStable(groups, func(i, j int) bool { return groups[i].at < groups[j].at })
-	for i := range groups {
-		if slices.ContainsFunc(groups[i].faults, func(f Fault) bool { return slices.Contains(leaderEnders, f.Kind) }) {
-			groups[i].notices = notices
-			break
-		}
-	}
-	return groups
-}
-
-// begin makes the faults of a group happen. If somebody is to notice before all others
-// that a leader is gone, they wait for its next heartbeat: then nobody else misses it for a
-// whole interval.
-func (p *Play) begin(g group) {
-	do := func() {
-		p.watch(g.words())
-		for _, f := range g.faults {
-			f.apply(p.LAN)
-		}
-		for _, id := range g.notices {
-			p.LAN.Board(id.String()).Suspect()
-		}
-	}
-	if len(g.notices) > 0 {
-		for _, b := range p.LAN.Boards() {
-			if b.Holding() && b.Running() && !b.Frozen() && g.hits(b.Config.ID) {
-				b.AfterHeartbeat(do)
-				return
-			}
-		}
-	}
-	do()
-}
-
-func (g *group) hits(id wire.ID) bool {
-	return slices.ContainsFunc(g.faults, func(f Fault) bool {
-		return slices.Contains(leaderEnders, f.Kind) && slices.Contains(f.Boards[0], id)
-	})
-}
-
-func (g *group) words() []string {
-	var words []string
-	for _, f := range g.faults {
-		words = append(words, f.String())
-	}
-	for _, id := range g.notices {
-		words = append(words, fmt.Sprintf("%v notices", id))
-	}
-	return words
 }
 
 // watch begins to measure how the LAN recovers from something, and ends what was measured before.

@@ -10,64 +10,79 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"topdog/election"
 	"topdog/internal/lab/assert"
-	"topdog/internal/lab/sim"
+	"topdog/internal/lab/scene"
 	"topdog/wire"
 )
 
-func TestParseFault(t *testing.T) {
-	ids := func(list ...wire.ID) []wire.ID { return list }
-	for _, tc := range []struct {
-		kind FaultKind
-		text string
-		want Fault
-	}{
-		{Crash, "5@2s", Fault{Boards: [][]wire.ID{ids(5)}, At: 2 * time.Second, timed: true}},
-		{Pull, "4,5@1500ms", Fault{Boards: [][]wire.ID{ids(4, 5)}, At: 1500 * time.Millisecond, timed: true}},
-		{Pause, "3@2s+500ms", Fault{Boards: [][]wire.ID{ids(3)}, At: 2 * time.Second, For: 500 * time.Millisecond, timed: true}},
-		{Partition, "1,2/3,4@2s", Fault{Boards: [][]wire.ID{ids(1, 2), ids(3, 4)}, At: 2 * time.Second, timed: true}},
-		{Partition, "1/2/3@0s", Fault{Boards: [][]wire.ID{ids(1), ids(2), ids(3)}, timed: true}},
-		{OneWay, "1/2@1s", Fault{Boards: [][]wire.ID{ids(1), ids(2)}, At: time.Second, timed: true}},
-		{Heal, "6s", Fault{At: 6 * time.Second, timed: true}},
-		{Heal, "@6s", Fault{At: 6 * time.Second, timed: true}},
-		{Notice, "2", Fault{Boards: [][]wire.ID{ids(2)}}},
-		{Notice, "2@2.1s", Fault{Boards: [][]wire.ID{ids(2)}, At: 2100 * time.Millisecond, timed: true}},
+// TestSceneOfFaults reads faults as they are in flags.
+func TestSceneOfFaults(t *testing.T) {
+	for flags, want := range map[string]string{
+		"kill 5@2s":              "at 2s: pi5 kill\n",
+		"pull 4,5@1500ms":        "at 1.5s: pi4,pi5 pull\n",
+		"freeze 3@2s+500ms":      "at 2s: pi3 freeze\nat 2.5s: pi3 thaw\n",
+		"kill 5@2s;start 5@4s":   "at 2s: pi5 kill\nat 4s: pi5 start\n",
+		"split 1,2/3,4@2s+1s":    "at 2s: split pi1,pi2 / pi3,pi4\nat 3s: join\n",
+		"split 1/2/3@0s;join 6s": "at 0s: split pi1 / pi2 / pi3\nat 6s: join\n",
+		"join @6s":               "at 6s: join\n",
+		"one-way 1/2@1s":         "at 1s: one-way pi1 / pi2\n",
+		"halt 1s+2s":             "at 1s: halt\nat 3s: resume\n",
+		"lose 20%@1s+2s":         "at 1s: lose 20%\nat 3s: lose 0%\n",
+		"notice 2@2.1s":          "at 2.1s: pi2 notices\n",
+		"notice 2;pull 1@1s;kill 5,4@1s;cut 3@2s": "at 1s: pi5,pi4,pi1 heartbeat\nat 1s: pi5,pi4 kill\nat 1s: pi1 pull\npi2 notices\nat 2s: pi3 cut\n",
 	} {
-		tc.want.Kind = tc.kind
-		got, err := parseFault(tc.kind, tc.text)
-		assert.ErrorIs(t, err, nil, "--%v %s", tc.kind, tc.text)
-		assert.Equal(t, tc.want, got, "--%v %s", tc.kind, tc.text)
+		r := request(t, 5, flags)
+		got, _, err := r.sceneOfFaults()
+		assert.NoError(t, err)
+		assert.Is(t, "boards 5 run\n"+want, got, "%s", flags)
+		_, err = scene.Parse("flags", got)
+		assert.NoError(t, err)
 	}
 }
 
-func TestParseFaultErrors(t *testing.T) {
-	for _, tc := range []struct {
-		kind       FaultKind
-		text, want string
-	}{
-		{Crash, "", "no board"},
-		{Crash, "5", "does not say when"},
-		{Crash, "5@", "no time"},
-		{Crash, "5@-1s", "no time"},
-		{Crash, "5@2", "no time"},
-		{Crash, "0@2s", "numbered from 1"},
-		{Crash, "x@2s", "no board"},
-		{Crash, "5,5@2s", "twice"},
-		{Crash, "5/4@2s", "without a /"},
-		{Crash, "5@2s+1s", "no duration"},
-		{Pause, "5@2s", "for how long"},
-		{Pause, "5@2s+0s", "some time"},
-		{Partition, "1,2@2s", "two groups"},
-		{Partition, "1,2/2@2s", "twice"},
-		{OneWay, "1/2/3@2s", "two groups"},
-		{Heal, "", "no time"},
-		{Heal, "1@2s", "no single board"},
+func TestSceneOfFaultsErrors(t *testing.T) {
+	for flag, want := range map[string]string{
+		"kill":                "no board",
+		"kill 5":              "does not say when",
+		"kill 5@":             "no time",
+		"kill 5@-1s":          "no time",
+		"kill 5@2":            "no time",
+		"kill 5@20s":          "20s is after the end at 10s; see --for",
+		"kill 0@2s":           "numbered from 1",
+		"kill x@2s":           "no board",
+		"kill 6@2s":           "there is no board 6, only 1 to 5",
+		"kill 5,5@2s":         "twice",
+		"kill 5/4@2s":         "without a /",
+		"resign 5@2s+1s":      "no duration; write it like 5@2s",
+		"freeze 5@2s+0s":      "some time; write it like 5@2s or 4,5@2s+500ms",
+		"split 1,2@2s":        "two groups",
+		"split 1,2/2@2s":      "twice",
+		"one-way 1/2/3@2s":    "two groups",
+		"join":                "no time",
+		"join 1@2s":           "no single board",
+		"lose much@2s":        "no probability",
+		"notice 1;start 5@1s": "nothing to notice",
 	} {
-		_, err := parseFault(tc.kind, tc.text)
-		assert.ErrorContains(t, err, tc.want, "--%v %q", tc.kind, tc.text)
-		assert.ErrorContains(t, err, tc.kind.Example(), "--%v %q: an example", tc.kind, tc.text)
+		_, _, err := request(t, 5, flag).sceneOfFaults()
+		name, _, _ := strings.Cut(flag, " ")
+		assert.ErrorContains(t, err, want, "%s", flag)
+		assert.ErrorContains(t, err, "--"+name, "%s", flag)
 	}
+}
+
+// request has flags, separated by semicolons.
+func request(t *testing.T, nodes int, flags string) *Request {
+	t.Helper()
+	r := NewRequest()
+	r.Scenario.Nodes = nodes
+	for flag := range strings.SplitSeq(flags, ";") {
+		name, value, _ := strings.Cut(flag, " ")
+		if r.Faults[name] == nil {
+			t.Fatalf("there is no --%s", name)
+		}
+		*r.Faults[name] = append(*r.Faults[name], value)
+	}
+	return r
 }
 
 func TestParseNumbers(t *testing.T) {
@@ -113,22 +128,13 @@ func TestParseNumbersErrors(t *testing.T) {
 // plan returns a scenario with these faults, written as they are in flags.
 func plan(t *testing.T, nodes int, algorithm wire.Algorithm, faults ...string) *Scenario {
 	t.Helper()
-	s := &Scenario{
-		Nodes: nodes, Seed: 1, For: 8 * time.Second, From: FromFirstFault,
-		Board: election.Config{Algorithm: algorithm, Interval: 100 * time.Millisecond},
-		Wire:  sim.Wire{Latency: 200 * time.Microsecond},
+	r := NewRequest()
+	if faults != nil {
+		r = request(t, nodes, strings.Join(faults, ";"))
 	}
-	for _, text := range faults {
-		name, value, _ := strings.Cut(text, " ")
-		for _, k := range Kinds() {
-			if k.String() == name {
-				f, err := parseFault(k, value)
-				assert.NoError(t, err)
-				s.Faults = append(s.Faults, f)
-			}
-		}
-	}
-	return s
+	r.Scenario.Nodes, r.Scenario.For, r.Algorithm = nodes, 8*time.Second, algorithm.String()
+	assert.NoError(t, r.Read())
+	return &r.Scenario
 }
 
 func run(t *testing.T, s *Scenario) (*Play, Report) {
@@ -143,7 +149,7 @@ func run(t *testing.T, s *Scenario) (*Play, Report) {
 // gone and number 5 notices: 24 messages, and the one that tells the dead process
 // who won is not one of them.
 func TestReport(t *testing.T) {
-	_, r := run(t, plan(t, 10, wire.AlgorithmBully, "crash 10@2s", "notice 6"))
+	_, r := run(t, plan(t, 10, wire.AlgorithmBully, "kill 10@2s", "notice 6"))
 	var got []Messages
 	for _, m := range r.Messages {
 		if !m.Routine {
@@ -163,7 +169,7 @@ func TestReport(t *testing.T) {
 		t.Fatalf("the faults are %+v", r.Faults)
 	}
 	f := r.Faults[0]
-	assert.Equal(t, []string{"crash 10", "6 notices"}, f.What, "")
+	assert.Equal(t, []string{"pi10 kill", "pi6 notices"}, f.What, "")
 	if f.Before != "10" || f.Leader != "9" || f.AcquiredMs == nil || f.AgreedMs == nil || *f.AgreedMs < *f.AcquiredMs || *f.AcquiredMs != r.NoHolderMs {
 		t.Errorf("coping: %+v; vacant for %v", f, r.NoHolderMs)
 	}
@@ -181,7 +187,7 @@ func TestReport(t *testing.T) {
 
 // TestNoticeAlone holds that with --notice nobody else notices by itself.
 func TestNoticeAlone(t *testing.T) {
-	p, _ := run(t, plan(t, 5, wire.AlgorithmHeir, "crash 5@2.03s", "notice 4"))
+	p, _ := run(t, plan(t, 5, wire.AlgorithmHeir, "kill 5@2.03s", "notice 4"))
 	first := ""
 	for _, l := range p.Recording.Events() {
 		if l.Message == "ELECTION" && l.Board != "4" {
@@ -203,16 +209,16 @@ func TestFaults(t *testing.T) {
 		doubled   bool
 		following string // the leader in the end
 	}{
-		{"crash and restart", 3, []string{"crash 3@2s", "restart 3@4s"}, []string{"3", "2"}, false, "2"},
-		{"two at once", 4, []string{"crash 3@2s", "crash 4@2s"}, []string{"4", "2"}, false, "2"},
+		{"kill and restart", 3, []string{"kill 3@2s", "start 3@4s"}, []string{"3", "2"}, false, "2"},
+		{"two at once", 4, []string{"kill 3@2s", "kill 4@2s"}, []string{"4", "2"}, false, "2"},
 		{"cable", 3, []string{"pull 3@2s", "plug 3@4s"}, []string{"3", "2"}, false, "2"},
-		{"pause", 3, []string{"pause 3@2s+1s"}, []string{"3", "2"}, false, "2"}, // the fence
+		{"pause", 3, []string{"freeze 3@2s+1s"}, []string{"3", "2"}, false, "2"}, // the fence
 		{"stop", 3, []string{"stop 3@2s"}, []string{"3", "2"}, false, "2"},
 		{"resign", 3, []string{"resign 3@2s"}, []string{"3", "2"}, false, "2"},
-		{"partition", 4, []string{"partition 1,2/3,4@2s", "heal 4s"}, []string{"4", "2"}, true, "2"}, // as many have followed each
+		{"partition", 4, []string{"split 1,2/3,4@2s", "join 4s"}, []string{"4", "2"}, true, "2"}, // as many have followed each
 		{"one way", 3, []string{"one-way 3/1,2@2s"}, []string{"3", "2"}, true, "2"},
-		{"mute", 3, []string{"mute 3@2s", "unmute 3@4s"}, []string{"3", "2"}, true, "2"},
-		{"a follower", 3, []string{"crash 1@2s"}, []string{"3"}, false, "3"},
+		{"mute", 3, []string{"cut 3@2s", "heal 3@4s"}, []string{"3", "2"}, true, "2"},
+		{"a follower", 3, []string{"kill 1@2s"}, []string{"3"}, false, "3"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, r := run(t, plan(t, tc.nodes, wire.AlgorithmHeir, tc.faults...))
@@ -238,7 +244,7 @@ func TestFaults(t *testing.T) {
 
 // TestDriftIsHarmless plays the same scenario with right and wrong clocks.
 func TestDriftIsHarmless(t *testing.T) {
-	s := plan(t, 5, wire.AlgorithmHeir, "crash 5@2s", "restart 5@5s")
+	s := plan(t, 5, wire.AlgorithmHeir, "kill 5@2s", "start 5@5s")
 	_, right := run(t, s)
 	var err error
 	s.Drift, err = parseDrift("200ppm")
@@ -255,7 +261,7 @@ func TestDriftIsHarmless(t *testing.T) {
 }
 
 func TestFrom(t *testing.T) {
-	s := plan(t, 3, wire.AlgorithmHeir, "crash 3@2s")
+	s := plan(t, 3, wire.AlgorithmHeir, "kill 3@2s")
 	s.From = 0
 	_, r := run(t, s)
 	if len(r.Faults) != 2 || r.Faults[0].What[0] != "start" || r.Faults[0].AgreedMs == nil {
@@ -276,10 +282,8 @@ func TestCheck(t *testing.T) {
 		"--heartbeat":  func(s *Scenario) { s.Board.Interval = time.Microsecond },
 		"--trace-from": func(s *Scenario) { s.From = time.Hour },
 		"--priority":   func(s *Scenario) { s.Priorities = map[wire.ID]uint8{9: 1} },
-		"--crash":      func(s *Scenario) { s.Nodes = 2 },
-		"--notice":     func(s *Scenario) { s.Faults = []Fault{{Kind: Notice, Boards: [][]wire.ID{{1}}}} },
 	} {
-		s := plan(t, 3, wire.AlgorithmHeir, "crash 3@2s")
+		s := plan(t, 3, wire.AlgorithmHeir, "kill 3@2s")
 		assert.NoError(t, s.Check())
 		spoil(s)
 		if err := s.Check(); err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -290,7 +294,7 @@ func TestCheck(t *testing.T) {
 
 // TestTooEarly holds that a report says so if there was no leader yet to crash.
 func TestTooEarly(t *testing.T) {
-	_, r := run(t, plan(t, 3, wire.AlgorithmHeir, "crash 3@0.1s"))
+	_, r := run(t, plan(t, 3, wire.AlgorithmHeir, "kill 3@0.1s"))
 	var text bytes.Buffer
 	assert.NoError(t, r.Text(&text))
 	if want := "nobody held the address when it happened"; !strings.Contains(text.String(), want) {
@@ -309,5 +313,18 @@ func TestInterrupt(t *testing.T) {
 	cancel()
 	if _, err := plan(t, 3, wire.AlgorithmHeir).Run(ctx, Options{}); err == nil {
 		t.Error("a scenario that was interrupted went on")
+	}
+}
+
+// TestScenes plays the scenes of package scene that need no daemon. Those with a command, or with a score, are for other stages.
+func TestScenes(t *testing.T) {
+	for _, name := range []string{"cable", "cut", "freeze", "halt", "loss", "multicast", "split", "voters"} {
+		t.Run(name, func(t *testing.T) {
+			r := NewRequest()
+			r.SceneFile, r.Scenario.For = "../scene/testdata/"+name+".scene", time.Hour
+			assert.NoError(t, r.Read())
+			_, err := r.Scenario.Run(context.Background(), Options{})
+			assert.NoError(t, err)
+		})
 	}
 }

@@ -104,7 +104,7 @@ var Faults = []Fault{
 		Lasts: Range{3000 * ms, 10000 * ms}, Cost: Cost{Needless: 1, Outage: Unnoticed, Two: Found}},
 	{Name: "split", End: "join", Title: "the LAN falls into groups that do not hear each other", Ended: "it is one again", Of: OfGroups, loses: betweenGroups,
 		Lasts: Range{1000 * ms, 6000 * ms}, Cost: Cost{Moves: 2, Outage: Takeover, Two: Healed}},
-	{Name: "one-way", End: "two-way", Title: "the second group does not hear the first", Ended: "they hear each other again", Of: OfTwoGroups,
+	{Name: "one-way", End: "join", Title: "the second group does not hear the first", Ended: "they hear each other again", Of: OfTwoGroups,
 		loses: func(t target) []Filter { return []Filter{{From: t.groups[0], To: t.groups[1]}} },
 		Lasts: Range{1000 * ms, 6000 * ms}, Cost: Cost{Moves: 2, Outage: 2 * Takeover, Two: Found}},
 }

@@ -136,6 +136,21 @@ func (l *line) check() (err error) {
 	return err
 }
 
+// Boards is the highest number of a board that the scene starts.
+func (s *Scene) Boards() (most int) {
+	for _, l := range s.lines {
+		n := 0
+		switch {
+		case l.words[0] == "boards":
+			n, _ = strconv.Atoi(l.word(1)) // it was checked
+		case l.word(1) == "start":
+			n, _ = number(l.words[0])
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
 // word is one of the words of the line, or "".
 func (l *line) word(n int) string {
 	if n < len(l.words) {
@@ -208,7 +223,7 @@ func draw(lines []line, random *rand.Rand, at time.Duration) (drawn []Timed, end
 				}
 			}
 		default:
-			drawn = append(drawn, Timed{at, strings.Join(l.words, " ")})
+			drawn = append(drawn, Timed{at, l.said()})
 		}
 	}
 	return drawn, at

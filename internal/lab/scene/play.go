@@ -128,10 +128,13 @@ func (p *player) do(l *line) error {
 		return err
 	}
 	boards, err := p.named(l.words[0])
+	if err == nil && l.word(1) != "start" {
+		err = p.exist(boards)
+	}
 	if err != nil {
 		return err
 	}
-	if known, err := p.fault(l.words[1:], target{boards: boards}); known {
+	if known, err := p.fault(l, target{boards: boards}); known {
 		return err
 	}
 	for _, board := range boards {
@@ -143,22 +146,36 @@ func (p *player) do(l *line) error {
 }
 
 // fault does what a line says if it begins or ends a fault.
-func (p *player) fault(words []string, t target) (known bool, err error) {
+func (p *player) fault(l *line, t target) (known bool, err error) {
+	words := l.words[1:]
 	if len(words) != 1 { // a start has settings
 		return false, nil
 	}
 	if f := FaultNamed(words[0]); f != nil && f.Of == OfBoards {
+		p.tell(l.said())
 		return true, p.begin(f, t)
 	}
 	if ended := FaultsEnded(words[0]); len(ended) > 0 && ended[0].Of == OfBoards {
+		p.tell(l.said())
 		return true, p.end(ended, t)
 	}
 	return false, nil
 }
 
+// tell tells the stage what happens now, if it wants to know.
+func (p *player) tell(what string) {
+	if s, ok := p.Stage.(Attentive); ok {
+		s.Happens(what)
+	}
+}
+
+// said is the line without when it is due.
+func (l *line) said() string { return strings.Join(l.words, " ") }
+
 // faultOfLAN does what a line says if it begins or ends a fault of the LAN.
 func (p *player) faultOfLAN(l *line) (known bool, err error) {
 	if ended := FaultsEnded(l.words[0]); len(ended) > 0 && ended[0].Of != OfBoards {
+		p.tell(l.said())
 		return true, p.end(ended, target{})
 	}
 	f := FaultNamed(l.words[0])
@@ -176,6 +193,7 @@ func (p *player) faultOfLAN(l *line) (known bool, err error) {
 		}
 	}
 	if err == nil {
+		p.tell(l.said())
 		err = p.begin(f, t)
 	}
 	return true, err
@@ -186,6 +204,9 @@ func (p *player) groups(text string) (groups [][]int, err error) {
 	rest := slices.Clone(p.Machines())
 	for names := range strings.SplitSeq(text, "/") {
 		group, err := p.named(names)
+		if err == nil {
+			err = p.exist(group)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -237,8 +258,11 @@ func (p *player) startAll(l *line) error {
 		return err
 	}
 	if l.word(2) == "run" {
+		p.tell("start")
 		for board := range last {
-			p.of(board + 1).runs = true
+			if err := p.run(board + 1); err != nil {
+				return err
+			}
 		}
 		return nil
 	}
@@ -351,6 +375,16 @@ func number(name string) (int, error) {
 		return Client, nil
 	}
 	return 0, fmt.Errorf("%q is neither a board nor something that a line begins with", name)
+}
+
+// exist says which of some machines there is not.
+func (p *player) exist(machines []int) error {
+	for _, n := range machines {
+		if !slices.Contains(p.Machines(), n) {
+			return fmt.Errorf("there is no %s", Name(n))
+		}
+	}
+	return nil
 }
 
 // named are the boards that a line names.

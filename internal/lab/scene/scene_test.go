@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +111,8 @@ func TestLines(t *testing.T) {
 		`pi2 topdog resign says ""`:      "no other board passes",
 		"pi2 topdog drain":               "there is no: says",
 		"pi1 jumps":                      "x:3: pi1 jumps: a scene has no such line",
+		"pi9 kill":                       "x:3: pi9 kill: there is no pi9",
+		"split pi1 / pi9":                "there is no pi9",
 		"board 1 leads":                  `"board" is neither a board`,
 		"within soon: pi2 leads":         `x:3: within soon: pi2 leads: "soon" is no time`,
 		"wait 5s..2s":                    `"5s..2s" ends before it begins`,
@@ -143,7 +146,7 @@ func TestFaults(t *testing.T) {
 		"pi1 lose-multicast":                         {"filter [{[] [1] true false 0}]"},
 		"halt\nlose 20%\nresume\nlose 5%\nlose 0%":   {"filter [{[] [] false false 0}]", "filter [{[] [] false false 0} {[] [] false true 0.2}]", "filter [{[] [] false true 0.2}]", "filter [{[] [] false true 0.05}]", "filter []"},
 		"split pi1,client / machine1\njoin":          {"filter [{[1 0] [-1] false false 0} {[1 0] [2] false false 0} {[-1] [1 0] false false 0} {[-1] [2] false false 0} {[2] [1 0] false false 0} {[2] [-1] false false 0}]", "filter []"},
-		"one-way pi1 / pi2\ntwo-way":                 {"filter [{[1] [2] false false 0}]", "filter []"},
+		"one-way pi1 / pi2\njoin":                    {"filter [{[1] [2] false false 0}]", "filter []"},
 		`measure cut "it is cut off"` + "\nmeasured": {"measure cut: it is cut off", "measured"},
 		`pi1 set a=1 b=2`:                            {`set 1 ["a=1" "b=2"]`},
 		"repeat 2\nresume\nend":                      nil,
@@ -215,5 +218,18 @@ func TestDraw(t *testing.T) {
 	assert.Is(t, draw(), first, "the same seed")
 	if !strings.HasPrefix(first, "at 0s: pi1 pull\nat ") || !strings.HasSuffix(first, "at 3s: halt\n4s") {
 		t.Errorf("it draws\n%s", first)
+	}
+}
+
+// TestDocument: docs/lab.md has every fault.
+func TestDocument(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/lab.md")
+	assert.NoError(t, err)
+	for _, f := range Faults {
+		for _, name := range []string{f.Name, f.End} {
+			if name != "" && !strings.Contains(string(text), "`"+name) {
+				t.Errorf("docs/lab.md does not have %s", name)
+			}
+		}
 	}
 }

@@ -48,7 +48,7 @@ type (
 	Commandable interface {
 		Topdog(board int, args []string) (said string, err error)
 	}
-	// Logging is a stage whose boards have a log.
+	// Logging is a stage whose boards have a log. On others, nobody asks for what is logged.
 	Logging interface {
 		Logged(board int, text string) bool
 	}
@@ -59,6 +59,10 @@ type (
 	// Late is a stage on a machine that may be late. Recover has a board lead again that should lead before the scene begins.
 	Late interface {
 		Recover(board int)
+	}
+	// Attentive is a stage that wants to know what happens before it does.
+	Attentive interface {
+		Happens(what string)
 	}
 	// Measuring is a stage on which something is measured, and Measured ends that.
 	Measuring interface {
@@ -119,7 +123,8 @@ type State struct {
 	Holding     bool   // the board has the address
 	Reason      string // of its last change
 	// Sees has the grades of the boards, by name.
-	Sees     map[string]string
+	Sees map[string]string
+	// Problems are nil on a stage whose boards tell none.
 	Problems []string
 }
 

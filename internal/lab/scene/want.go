@@ -53,7 +53,7 @@ func (p *player) missing(l *line, board int) string {
 	case "holds":
 		return held(p.Holders(), board)
 	case "logs":
-		if s, ok := p.Stage.(Logging); !ok || len(l.quoted) != 1 || !s.Logged(board, l.quoted[0]) {
+		if s, ok := p.Stage.(Logging); ok && (len(l.quoted) != 1 || !s.Logged(board, l.quoted[0])) {
 			return "it has not logged that"
 		}
 		return ""
@@ -91,7 +91,7 @@ func (l *line) missingIn(s State) string {
 		}
 		return ""
 	case "shows":
-		if len(l.quoted) == 0 && len(s.Problems) == 0 || len(l.quoted) > 0 && slices.ContainsFunc(s.Problems, l.isIn) {
+		if s.Problems == nil || len(l.quoted) == 0 && len(s.Problems) == 0 || len(l.quoted) > 0 && slices.ContainsFunc(s.Problems, l.isIn) {
 			return ""
 		}
 		return fmt.Sprintf("it shows %q", s.Problems)

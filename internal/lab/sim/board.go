@@ -351,6 +351,9 @@ func (b *Board) Running() bool { return b.core != nil }
 // Holding reports whether the board has the floating address.
 func (b *Board) Holding() bool { return b.holding }
 
+// Answers reports whether the board has the address, and its fence is open.
+func (b *Board) Answers() bool { return b.holding && !b.fenced }
+
 // Plugged reports whether the cable is in.
 func (b *Board) Plugged() bool { return b.plugged }
 

@@ -76,6 +76,12 @@ func (s *Sim) Partition(groups ...[]wire.ID) {
 // Cut makes the boards to not hear the boards from any more, while these hear
 // them. Cuts add up until Heal.
 func (s *Sim) Cut(from, to []wire.ID) {
+	s.cut(from, to)
+	s.trace(nil, EventFault, "what %s say does not reach %s", list(from), list(to))
+	s.review()
+}
+
+func (s *Sim) cut(from, to []wire.ID) {
 	if s.cuts == nil {
 		s.cuts = make([]bool, len(s.boards)*len(s.boards))
 	}
@@ -86,8 +92,6 @@ func (s *Sim) Cut(from, to []wire.ID) {
 			}
 		}
 	}
-	s.trace(nil, EventFault, "what %s say does not reach %s", list(from), list(to))
-	s.review()
 }
 
 // Heal ends all partitions and cuts. Boards that are muted or deaf remain so.
@@ -100,6 +104,44 @@ func (s *Sim) Heal() {
 	s.trace(nil, EventFault, "partition healed")
 	s.review()
 }
+
+// Filter is something that the switch does not pass.
+type Filter struct {
+	From, To  []wire.ID // nil for all boards
+	Multicast bool      // nothing else
+}
+
+// Filter has the switch lose these, and a trace say what that is. They take the place of all others, but for those of partitions.
+func (s *Sim) Filter(filters []Filter, what string) {
+	s.trace(nil, EventFault, "%s", what)
+	for _, b := range s.boards {
+		b.dropIn, b.dropOut, b.losesMulticast = false, false, false
+	}
+	s.cuts, s.noMulticast = nil, 0
+	for _, f := range filters {
+		switch {
+		case f.From != nil && f.To != nil:
+			s.cut(f.From, f.To)
+			continue
+		case f.From != nil && f.Multicast:
+			panic("sim: a board that sends no multicast is not simulated") // a mistake of the one who wrote the simulation
+		}
+		for _, b := range s.boards {
+			b.losesMulticast = b.losesMulticast || f.Multicast && has(f.To, b)
+			b.dropIn = b.dropIn || !f.Multicast && f.From == nil && has(f.To, b)
+			b.dropOut = b.dropOut || f.From != nil && has(f.From, b)
+		}
+	}
+	for _, b := range s.boards {
+		if b.losesMulticast {
+			s.noMulticast++
+		}
+	}
+	s.noteReach()
+	s.review()
+}
+
+func has(ids []wire.ID, b *Board) bool { return ids == nil || slices.Contains(ids, b.Config.ID) }
 
 func list(ids []wire.ID) string {
 	var words []string

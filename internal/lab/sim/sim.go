@@ -117,6 +117,17 @@ func (s *Sim) At(d time.Duration, do func()) {
 // Run lets d of virtual time pass.
 func (s *Sim) Run(d time.Duration) { s.RunUntil(nil, d) }
 
+// RunBefore lets d pass, and leaves what is due at its end for later.
+func (s *Sim) RunBefore(d time.Duration) {
+	end := s.now + d
+	for len(s.queue) > 0 && s.queue[0].at < end {
+		e := s.queue.pop()
+		s.now = e.at
+		s.perform(&e)
+	}
+	s.now = end
+}
+
 // RunUntil lets time pass until something is so, but not more than atMost. It
 // reports whether it is so. It looks after every event, so what it finds has just
 // happened.

@@ -62,11 +62,10 @@ func set(r *scenario.Request, name, value string) (err error) {
 	case "trace-from":
 		r.TraceFrom = value
 	default:
-		i := slices.IndexFunc(scenario.Kinds(), func(k scenario.FaultKind) bool { return k.String() == name })
-		if i < 0 {
+		to := r.Faults[name]
+		if to == nil {
 			return errors.New("there is no such flag")
 		}
-		to := r.Faults[scenario.Kinds()[i]]
 		*to = append(*to, value)
 	}
 	return err
@@ -109,7 +108,7 @@ func (c *choice) line(g *group) (line, error) {
 	case slices.Contains(f.hits(g), c.Notice):
 		return "", badQuery("choose another board, or 0 for all", "notice: board %d is one of those that fail", c.Notice)
 	}
-	return line(fmt.Sprintf("%s --%v %d", l, scenario.Notice, c.Notice)), nil
+	return line(fmt.Sprintf("%s --%s %d", l, scenario.Notice, c.Notice)), nil
 }
 
 const (

@@ -38,7 +38,7 @@ func TestRoutes(t *testing.T) {
 		"/":                                 {200, "<!doctype html>"},
 		"/topdog.css":                       {200, "--accent"},
 		"/v1/sim/choices":                   {200, `"standard":{"algorithm":"bully","boards":4`},
-		"/v1/sim/run":                       {200, `"command":"topdog sim run --algorithm bully --nodes 4 --members --seed 1 --crash 4@30s --notice 1 --for 30.5s"`},
+		"/v1/sim/run":                       {200, `"command":"topdog sim run --algorithm bully --nodes 4 --members --seed 1 --kill 4@30s --notice 1 --for 30.5s"`},
 		"/v1/sim/run?boards=9000":           {400, `"hint":"use a number from 2 to 20"`},
 		"/v1/sim/run?boards=5&notice=5":     {400, "board 5 is one of those that fail"},
 		"/v1/sim/compare?algorithm=heir":    {200, `"command":"topdog sim compare --algorithms heir --boards 3"`},

@@ -18,6 +18,7 @@ import (
 
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
+	"topdog/internal/lab/scene"
 )
 
 // Main runs the program scripts/soak.
@@ -40,6 +41,7 @@ type options struct {
 	seed   uint64
 	strict bool
 	kinds  []kind
+	scene  string // a file
 }
 
 func parse(args []string) (o options, err error) {
@@ -51,6 +53,7 @@ func parse(args []string) (o options, err error) {
 	f.DurationVar(&o.lasts, "for", 2*time.Hour, "`how long`")
 	f.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano())%1_000_000, "choose the faults by this `number`; one is drawn otherwise")
 	f.BoolVar(&o.strict, "strict", false, "three voters (algorithm = \"strict\"), up to two faults at once, and one bound: never two that answer")
+	f.StringVar(&o.scene, "scene", "", "play the scene of this `file` once, and nothing else")
 	faults := f.String("faults", "", "only these `keys`, separated by commas; \"list\" lists them")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -111,7 +114,32 @@ func run(ctx context.Context, args []string) error {
 	// A thread in a system call keeps its place among the running ones until Go's monitor notices.
 	// With places to spare, the client and the boards' answers don't wait for that.
 	runtime.GOMAXPROCS(max(16, 4*runtime.NumCPU()))
+	if o.scene != "" {
+		return o.play(ctx, program)
+	}
 	return o.soak(ctx, program)
+}
+
+// play plays a scene on boards that do not run yet.
+func (o options) play(ctx context.Context, program cluster.Program) error {
+	text, err := os.ReadFile(o.scene)
+	if err != nil {
+		return err
+	}
+	played, err := scene.Parse(o.scene, string(text))
+	if err != nil {
+		return err
+	}
+	s, err := open(ctx, program, o.strict, os.Stdout)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	err = played.Play(s, o.seed)
+	client, held := s.Asker.Report(began), s.Cluster.Holders.Since(began)
+	fmt.Printf("%s: moves %d, nobody answered for %s, two boards had the address for %s\n", o.scene, held.Moves(),
+		millis(client.Outage.Duration()), millis(held.Overlap()))
+	return errors.Join(err, s.close())
 }
 
 // raisePriority gives all threads of this process the priority of topdog's unit. A new thread has

@@ -41,7 +41,7 @@ type session struct {
 	v *verdict // on the trial that is played
 }
 
-// open starts the group and all who look on.
+// open builds the group, and starts all who look on.
 func open(ctx context.Context, p cluster.Program, strict bool, out io.Writer) (s *session, err error) {
 	s = &session{ctx: ctx, strict: strict, began: time.Now(), machine: netns.WatchMachine(), breaches: map[string]bool{}, out: out}
 	s.Strangers = numPlaces
@@ -49,13 +49,14 @@ func open(ctx context.Context, p cluster.Program, strict bool, out io.Writer) (s
 		s.machine.Close()
 		return nil, err
 	}
-	if err = errors.Join(s.startBoards(p), s.look()); err != nil {
+	if err = errors.Join(s.setUpBoards(p), s.look()); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-func (s *session) startBoards(p cluster.Program) error {
+// setUpBoards prepares the boards. The first scene starts them.
+func (s *session) setUpBoards(p cluster.Program) error {
 	settings, voters := cluster.Settings{}, []string{}
 	for n := range numBoards {
 		voters = append(voters, cluster.Quote(s.Address(n+1).String()))
@@ -70,7 +71,7 @@ func (s *session) startBoards(p cluster.Program) error {
 			return err
 		}
 		s.Boards = append(s.Boards, b)
-		if err := errors.Join(b.SetKey(key), b.Run()); err != nil {
+		if err := b.SetKey(key); err != nil {
 			return err
 		}
 	}
@@ -158,6 +159,9 @@ func (s *session) try(t trial) (verdict, error) {
 
 // Measure notes which boards a trial hits, and begins to look.
 func (s *session) Measure(string, string) error {
+	if s.v == nil {
+		return nil // a scene of a file
+	}
 	for _, f := range s.v.faults {
 		on := f.it
 		if leader := scene.Name(s.Holders()[0]); on == leader {
@@ -174,6 +178,9 @@ func (s *session) Measure(string, string) error {
 
 // Measured notes for how long the faults lasted.
 func (s *session) Measured() error {
+	if s.v == nil {
+		return nil
+	}
 	s.v.lasted = time.Since(s.v.began)
 	return nil
 }

@@ -80,7 +80,7 @@ func (t *trial) text() string {
 	}
 	sort.SliceStable(lines, func(i, j int) bool { return lines[i].At < lines[j].At })
 	var text strings.Builder
-	fmt.Fprintf(&text, "boards %d run\ntwo may hold\nagreed\nmeasure trial-%d %q\n", numBoards, t.number, t.String())
+	fmt.Fprintf(&text, "two may hold\nboards %d run\nagreed\nmeasure trial-%d %q\n", numBoards, t.number, t.String())
 	for _, l := range append(lines, scene.Timed{At: lasts, Text: "measured"}) {
 		fmt.Fprintf(&text, "at %v: %s\n", l.At, l.Text)
 	}
