@@ -238,7 +238,7 @@ func TestLab(t *testing.T) {
 	must(t, dpkgDeb("-x", path, dir))
 	for command, want := range map[string]string{
 		"usr/bin/topdog-lab version":                                      "topdog-lab 1.0.0 (",
-		"usr/bin/topdog-lab sim run --kill 5@2s":                         "heir, 5 boards",
+		"usr/bin/topdog-lab sim run --kill 5@2s":                          "heir, 5 boards",
 		"man --local-file usr/share/man/man1/topdog-lab.1.gz":             "topdog-lab-sim(1)",
 		"man --local-file usr/share/man/man1/topdog-lab-sim-compare.1.gz": "topdog-lab sim compare",
 		"cat usr/share/bash-completion/completions/topdog-lab":            "__start_topdog-lab topdog-lab",
