@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/frame"
 	"topdog/wire"
 )
 
@@ -65,11 +66,11 @@ var (
 )
 
 // to is a packet with a datagram to the group, from an address of the laptop's choice.
-func (l *Laptop) to(n int, from netip.Addr, data []byte) packet {
-	return packet{
-		fromMAC: l.host.HardwareAddr, toMAC: multicastMAC(l.group.Addr()),
-		from: from, to: l.group.Addr(), protocol: unix.IPPROTO_UDP, ttl: wire.TTL, ident: uint16(n),
-		payload: udp(netip.AddrPortFrom(from, l.group.Port()), l.group, data),
+func (l *Laptop) to(n int, from netip.Addr, data []byte) frame.Packet {
+	return frame.Packet{
+		FromMAC: l.host.HardwareAddr, ToMAC: frame.MulticastMAC(l.group.Addr()),
+		From: from, To: l.group.Addr(), Protocol: unix.IPPROTO_UDP, TTL: wire.TTL, Ident: uint16(n),
+		Payload: frame.UDP(netip.AddrPortFrom(from, l.group.Port()), l.group, data),
 	}
 }
 
@@ -77,14 +78,14 @@ func (l *Laptop) to(n int, from netip.Addr, data []byte) packet {
 func (l *Laptop) own() netip.Addr { return l.host.Addr.Addr() }
 
 // changed makes frames of what was recorded: with each, data is a copy that may be changed.
-func (l *Laptop) changed(make func(n int, data []byte) packet) ([][]byte, error) {
+func (l *Laptop) changed(make func(n int, data []byte) frame.Packet) ([][]byte, error) {
 	if len(l.tape) == 0 {
 		return nil, errNoTape
 	}
 	var frames [][]byte
 	for n := range variety {
 		data := append([]byte(nil), l.tape[n%len(l.tape)].data...)
-		frames = append(frames, make(n, data).frame())
+		frames = append(frames, make(n, data).Frame())
 	}
 	return frames, nil
 }
@@ -103,12 +104,12 @@ func junkTag(n int, data []byte) []byte {
 const tagLen = 16
 
 func (l *Laptop) badTags() ([][]byte, error) {
-	return l.changed(func(n int, data []byte) packet { return l.to(n, l.own(), junkTag(n, data)) })
+	return l.changed(func(n int, data []byte) frame.Packet { return l.to(n, l.own(), junkTag(n, data)) })
 }
 
 // manySources claims another source address with each packet, as nobody keeps a laptop from doing.
 func (l *Laptop) manySources() ([][]byte, error) {
-	return l.changed(func(n int, data []byte) packet {
+	return l.changed(func(n int, data []byte) frame.Packet {
 		a := l.own().As4()
 		a[2], a[3] = a[2]^1, byte(1+n%boardsOfLives)
 		return l.to(n, netip.AddrFrom4(a), junkTag(n, data))
@@ -117,22 +118,22 @@ func (l *Laptop) manySources() ([][]byte, error) {
 
 // boardsSource claims the source address of a board.
 func (l *Laptop) boardsSource() ([][]byte, error) {
-	return l.changed(func(n int, data []byte) packet {
+	return l.changed(func(n int, data []byte) frame.Packet {
 		return l.to(n, l.boards[n%len(l.boards)].Addr.Addr(), junkTag(n, data))
 	})
 }
 
 // shortTTL looks as if it came by way of a router.
 func (l *Laptop) shortTTL() ([][]byte, error) {
-	return l.changed(func(n int, data []byte) packet {
+	return l.changed(func(n int, data []byte) frame.Packet {
 		p := l.to(n, l.own(), data)
-		p.ttl = wire.TTL - 1
+		p.TTL = wire.TTL - 1
 		return p
 	})
 }
 
 func (l *Laptop) long() ([][]byte, error) {
-	return l.changed(func(n int, data []byte) packet {
+	return l.changed(func(n int, data []byte) frame.Packet {
 		return l.to(n, l.own(), junkTag(n, append(data, make([]byte, wire.MaxPacket-len(data))...)))
 	})
 }
@@ -141,7 +142,7 @@ func (l *Laptop) long() ([][]byte, error) {
 const versionStep = 0x20
 
 func (l *Laptop) otherVersion() ([][]byte, error) {
-	return l.changed(func(n int, data []byte) packet {
+	return l.changed(func(n int, data []byte) frame.Packet {
 		data[0] += versionStep
 		return l.to(n, l.own(), data)
 	})
@@ -151,7 +152,7 @@ func (l *Laptop) otherVersion() ([][]byte, error) {
 const groupTagAt = 2
 
 func (l *Laptop) otherGroup() ([][]byte, error) {
-	return l.changed(func(n int, data []byte) packet {
+	return l.changed(func(n int, data []byte) frame.Packet {
 		binary.BigEndian.PutUint16(data[groupTagAt:], ^binary.BigEndian.Uint16(data[groupTagAt:]))
 		return l.to(n, l.own(), data)
 	})
@@ -165,7 +166,7 @@ func (l *Laptop) fragments() ([][]byte, error) {
 	var frames [][]byte
 	for n := range variety {
 		data := append(append([]byte(nil), l.tape[n%len(l.tape)].data...), make([]byte, wire.MaxPacket)...)
-		parts := l.to(n, l.own(), data).fragments()
+		parts := l.to(n, l.own(), data).Fragments()
 		if n%2 == 1 {
 			parts = parts[:1]
 		}
@@ -187,7 +188,7 @@ func (l *Laptop) played(from netip.Addr) (frames [][]byte, err error) {
 		return nil, errNoLives
 	}
 	for n, r := range l.lives {
-		frames = append(frames, l.to(n, from, r.data).frame())
+		frames = append(frames, l.to(n, from, r.data).Frame())
 	}
 	return frames, nil
 }
@@ -195,8 +196,8 @@ func (l *Laptop) played(from netip.Addr) (frames [][]byte, err error) {
 // forgedARP announces that the laptop has the floating address, by request and by reply.
 func (l *Laptop) forgedARP() ([][]byte, error) {
 	return [][]byte{
-		arp(arpRequest, l.host.HardwareAddr, cluster.Address, cluster.Address),
-		arp(arpReply, l.host.HardwareAddr, cluster.Address, cluster.Address),
+		arp(false, l.host.HardwareAddr, cluster.Address, cluster.Address),
+		arp(true, l.host.HardwareAddr, cluster.Address, cluster.Address),
 	}, nil
 }
 
@@ -206,7 +207,7 @@ func (l *Laptop) ordinaryARP() (frames [][]byte, err error) {
 		a := l.own().As4()
 		a[3] = byte(1 + n)
 		if target := netip.AddrFrom4(a); target != cluster.Address {
-			frames = append(frames, arp(arpRequest, l.host.HardwareAddr, l.own(), target))
+			frames = append(frames, arp(false, l.host.HardwareAddr, l.own(), target))
 		}
 	}
 	return frames, nil

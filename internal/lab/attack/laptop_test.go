@@ -13,6 +13,7 @@ import (
 
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/frame"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
 	"topdog/wire"
@@ -68,7 +69,7 @@ func (b *listener) record(ctx context.Context, t testing.TB, board *Laptop) {
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() {
-		frame := board.to(1, board.own(), b.said).frame()
+		frame := board.to(1, board.own(), b.said).Frame()
 		_, err := board.Send(ctx, Stream{Frames: [][]byte{frame}, Rate: 100, For: cluster.Timeout})
 		done <- err
 	}()
@@ -153,13 +154,13 @@ func TestARP(t *testing.T) {
 		for key, reads := range map[string]func(frame []byte) bool{
 			"garp":      func(f []byte) bool { return bytes.Equal(f[28:32], cluster.Address.AsSlice()) },
 			"garp-10":   func(f []byte) bool { return bytes.Equal(f[38:42], cluster.Address.AsSlice()) },
-			"arp":       func(f []byte) bool { return bytes.Equal(f[28:32], b.laptop.own().AsSlice()) && f[21] == arpRequest },
+			"arp":       func(f []byte) bool { return bytes.Equal(f[28:32], b.laptop.own().AsSlice()) && f[21] == 1 },
 			"arp-35000": func(f []byte) bool { return bytes.Equal(f[22:28], b.laptop.host.HardwareAddr) },
 		} {
 			frames, err := b.laptop.Frames(key)
 			assert.NoError(t, err)
 			for _, f := range frames {
-				if len(f) != ethernetLen+28 || !reads(f) {
+				if len(f) != frame.EthernetLen+28 || !reads(f) {
 					t.Errorf("%s: % x", key, f)
 				}
 			}
@@ -226,8 +227,8 @@ func TestAnswerARP(t *testing.T) {
 		asks := NewLaptop(b.lan.Board(2))
 		other := b.lan.Board(1).Addr.Addr()
 		frames := [][]byte{
-			arp(arpRequest, asks.host.HardwareAddr, asks.own(), cluster.Address),
-			arp(arpRequest, asks.host.HardwareAddr, asks.own(), other),
+			arp(false, asks.host.HardwareAddr, asks.own(), cluster.Address),
+			arp(false, asks.host.HardwareAddr, asks.own(), other),
 		}
 		sent, err := asks.Send(t.Context(), Stream{Frames: frames, Rate: 100, For: 500 * time.Millisecond})
 		assert.NoError(t, err)

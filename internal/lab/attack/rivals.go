@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/frame"
 )
 
 // What topdog's rivals send: VRRP (RFC 9568, and RFC 3768 for version 2) and CARP, as keepalived and UCarp do.
@@ -21,10 +22,10 @@ const (
 var vrrpGroup = netip.AddrFrom4([4]byte{224, 0, 0, 18})
 
 // vrrp is an advertisement to all, which says that the laptop has the address.
-func (l *Laptop) vrrp(n int, ttl byte, payload []byte) packet {
-	return packet{
-		fromMAC: l.host.HardwareAddr, toMAC: multicastMAC(vrrpGroup), from: l.own(), to: vrrpGroup,
-		protocol: protocolVRRP, ttl: ttl, ident: uint16(n), payload: payload,
+func (l *Laptop) vrrp(n int, ttl byte, payload []byte) frame.Packet {
+	return frame.Packet{
+		FromMAC: l.host.HardwareAddr, ToMAC: frame.MulticastMAC(vrrpGroup), From: l.own(), To: vrrpGroup,
+		Protocol: protocolVRRP, TTL: ttl, Ident: uint16(n), Payload: payload,
 	}
 }
 
@@ -35,7 +36,7 @@ func (l *Laptop) advertisement(interval uint16) []byte {
 	b = append(append(b, 0, 0), cluster.Address.AsSlice()...)
 	pseudo := append(l.own().AsSlice(), vrrpGroup.AsSlice()...)
 	pseudo = binary.BigEndian.AppendUint16(append(pseudo, 0, protocolVRRP), uint16(len(b)))
-	binary.BigEndian.PutUint16(b[6:], checksum(append(pseudo, b...)))
+	binary.BigEndian.PutUint16(b[6:], frame.Checksum(append(pseudo, b...)))
 	return b
 }
 
@@ -45,7 +46,7 @@ func passworded() []byte {
 	b := []byte{2<<4 | 1, virtualRouter, highest, 1, simple, 1, 0, 0}
 	b = append(b, cluster.Address.AsSlice()...)
 	b = append(b, "notthis!"...)
-	binary.BigEndian.PutUint16(b[6:], checksum(b))
+	binary.BigEndian.PutUint16(b[6:], frame.Checksum(b))
 	return b
 }
 
@@ -53,7 +54,7 @@ func passworded() []byte {
 const interval = 10
 
 func (l *Laptop) wrongChecksum() ([][]byte, error) {
-	return l.many(func(n int) packet {
+	return l.many(func(n int) frame.Packet {
 		b := l.advertisement(interval)
 		b[6] ^= byte(1 + n%255)
 		return l.vrrp(n, vrrpTTL, b)
@@ -61,16 +62,16 @@ func (l *Laptop) wrongChecksum() ([][]byte, error) {
 }
 
 func (l *Laptop) wrongPassword() ([][]byte, error) {
-	return l.many(func(n int) packet { return l.vrrp(n, vrrpTTL, passworded()) }), nil
+	return l.many(func(n int) frame.Packet { return l.vrrp(n, vrrpTTL, passworded()) }), nil
 }
 
 func (l *Laptop) routedVRRP() ([][]byte, error) {
-	return l.many(func(n int) packet { return l.vrrp(n, vrrpTTL-1, l.advertisement(interval)) }), nil
+	return l.many(func(n int) frame.Packet { return l.vrrp(n, vrrpTTL-1, l.advertisement(interval)) }), nil
 }
 
 // forgedVRRP is right in everything: version 3 has no authentication.
 func (l *Laptop) forgedVRRP() ([][]byte, error) {
-	return l.many(func(n int) packet { return l.vrrp(n, vrrpTTL, l.advertisement(interval)) }), nil
+	return l.many(func(n int) frame.Packet { return l.vrrp(n, vrrpTTL, l.advertisement(interval)) }), nil
 }
 
 // carp is an advertisement with a code that is made up.
@@ -81,21 +82,21 @@ func carp(n int) []byte {
 	for i := 8; i < len(b); i++ {
 		b[i] = byte(random.Uint32())
 	}
-	binary.BigEndian.PutUint16(b[6:], checksum(b))
+	binary.BigEndian.PutUint16(b[6:], frame.Checksum(b))
 	return b
 }
 
 func (l *Laptop) wrongHMAC() ([][]byte, error) {
-	return l.many(func(n int) packet { return l.vrrp(n, vrrpTTL, carp(n)) }), nil
+	return l.many(func(n int) frame.Packet { return l.vrrp(n, vrrpTTL, carp(n)) }), nil
 }
 
 func (l *Laptop) routedCARP() ([][]byte, error) {
-	return l.many(func(n int) packet { return l.vrrp(n, vrrpTTL-1, carp(n)) }), nil
+	return l.many(func(n int) frame.Packet { return l.vrrp(n, vrrpTTL-1, carp(n)) }), nil
 }
 
-func (l *Laptop) many(one func(n int) packet) (frames [][]byte) {
+func (l *Laptop) many(one func(n int) frame.Packet) (frames [][]byte) {
 	for n := range variety {
-		frames = append(frames, one(n).frame())
+		frames = append(frames, one(n).Frame())
 	}
 	return frames
 }

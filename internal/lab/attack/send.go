@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
+	"syscall"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/frame"
 )
 
 // Stream is what a laptop sends.
@@ -52,11 +54,11 @@ func (l *Laptop) Send(ctx context.Context, s Stream) (sent Sent, err error) {
 		if err := s.placeThread(); err != nil {
 			return err
 		}
-		port, err := openPort(l.host.Interface)
+		port, end, err := openPort(l.host.Interface)
 		if err != nil {
 			return err
 		}
-		defer port.close()
+		defer end()
 		sent, err = port.send(ctx, s)
 		return err
 	})
@@ -90,30 +92,25 @@ func pin(thread int, cores []int) error {
 	return nil
 }
 
-// port is a socket that sends whole frames.
-type port struct{ fd int }
+// port sends whole frames.
+type port struct{ raw syscall.RawConn }
 
-// openPort opens one in the namespace of the calling thread.
-func openPort(name string) (p port, err error) {
-	link, err := net.InterfaceByName(name)
+// openPort opens one in the namespace of the calling thread. Frames do not wait in the queue of the interface.
+func openPort(name string) (p port, end func() error, err error) {
+	socket, err := frame.Open(name, 0)
 	if err != nil {
-		return p, err
+		return p, nil, err
 	}
-	// With protocol 0 it receives nothing.
-	if p.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
-		return p, os.NewSyscallError("socket", err)
+	p.raw = socket.SyscallConn()
+	var optionErr error
+	err = p.raw.Control(func(fd uintptr) {
+		optionErr = unix.SetsockoptInt(int(fd), unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1)
+	})
+	if err = errors.Join(err, os.NewSyscallError("PACKET_QDISC_BYPASS", optionErr)); err != nil {
+		socket.Close()
 	}
-	err = errors.Join(
-		os.NewSyscallError("PACKET_QDISC_BYPASS", unix.SetsockoptInt(p.fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1)),
-		os.NewSyscallError("bind", unix.Bind(p.fd, &unix.SockaddrLinklayer{Ifindex: link.Index})),
-	)
-	if err != nil {
-		p.close()
-	}
-	return p, err
+	return p, socket.Close, err
 }
-
-func (p port) close() { unix.Close(p.fd) }
 
 // send sends in turn, at the rate.
 func (p port) send(ctx context.Context, s Stream) (sent Sent, err error) {
@@ -179,12 +176,20 @@ func messagesOf(frames [][]byte) []message {
 }
 
 // batch gives frames to the kernel, and returns how many it has taken. None is no error if it is full.
-func (p port) batch(messages []message) (int, error) {
-	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(p.fd), uintptr(unsafe.Pointer(&messages[0])), uintptr(len(messages)), 0, 0, 0)
-	switch errno {
-	case 0:
-		return int(n), nil
-	case unix.ENOBUFS, unix.EAGAIN, unix.EINTR:
+func (p port) batch(messages []message) (n int, err error) {
+	var errno syscall.Errno
+	err = p.raw.Write(func(fd uintptr) bool {
+		var sent uintptr
+		sent, _, errno = unix.Syscall6(unix.SYS_SENDMMSG, fd, uintptr(unsafe.Pointer(&messages[0])), uintptr(len(messages)), 0, 0, 0)
+		n = int(sent)
+		return errno != unix.EAGAIN
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case errno == 0:
+		return n, nil
+	case errno == unix.ENOBUFS || errno == unix.EINTR:
 		return 0, nil
 	}
 	return 0, os.NewSyscallError("sendmmsg", errno)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/frame"
 )
 
 // announcement is one that the client heard.
@@ -29,13 +31,13 @@ const maxAnnouncements = 1 << 10
 // hearAnnouncements begins to listen at the client.
 func (r *rig) hearAnnouncements() (*announcements, error) {
 	a := &announcements{}
-	err := a.add(r.LAN.Client(), unix.ETH_P_ARP, func(f frame) (more bool) {
-		if f.outgoing || !f.announces() {
+	err := a.add(r.LAN.Client(), unix.ETH_P_ARP, func(f frame.Frame) (more bool) {
+		if f.Outgoing || !announces(f) {
 			return true
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.heard = append(a.heard, announcement{f.at, bytes.Clone(f.bytes[offsetSource:offsetEtherType])})
+		a.heard = append(a.heard, announcement{f.At, bytes.Clone(f.From())})
 		return len(a.heard) < maxAnnouncements
 	})
 	return a, err

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/bench/report"
+	"topdog/internal/lab/frame"
 )
 
 // calm measures what groups cost that do nothing but their duty.
@@ -176,11 +177,11 @@ func (r *rig) countPackets() (*packetCount, error) {
 	p := &packetCount{}
 	traffic := r.sys.traffic()
 	for _, b := range r.boards {
-		err := p.add(b.Host, unix.ETH_P_ALL, func(f frame) (more bool) {
-			if f.outgoing && (f.carries(traffic) || f.etherType() == unix.ETH_P_ARP) {
+		err := p.add(b.Host, unix.ETH_P_ALL, func(f frame.Frame) (more bool) {
+			if f.Outgoing && (carries(f, traffic) || f.EtherType() == unix.ETH_P_ARP) {
 				p.mu.Lock()
 				p.packets++
-				p.bytes += uint64(f.length)
+				p.bytes += uint64(f.Length)
 				p.mu.Unlock()
 			}
 			return true

@@ -1,169 +1,51 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"net"
-	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/frame"
 	"topdog/internal/lab/netns"
 )
 
-// capture is a packet socket on a host's interface.
-type capture struct {
-	file *os.File
-	raw  syscall.RawConn
-	out  *unix.SockaddrLinklayer // the interface
-	buf  []byte
-}
-
-// frame is what a capture has seen. Its bytes are valid until the next read.
-type frame struct {
-	bytes    []byte
-	length   int // on the wire, without checksum
-	outgoing bool
-	at       time.Time
-}
-
-// newCapture begins to capture the frames of an EtherType that a host's interface gets, or with
-// ETH_P_ALL all that it gets or sends.
-func newCapture(h *netns.Host, etherType uint16) (c *capture, err error) {
-	err = h.Do(func() error {
-		eth0, err := interfaceIndex(h.Interface)
-		if err != nil {
-			return err
-		}
-		at := &unix.SockaddrLinklayer{Protocol: htons(etherType), Ifindex: eth0}
-		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, int(at.Protocol))
-		if err != nil {
-			return os.NewSyscallError("socket", err)
-		}
-		file := os.NewFile(uintptr(fd), "packet")
-		err = errors.Join(
-			os.NewSyscallError("SO_RCVBUFFORCE", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20)),
-			os.NewSyscallError("bind", unix.Bind(fd, at)),
-		)
-		if err != nil {
-			file.Close()
-			return err
-		}
-		raw, err := file.SyscallConn()
-		if err != nil {
-			file.Close()
-			return err
-		}
-		c = &capture{file: file, raw: raw, out: at, buf: make([]byte, 2048)}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("capture on %s of %s: %w", h.Interface, h.Name, err)
-	}
-	return c, nil
-}
-
-// interfaceIndex is of the calling thread's namespace.
-func interfaceIndex(name string) (int, error) {
-	i, err := net.InterfaceByName(name)
-	if err != nil {
-		return 0, err
-	}
-	return i.Index, nil
-}
-
-func htons(n uint16) uint16 {
-	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, n))
-}
-
-func (c *capture) close() { c.file.Close() }
-
-// read waits for the next frame, until the capture is closed or its deadline passes.
-func (c *capture) read() (f frame, err error) {
-	var recvErr error
-	err = c.raw.Read(func(fd uintptr) bool {
-		var n int
-		var from unix.Sockaddr
-		n, from, recvErr = unix.Recvfrom(int(fd), c.buf, unix.MSG_TRUNC)
-		f.at = time.Now()
-		if recvErr == nil {
-			f.length, f.bytes = n, c.buf[:min(n, len(c.buf))]
-			ll, ok := from.(*unix.SockaddrLinklayer)
-			f.outgoing = ok && ll.Pkttype == unix.PACKET_OUTGOING
-		}
-		return !errors.Is(recvErr, unix.EAGAIN) && !errors.Is(recvErr, unix.EINTR)
-	})
-	return f, errors.Join(err, os.NewSyscallError("recvfrom", recvErr))
-}
-
-// Offsets in an Ethernet frame, an IPv4 packet and an ARP packet.
-const (
-	offsetSource    = 6
-	offsetEtherType = 12
-	headerEthernet  = 14
-	offsetProtocol  = headerEthernet + 9
-	offsetSenderIP  = headerEthernet + 14 // of ARP (RFC 826)
-	offsetTargetIP  = headerEthernet + 24
-)
-
-func (f frame) etherType() uint16 {
-	if len(f.bytes) < headerEthernet {
-		return 0
-	}
-	return binary.BigEndian.Uint16(f.bytes[offsetEtherType:])
-}
-
-// from reports whether the frame has this source.
-func (f frame) from(mac []byte) bool {
-	return len(f.bytes) >= offsetEtherType && bytes.Equal(f.bytes[offsetSource:offsetEtherType], mac)
-}
-
-// carries reports whether the frame is of this traffic, to or from its port.
-func (f frame) carries(t netns.Traffic) bool {
-	if f.etherType() != unix.ETH_P_IP || len(f.bytes) < headerEthernet+20 || f.bytes[offsetProtocol] != t.Protocol {
+// carries reports whether a frame is of this traffic, to or from its port.
+func carries(f frame.Frame, t netns.Traffic) bool {
+	p, ok := f.Packet()
+	if !ok || p.Protocol != t.Protocol {
 		return false
 	}
-	if t.Port == 0 {
-		return true
-	}
-	ports := headerEthernet + int(f.bytes[headerEthernet]&0x0f)*4
-	return len(f.bytes) >= ports+4 && (binary.BigEndian.Uint16(f.bytes[ports:]) == t.Port ||
-		binary.BigEndian.Uint16(f.bytes[ports+2:]) == t.Port)
+	return t.Port == 0 || len(p.Payload) >= 4 &&
+		(binary.BigEndian.Uint16(p.Payload) == t.Port || binary.BigEndian.Uint16(p.Payload[2:]) == t.Port)
 }
 
-// announces reports whether the frame announces the floating address by ARP: who
+// announces reports whether a frame announces the floating address by ARP: who
 // sends it claims to have the address, and asks for no other.
-func (f frame) announces() bool {
-	if f.etherType() != unix.ETH_P_ARP || len(f.bytes) < offsetTargetIP+4 {
-		return false
-	}
-	sender, target := f.bytes[offsetSenderIP:offsetSenderIP+4], f.bytes[offsetTargetIP:offsetTargetIP+4]
-	address := vip.AsSlice()
-	return bytes.Equal(sender, address) && bytes.Equal(target, address)
+func announces(f frame.Frame) bool {
+	a, ok := f.ARP()
+	return ok && a.Sender == vip && a.Target == vip
 }
 
 // listener hears what some hosts send and get, until it is closed.
 type listener struct {
-	captures []*capture
-	wg       sync.WaitGroup
+	sockets []*frame.Socket
+	wg      sync.WaitGroup
 }
 
 // add begins to hear a host. Its frames go to hear, one after the other, as long as that wants more.
-func (l *listener) add(host *netns.Host, etherType uint16, hear func(frame) (more bool)) error {
-	c, err := newCapture(host, etherType)
+func (l *listener) add(host *netns.Host, etherType uint16, hear func(frame.Frame) (more bool)) error {
+	c, err := host.Capture(etherType)
 	if err != nil {
 		return err
 	}
-	l.captures = append(l.captures, c)
+	l.sockets = append(l.sockets, c)
 	l.wg.Go(func() {
 		for {
-			f, err := c.read()
+			f, err := c.Read()
 			if err != nil || !hear(f) {
 				return
 			}
@@ -173,8 +55,8 @@ func (l *listener) add(host *netns.Host, etherType uint16, hear func(frame) (mor
 }
 
 func (l *listener) close() {
-	for _, c := range l.captures {
-		c.close()
+	for _, c := range l.sockets {
+		c.Close()
 	}
 	l.wg.Wait()
 }
@@ -188,9 +70,9 @@ type firstFrame struct {
 // firstFrame begins to look, at the board and at the client, which gets whatever
 // the board sends to all.
 func (r *rig) firstFrame(b *board) (*firstFrame, error) {
-	return firstOf(map[*netns.Host]func(frame) bool{
-		b.Host:         func(f frame) bool { return !f.outgoing && !f.from(b.HardwareAddr) },
-		r.LAN.Client(): func(f frame) bool { return f.from(b.HardwareAddr) },
+	return firstOf(map[*netns.Host]func(frame.Frame) bool{
+		b.Host:         func(f frame.Frame) bool { return !f.Outgoing && !f.IsFrom(b.HardwareAddr) },
+		r.LAN.Client(): func(f frame.Frame) bool { return f.IsFrom(b.HardwareAddr) },
 	})
 }
 
@@ -198,20 +80,20 @@ func (r *rig) firstFrame(b *board) (*firstFrame, error) {
 // all messages come from one hardware address, and in VRRP and CARP none but a leader's.
 func (r *rig) hearLeader(leader *board) (*firstFrame, error) {
 	traffic := r.sys.traffic()
-	return firstOf(map[*netns.Host]func(frame) bool{
-		r.LAN.Client(): func(f frame) bool {
-			return f.carries(traffic) && (traffic.Protocol == protocolVRRP || f.from(leader.HardwareAddr))
+	return firstOf(map[*netns.Host]func(frame.Frame) bool{
+		r.LAN.Client(): func(f frame.Frame) bool {
+			return carries(f, traffic) && (traffic.Protocol == protocolVRRP || f.IsFrom(leader.HardwareAddr))
 		},
 	})
 }
 
 // firstOf waits for the first frame on any of the hosts that is wanted there.
-func firstOf(wants map[*netns.Host]func(frame) bool) (*firstFrame, error) {
+func firstOf(wants map[*netns.Host]func(frame.Frame) bool) (*firstFrame, error) {
 	w := &firstFrame{seen: make(chan time.Time, len(wants))}
 	for host, wanted := range wants {
-		err := w.add(host, unix.ETH_P_ALL, func(f frame) (more bool) {
+		err := w.add(host, unix.ETH_P_ALL, func(f frame.Frame) (more bool) {
 			if wanted(f) {
-				w.seen <- f.at
+				w.seen <- f.At
 				return false
 			}
 			return true

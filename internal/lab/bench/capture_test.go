@@ -8,14 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/frame"
 	"topdog/internal/lab/netns"
 )
 
-func frameOf(t *testing.T, text string) frame {
+func frameOf(t *testing.T, text string) frame.Frame {
 	t.Helper()
 	b, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
 	assert.NoError(t, err)
-	return frame{bytes: b, length: len(b)}
+	return frame.Frame{Bytes: b, Length: len(b)}
 }
 
 const (
@@ -52,8 +53,8 @@ func TestFrameCarries(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := frameOf(t, test.bytes)
-			assert.Is(t, test.udp, f.carries(udp), "it is topdog's")
-			assert.Is(t, test.vrrp, f.carries(vrrp), "it is VRRP")
+			assert.Is(t, test.udp, carries(f, udp), "it is topdog's")
+			assert.Is(t, test.vrrp, carries(f, vrrp), "it is VRRP")
 		})
 	}
 }
@@ -72,9 +73,9 @@ func TestFrameAnnounces(t *testing.T) {
 		ethernetARP + request:  false,
 		"":                     false,
 	} {
-		assert.Is(t, want, frameOf(t, bytes).announces(), "%s", bytes)
+		assert.Is(t, want, announces(frameOf(t, bytes)), "%s", bytes)
 	}
-	if f := frameOf(t, ethernetARP); !f.from([]byte{2, 0, 0, 0, 0, 1}) || f.from([]byte{2, 0, 0, 0, 0, 2}) {
+	if f := frameOf(t, ethernetARP); !f.IsFrom([]byte{2, 0, 0, 0, 0, 1}) || f.IsFrom([]byte{2, 0, 0, 0, 0, 2}) {
 		t.Error("the source is taken for another")
 	}
 }

@@ -368,7 +368,7 @@ func (t *trial) countTwoSince(key string, from time.Time) {
 	run := t.runs[key]
 	run.Two = t.Holders.Since(from).Overlap()
 	if t.prober != nil {
-		run.TwoAnswer = t.prober.since(from).Overlap()
+		run.TwoAnswer = t.prober.Since(from).Overlap()
 	}
 }
 

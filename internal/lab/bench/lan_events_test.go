@@ -55,21 +55,6 @@ func TestLastChange(t *testing.T) {
 	}
 }
 
-// Boards answer in turns: who has answered again soon enough has answered all the time.
-func TestProberSpans(t *testing.T) {
-	p := &prober{began: at(0), open: make(map[int]observe.Span)}
-	for ms := 0; ms <= 1000; ms += 2 {
-		if ms <= 400 || ms >= 700 {
-			p.answered(at(ms), 1)
-		}
-		if ms >= 380 && ms <= 720 {
-			p.answered(at(ms), 2)
-		}
-	}
-	assert.Is(t, 40*time.Millisecond, p.since(at(0)).Overlap(), "two answer")
-	assert.Is(t, 20*time.Millisecond, p.since(at(500)).Overlap(), "two answer, since the middle")
-}
-
 // Two boards of a real LAN have the address, then one: the prober sees both, and when it ends.
 func TestProberHearsBoards(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
@@ -79,20 +64,20 @@ func TestProberHearsBoards(t *testing.T) {
 		defer func() { assert.ErrorIs(t, r.close(), nil, "") }()
 		p, err := r.probe()
 		assert.NoError(t, err)
-		defer p.close()
+		defer p.Close()
 		address := netip.PrefixFrom(vip, 32)
 		answering := func(boards ...int) {
 			t.Helper()
 			from := time.Now()
 			for {
 				// The last answer of a board may have been under way then, and would count for ever.
-				if time.Since(from) > 100*probeGap {
+				if time.Since(from) > 100*(5*probeInterval) {
 					from = time.Now()
 				}
-				if err := wait(ctx, probeGap); err != nil {
+				if err := wait(ctx, (5 * probeInterval)); err != nil {
 					t.Fatalf("boards %v do not answer: %v", boards, err)
 				}
-				tl := p.since(from)
+				tl := p.Since(from)
 				all := true
 				for _, b := range boards {
 					all = all && tl.Held(b) > 0
@@ -108,6 +93,6 @@ func TestProberHearsBoards(t *testing.T) {
 		answering(1, 2)
 		assert.NoError(t, r.boards[0].DeleteAddress(address))
 		answering(2)
-		assert.Is(t, 0, p.since(time.Now().Add(-time.Hour)).Held(3), "how long board 3 has answered, which never had the address")
+		assert.Is(t, 0, p.Since(time.Now().Add(-time.Hour)).Held(3), "how long board 3 has answered, which never had the address")
 	})
 }

@@ -41,8 +41,8 @@ type trial struct {
 	*rig
 	leader *board
 	asker  *observe.Asker
-	prober *prober   // nil unless the event wants it
-	names  *nameLine // nil unless the client asks the boards' service
+	prober *observe.Prober // nil unless the event wants it
+	names  *nameLine       // nil unless the client asks the boards' service
 	turn   turn
 	runs   map[string]*report.Run // by the key of the table
 	trip   time.Duration
@@ -185,7 +185,7 @@ func (t *trial) end() {
 		t.asker.Close()
 	}
 	if t.prober != nil {
-		t.prober.close()
+		t.prober.Close()
 	}
 }
 
@@ -263,7 +263,7 @@ func (t *trial) record(key string, since time.Time) {
 		run.Outage, run.Censored = lost.longest, lost.open
 	}
 	if t.prober != nil {
-		run.Probed, run.TwoAnswer = true, t.prober.since(since).Overlap()
+		run.Probed, run.TwoAnswer = true, t.prober.Since(since).Overlap()
 	}
 	t.runs[key] = &run
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/frame"
 )
 
 // linkUpTimeout bounds how long New waits for carrier on all cables. It takes
@@ -114,8 +116,26 @@ func (f *fabric) name(ns netns.NsHandle, id int) error {
 // Port is where the host's cable ends.
 func (h *Host) Port() Port { return Port(fmt.Sprintf("port%d", h.number)) }
 
-// AtPort runs fn as [Host.Do] does, but in the namespace of the switch, where the host's cable ends.
-func (h *Host) AtPort(fn func() error) error { return h.lan.fabric.do(fn) }
+// Capture opens a socket for the frames of the host's interface, see frame.Open.
+func (h *Host) Capture(etherType uint16) (*frame.Socket, error) {
+	return capture(h.Name+"'s "+h.Interface, h.Do, h.Interface, etherType)
+}
+
+// CaptureAtPort does so at the switch, where the host's cable ends.
+func (h *Host) CaptureAtPort(etherType uint16) (*frame.Socket, error) {
+	return capture("the switch", h.lan.fabric.do, string(h.Port()), etherType)
+}
+
+func capture(where string, inside func(func() error) error, name string, etherType uint16) (s *frame.Socket, err error) {
+	err = inside(func() (err error) {
+		s, err = frame.Open(name, etherType)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("netns: capture at %s: %w", where, err)
+	}
+	return s, nil
+}
 
 func (h *Host) port() netlink.Link { return linkIndex(portIndexBase + h.number) }
 

@@ -28,9 +28,14 @@ func judged(t *testing.T, onLeader bool, keys ...string) verdict {
 	return v
 }
 
+// bothFor is for how long two boards have answered.
+func bothFor(one, other int, d time.Duration) overlap {
+	return overlap{[2]int{one, other}, time.Unix(0, 0), time.Unix(0, 0).Add(d)}
+}
+
 func TestJudge(t *testing.T) {
 	ms := time.Millisecond
-	two := overlap{[2]int{1, 3}, 0, 60 * ms}
+	two := bothFor(1, 3, 60*ms)
 	for _, test := range []struct {
 		name     string
 		key      string
@@ -52,7 +57,7 @@ func TestJudge(t *testing.T) {
 		{name: "the switch passes nothing", key: "halt", onLeader: true, outage: 2900 * ms},
 		{name: "and nothing afterwards", key: "halt", onLeader: true, outage: 3100 * ms, want: "at most 3000 ms"},
 		{name: "two holders", key: "cut", onLeader: true, moves: 1, two: two, want: "boards 1 and 3 both answered for 60 ms: at most 50 ms"},
-		{name: "never two", key: "cut", strict: true, two: overlap{[2]int{1, 3}, 0, ms / 2}, want: "that must never be"},
+		{name: "never two", key: "cut", strict: true, two: bothFor(1, 3, ms/2), want: "that must never be"},
 		{name: "strict has no other bound", key: "cut", strict: true, moves: 9, outage: time.Hour},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -84,7 +89,7 @@ func TestTable(t *testing.T) {
 		tab.add(v)
 	}
 	v := judged(t, false, "pull", "deafen")
-	v.number, v.moves, v.outage, v.two = 5, 2, 300*ms, overlap{[2]int{1, 2}, 0, 45 * ms}
+	v.number, v.moves, v.outage, v.two = 5, 2, 300*ms, bothFor(1, 2, 45*ms)
 	v.problems = []string{"too much"}
 	tab.add(v)
 	var text strings.Builder

@@ -21,7 +21,6 @@ func testPlaces(t *judge.T) {
 	s.Cluster, err = cluster.New(numBoards + 1)
 	assert.NoError(t, err)
 	defer s.Close()
-	began := time.Now()
 	machine, ports := &place{}, &place{}
 	defer machine.close()
 	defer ports.close()
@@ -29,9 +28,9 @@ func testPlaces(t *judge.T) {
 		b, err := s.NewTopdog(cluster.Program{}, n, nil)
 		assert.NoError(t, err)
 		s.Boards = append(s.Boards, b)
-		assert.NoError(t, ports.atPort(b, began))
+		assert.NoError(t, ports.atPort(b))
 	}
-	assert.NoError(t, machine.atMachine(0, s.LAN.Board(numBoards+1), s.Boards, began))
+	assert.NoError(t, machine.atMachine(0, s.LAN.Board(numBoards+1), s.Boards))
 
 	address := netip.PrefixFrom(cluster.Address, 24)
 	// see returns the boards that answer at a place, and for how long two do.
@@ -43,7 +42,7 @@ func testPlaces(t *judge.T) {
 		spans := p.take()
 		boards = map[int]bool{}
 		for _, s := range spans {
-			boards[s.board] = true
+			boards[s.Board] = true
 		}
 		return boards, longestOverlap(spans).duration()
 	}

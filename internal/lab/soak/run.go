@@ -87,7 +87,7 @@ func (s *session) look() (err error) {
 		p := &place{}
 		s.places = []*place{p}
 		for _, b := range s.Boards {
-			if err := p.atPort(b, s.began); err != nil {
+			if err := p.atPort(b); err != nil {
 				return err
 			}
 		}
@@ -96,7 +96,7 @@ func (s *session) look() (err error) {
 	for n := range numPlaces {
 		p := &place{}
 		s.places = append(s.places, p)
-		if err := p.atMachine(n, s.LAN.Board(numBoards+1+n), s.Boards, s.began); err != nil {
+		if err := p.atMachine(n, s.LAN.Board(numBoards+1+n), s.Boards); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/observe"
 )
 
 // Two boards count as two holders only from when the later one had answered until the last
@@ -26,17 +27,15 @@ func TestTwoHolders(t *testing.T) {
 		{"of three", []answer{{1, 0, 1}, {3, 2, 3}, {2, 2, 3}, {2, 6, 7}, {3, 5, 8}}, 3, 5},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var r record
+			began, replies := time.Now(), []observe.Reply{}
+			at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
 			for _, a := range test.answers {
-				r.add(a.board, time.Duration(a.asked)*time.Millisecond, time.Duration(a.came)*time.Millisecond)
+				replies = append(replies, observe.Reply{Board: a.board, Asked: at(a.asked), Heard: at(a.came)})
 			}
-			o := longestOverlap(r.take())
+			o := longestOverlap(observe.SpansOf(replies))
 			assert.Is(t, time.Duration(test.to-test.from)*time.Millisecond, o.duration(), "%+v", o)
-			if o.duration() > 0 && o.from != time.Duration(test.from)*time.Millisecond {
+			if o.duration() > 0 && !o.from.Equal(at(test.from)) {
 				t.Errorf("it began at %v, want %d ms", o.from, test.from)
-			}
-			if left := r.take(); len(left) > 0 {
-				t.Errorf("%v is left", left)
 			}
 		})
 	}
