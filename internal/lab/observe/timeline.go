@@ -1,7 +1,7 @@
 package observe
 
 import (
-	"sort"
+	"slices"
 	"time"
 )
 
@@ -117,9 +117,14 @@ func (tl Timeline) edges() []edge {
 	for _, s := range tl.Spans {
 		edges = append(edges, edge{s.From, s.Board, true}, edge{s.To, s.Board, false})
 	}
-	sort.SliceStable(edges, func(i, j int) bool {
-		a, b := edges[i], edges[j]
-		return a.at.Before(b.at) || a.at.Equal(b.at) && b.gets && !a.gets
+	slices.SortStableFunc(edges, func(a, b edge) int {
+		if a.at.Equal(b.at) && a.gets != b.gets {
+			if b.gets {
+				return -1
+			}
+			return 1
+		}
+		return a.at.Compare(b.at)
 	})
 	return edges
 }

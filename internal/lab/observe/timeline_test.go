@@ -87,20 +87,3 @@ func TestRecordToTimeline(t *testing.T) {
 		assert.Equal(t, test.want, r.timeline(at(test.from), at(test.to)), "%s", test.name)
 	}
 }
-
-// A record is bounded; what it forgets must not falsify what it keeps.
-func TestRecordForgets(t *testing.T) {
-	r := record{start: at(0), holders: map[int]bool{}}
-	n := 3*maxChanges + 1
-	for i := range n {
-		r.add(change{at(i), 1 + i/2%2, i%2 == 0}) // board 1 on, off, board 2 on, off, ...
-	}
-	if len(r.changes) > maxChanges || r.total() != n {
-		t.Errorf("%d changes kept, %d in total, want %d", len(r.changes), r.total(), n)
-	}
-	assert.Equal(t, []int{1 + (n-1)/2%2}, boardsOf(r.current()), "")
-	tl := r.timeline(at(0), at(n))
-	if tl.From != r.start || tl.Overlap() != 0 || tl.Vacant() != tl.Held(1)+tl.Held(2) {
-		t.Errorf("from %s, overlap %s, vacant %s, held %s and %s", tl.From, tl.Overlap(), tl.Vacant(), tl.Held(1), tl.Held(2))
-	}
-}

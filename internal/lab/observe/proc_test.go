@@ -1,9 +1,30 @@
 package observe
 
 import (
+	"os"
+	"os/exec"
 	"testing"
 	"time"
+
+	"topdog/internal/lab/assert"
 )
+
+// TestParentOf: a child has this process as its parent, and is alive until it ends.
+func TestParentOf(t *testing.T) {
+	child := exec.Command("cat")
+	end, err := child.StdinPipe()
+	assert.NoError(t, err)
+	assert.NoError(t, child.Start())
+	pid := child.Process.Pid
+	if parent, alive := ParentOf(pid); parent != os.Getpid() || !alive {
+		t.Errorf("its parent is process %d, and it is alive: %t", parent, alive)
+	}
+	end.Close()
+	assert.NoError(t, child.Wait())
+	if _, alive := ParentOf(pid); alive {
+		t.Error("it has ended, and is alive")
+	}
+}
 
 func TestParseSchedstat(t *testing.T) {
 	for text, want := range map[string][2]time.Duration{"12345678 99 7\n": {12345678, 99}, "0 0 0\n": {}} {
