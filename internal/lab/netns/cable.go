@@ -3,13 +3,13 @@ package netns
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
@@ -37,9 +37,9 @@ type fabric struct {
 	nft *nftables.Conn // to what drops frames; nil until something is to be dropped
 }
 
-func newFabric() (f *fabric, err error) {
+func newFabric(name string) (f *fabric, err error) {
 	f = &fabric{}
-	if f.ns, f.nl, err = newNamespace(); err != nil {
+	if f.ns, f.nl, err = newNamespace(name); err != nil {
 		return nil, err
 	}
 	if err = f.do(f.silence); err == nil {
@@ -52,18 +52,16 @@ func newFabric() (f *fabric, err error) {
 	return f, nil
 }
 
-// createBridge makes a bridge that forwards.
+// createBridge makes a bridge that forwards: there is no spanning tree, so no delay before a port forwards either, and no port
+// that gets less than all multicasts.
 func (f *fabric) createBridge(name string) (bridge netlink.Link, err error) {
-	link := newLink("bridge", name)
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = name
 	// Without an address of its own a bridge takes that of a port, and
 	// changes it as ports come and go.
-	link.set(unix.IFLA_ADDRESS, readableMAC(0xff, 0))
-	// There is no spanning tree, no delay before a port forwards, and no port
-	// that gets less than all multicasts.
-	link.own.AddRtAttr(nl.IFLA_BR_STP_STATE, nl.Uint32Attr(0))
-	link.own.AddRtAttr(nl.IFLA_BR_FORWARD_DELAY, nl.Uint32Attr(0))
-	link.own.AddRtAttr(nl.IFLA_BR_MCAST_SNOOPING, nl.Uint8Attr(0))
-	if err := f.do(link.create); err != nil {
+	attrs.HardwareAddr = readableMAC(0xff, 0)
+	snooping := false
+	if err := f.nl.LinkAdd(&netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: &snooping}); err != nil {
 		return nil, fmt.Errorf("create a bridge (does the kernel have bridge support?): %w", err)
 	}
 	if bridge, err = f.nl.LinkByName(name); err != nil {
@@ -143,19 +141,15 @@ func (h *Host) port() netlink.Link { return linkIndex(portIndexBase + h.number) 
 // switch, in the state that the cable is in, and gives the host its address.
 func (h *Host) createInterface() error {
 	f := h.lan.fabric
-	link := newLink("veth", string(h.Port()))
-	link.head.Index = int32(portIndexBase + h.number)
-	link.set(unix.IFLA_ADDRESS, readableMAC(0xff, h.number))
-	link.set(unix.IFLA_MASTER, nl.Uint32Attr(uint32(f.bridge.Attrs().Index)))
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.Index, attrs.HardwareAddr = string(h.Port()), portIndexBase+h.number, readableMAC(0xff, h.number)
+	attrs.MasterIndex = f.bridge.Attrs().Index
 	if !h.pulled {
-		link.head.Flags, link.head.Change = unix.IFF_UP, unix.IFF_UP
+		attrs.Flags = net.FlagUp
 	}
-	peer := link.own.AddRtAttr(nl.VETH_INFO_PEER, nil)
-	nl.NewIfInfomsgChild(peer, unix.AF_UNSPEC)
-	peer.AddRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(h.Interface))
-	peer.AddRtAttr(unix.IFLA_ADDRESS, h.HardwareAddr)
-	peer.AddRtAttr(unix.IFLA_NET_NS_FD, nl.Uint32Attr(uint32(h.ns)))
-	if err := f.do(link.create); err != nil {
+	cable := netlink.NewVeth(attrs)
+	cable.PeerName, cable.PeerHardwareAddr, cable.PeerNamespace = h.Interface, h.HardwareAddr, netlink.NsFd(h.ns)
+	if err := f.nl.LinkAdd(cable); err != nil {
 		return fmt.Errorf("create the cable %s-%s (does the kernel have veth?): %w", h.Interface, h.Port(), err)
 	}
 	h.exists = true
@@ -194,6 +188,28 @@ func (h *Host) Plug() error {
 		}
 		return h.lan.fabric.nl.LinkSetUp(h.port())
 	})
+}
+
+// waitUp waits until both ends of the host's cable carry frames. The bridge forwards on a port from then on.
+func (h *Host) waitUp(deadline time.Time) error {
+	for _, end := range []struct {
+		nl   *netlink.Handle
+		name string
+	}{{h.nl, h.Interface}, {h.lan.fabric.nl, string(h.Port())}} {
+		for ; ; time.Sleep(time.Millisecond) {
+			link, err := end.nl.LinkByName(end.name)
+			if err != nil {
+				return err
+			}
+			if link.Attrs().OperState == netlink.OperUp {
+				break
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("%s does not come up: it is %s", end.name, link.Attrs().OperState)
+			}
+		}
+	}
+	return nil
 }
 
 // DeleteInterface makes eth0 vanish with all its addresses, as a USB Ethernet

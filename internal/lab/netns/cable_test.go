@@ -8,8 +8,24 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
+
+// groupLink are the rtnetlink notifications of links.
+const groupLink = 1 << (unix.RTNLGRP_LINK - 1)
+
+// splitLink reads an RTM_NEWLINK. It returns nil for anything else, and for the bridge's own notifications about its ports
+// (AF_BRIDGE).
+func splitLink(e event) *nl.IfInfomsg {
+	if e.Header.Type != unix.RTM_NEWLINK || len(e.Data) < unix.SizeofIfInfomsg {
+		return nil
+	}
+	if info := nl.DeserializeIfInfomsg(e.Data); info.Family == unix.AF_UNSPEC {
+		return info
+	}
+	return nil
+}
 
 // links follows the links of all boards.
 type links struct {
@@ -31,8 +47,8 @@ func (ls links) waitRunning(h *Host, want bool) time.Duration {
 	ls.t.Helper()
 	start := time.Now()
 	ls.wait(h, func(e event) bool {
-		info, _ := splitLink(e)
-		return info != nil && e.Header.Type == unix.RTM_NEWLINK && (info.Flags&unix.IFF_RUNNING != 0) == want
+		info := splitLink(e)
+		return info != nil && (info.Flags&unix.IFF_RUNNING != 0) == want
 	})
 	return time.Since(start)
 }

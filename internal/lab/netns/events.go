@@ -11,17 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Groups of rtnetlink notifications.
-const (
-	groupLink  = 1 << (unix.RTNLGRP_LINK - 1)
-	groupAddr4 = 1 << (unix.RTNLGRP_IPV4_IFADDR - 1)
-)
+// groupAddr4 are the rtnetlink notifications of IPv4 addresses.
+const groupAddr4 = 1 << (unix.RTNLGRP_IPV4_IFADDR - 1)
 
 // switchNamespace is what event says of notifications from the switch itself.
 const switchNamespace = -1
 
 // errEventsLost means that the kernel had to drop notifications because the
-// reader was too slow. What is known must be read anew.
+// reader was too slow.
 var errEventsLost = errors.New("netlink notifications were lost")
 
 // eventSocket receives the notifications of all namespaces of a LAN through
@@ -63,8 +60,8 @@ func newEventSocket(groups uint32) (*eventSocket, error) {
 	}
 	file := os.NewFile(uintptr(fd), "rtnetlink")
 	err = errors.Join(
-		// Room for thousands of notifications; the least is about 1 KiB each.
-		os.NewSyscallError("SO_RCVBUFFORCE", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20)),
+		// Room for tens of thousands of notifications; the least is about 1 KiB each.
+		os.NewSyscallError("SO_RCVBUFFORCE", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20)),
 		os.NewSyscallError("NETLINK_LISTEN_ALL_NSID", unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_LISTEN_ALL_NSID, 1)),
 		os.NewSyscallError("bind", unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups})),
 	)
@@ -117,23 +114,6 @@ func (s *eventSocket) read() ([]event, error) {
 	return events, nil
 }
 
-// discard throws away all notifications that have arrived. The kernel reports
-// a loss before it hands out what was in the queue at the time; those must not
-// be taken for news after the state has been read anew.
-func (s *eventSocket) discard() error {
-	return s.raw.Read(func(fd uintptr) bool {
-		for {
-			_, _, _, _, err := unix.Recvmsg(int(fd), s.buf, s.oob, 0)
-			if errors.Is(err, unix.EAGAIN) {
-				return true // The queue is empty; that is all.
-			}
-			if err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINTR) {
-				return true // The next read will say what is wrong.
-			}
-		}
-	})
-}
-
 // namespaceOf reads the namespace id that the kernel attaches to
 // notifications from other namespaces than the socket's own.
 func namespaceOf(oob []byte) (int, error) {
@@ -148,80 +128,4 @@ func namespaceOf(oob []byte) (int, error) {
 		oob = rest
 	}
 	return switchNamespace, nil
-}
-
-// linkState reads index and operational state out of RTM_NEWLINK.
-func linkState(e event) (index int, operUp bool) {
-	info, attrs := splitLink(e)
-	if info == nil {
-		return 0, false
-	}
-	for _, a := range attrs {
-		if a.Attr.Type == unix.IFLA_OPERSTATE && len(a.Value) > 0 {
-			operUp = a.Value[0] == ifOperUp
-		}
-	}
-	return int(info.Index), operUp
-}
-
-// ifOperUp is IF_OPER_UP of linux/if.h (RFC 2863: the interface can pass
-// packets). The bridge forwards on a port from then on.
-const ifOperUp = 6
-
-// splitLink takes an RTM_NEWLINK or RTM_DELLINK apart. It returns nil for
-// anything else, and for the bridge's own notifications about its ports
-// (AF_BRIDGE), in which "deleted" means no more than taken off the bridge.
-func splitLink(e event) (*nl.IfInfomsg, []syscall.NetlinkRouteAttr) {
-	if t := e.Header.Type; t != unix.RTM_NEWLINK && t != unix.RTM_DELLINK || len(e.Data) < unix.SizeofIfInfomsg {
-		return nil, nil
-	}
-	info := nl.DeserializeIfInfomsg(e.Data)
-	if info.Family != unix.AF_UNSPEC {
-		return nil, nil
-	}
-	attrs, err := nl.ParseRouteAttr(e.Data[unix.SizeofIfInfomsg:])
-	if err != nil {
-		return nil, nil
-	}
-	return info, attrs
-}
-
-// waitLinksUp waits until both ends of every cable are operational.
-func waitLinksUp(s *eventSocket, hosts []*Host, deadline time.Time) error {
-	type end struct {
-		namespace int
-		port      bool // whether it is a switch port
-	}
-	missing := make(map[end]string)
-	for _, h := range hosts {
-		missing[end{h.number, false}] = h.Name + "'s " + h.Interface
-		missing[end{h.number, true}] = "the switch's " + string(h.Port())
-	}
-	if err := s.file.SetReadDeadline(deadline); err != nil {
-		return err
-	}
-	for len(missing) > 0 {
-		events, err := s.read()
-		if err != nil {
-			return fmt.Errorf("wait for %d links (%s among them) to come up: %w", len(missing), anyOf(missing), err)
-		}
-		for _, e := range events {
-			index, up := linkState(e)
-			switch {
-			case !up:
-			case e.namespace == switchNamespace:
-				delete(missing, end{index - portIndexBase, true})
-			case index > 1: // Index 1 is the loopback.
-				delete(missing, end{e.namespace, false})
-			}
-		}
-	}
-	return nil
-}
-
-func anyOf[K comparable](m map[K]string) string {
-	for _, v := range m {
-		return v
-	}
-	return ""
 }

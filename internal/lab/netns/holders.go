@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"time"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -20,7 +19,7 @@ type holderWatch struct {
 	addr   netip.Addr
 	events *eventSocket
 	on     map[int]map[int]bool // board -> indices of its interfaces that have the address
-	record *observe.Holders     // nil until all is known that was there to begin with
+	record *observe.Holders
 }
 
 // WatchHolders starts watching an IPv4 address on all boards. It ends with the LAN.
@@ -30,7 +29,7 @@ func (l *LAN) WatchHolders(addr netip.Addr) (*observe.Holders, error) {
 		if w, err = l.newHolderWatch(addr); err != nil {
 			return err
 		}
-		l.observers.add(w.events)
+		l.sockets.add(w.events)
 		l.watches.Go(w.run)
 		return nil
 	})
@@ -47,31 +46,38 @@ func (l *LAN) newHolderWatch(addr netip.Addr) (w *holderWatch, err error) {
 	}
 	w = &holderWatch{lan: l, addr: addr, on: make(map[int]map[int]bool)}
 	// Subscribe first, then read what is there: nothing can fall in between.
-	if w.events, err = l.fabric.subscribe(groupAddr4 | groupLink); err != nil {
-		return nil, err
-	}
-	if err := w.readAll(time.Now()); err != nil {
-		w.events.Close()
+	if w.events, err = l.fabric.subscribe(groupAddr4); err != nil {
 		return nil, err
 	}
 	var boards []int
-	for board, interfaces := range w.on {
-		if len(interfaces) > 0 {
-			boards = append(boards, board)
+	for _, board := range l.boards {
+		addrs, err := listAddrs(board.nl)
+		if err != nil {
+			w.events.Close()
+			return nil, fmt.Errorf("list the addresses of %s: %w", board.Name, err)
+		}
+		w.on[board.number] = make(map[int]bool)
+		for _, a := range addrs {
+			if prefixOf(a).Addr() == addr {
+				w.on[board.number][a.LinkIndex] = true
+			}
+		}
+		if len(w.on[board.number]) > 0 {
+			boards = append(boards, board.number)
 		}
 	}
 	w.record = observe.NewHolders(boards...)
 	return w, nil
 }
 
-// run follows the events until the socket is closed.
+// run follows the events until the socket is closed, or some are lost: then nothing is known any more.
 func (w *holderWatch) run() {
 	for {
 		events, err := w.events.read()
-		if errors.Is(err, errEventsLost) {
-			err = w.catchUp()
-		}
 		if err != nil {
+			if errors.Is(err, errEventsLost) {
+				w.record.Lose()
+			}
 			// That the LAN is closed explains why a read from its socket fails.
 			if closed := w.lan.whileOpen(func() error { return nil }); closed != nil {
 				err = closed
@@ -85,37 +91,28 @@ func (w *holderWatch) run() {
 	}
 }
 
-// catchUp reads anew what the lost notifications would have said.
-func (w *holderWatch) catchUp() error {
-	w.record.Lose()
-	if err := w.events.discard(); err != nil {
-		return err
-	}
-	return w.lan.whileOpen(func() error { return w.readAll(time.Now()) })
-}
-
-// follow applies one notification.
+// follow applies one notification, and records it if it makes a difference for the board. The kernel reports the
+// addresses of a vanishing interface one by one before.
 func (w *holderWatch) follow(e event) {
-	if e.namespace < 1 || e.namespace > len(w.lan.boards) {
-		return // the switch or the client
+	on, isBoard := w.on[e.namespace] // else the switch or the client
+	index, addr := splitAddr(e)
+	if !isBoard || addr != w.addr {
+		return
 	}
-	switch e.Header.Type {
-	case unix.RTM_NEWADDR, unix.RTM_DELADDR:
-		if index, addr := splitAddr(e); addr == w.addr {
-			w.set(e.at, e.namespace, index, e.Header.Type == unix.RTM_NEWADDR)
-		}
-	case unix.RTM_DELLINK:
-		// The kernel reports the addresses of a vanishing device one by
-		// one before; this is for one that doesn't.
-		if info, _ := splitLink(e); info != nil {
-			w.set(e.at, e.namespace, int(info.Index), false)
-		}
+	held := len(on) > 0
+	if e.Header.Type == unix.RTM_NEWADDR {
+		on[index] = true
+	} else {
+		delete(on, index)
+	}
+	if holds := len(on) > 0; holds != held {
+		w.record.Set(e.at, e.namespace, holds)
 	}
 }
 
 // splitAddr reads interface and address out of RTM_NEWADDR and RTM_DELADDR.
 func splitAddr(e event) (index int, addr netip.Addr) {
-	if len(e.Data) < unix.SizeofIfAddrmsg {
+	if t := e.Header.Type; t != unix.RTM_NEWADDR && t != unix.RTM_DELADDR || len(e.Data) < unix.SizeofIfAddrmsg {
 		return 0, netip.Addr{}
 	}
 	attrs, err := nl.ParseRouteAttr(e.Data[unix.SizeofIfAddrmsg:])
@@ -129,46 +126,4 @@ func splitAddr(e event) (index int, addr netip.Addr) {
 		}
 	}
 	return int(nl.DeserializeIfAddrmsg(e.Data).Index), addr
-}
-
-// readAll brings the state up to date by asking the kernel.
-func (w *holderWatch) readAll(at time.Time) error {
-	for i, board := range w.lan.boards {
-		addrs, err := listAddrs(board.nl)
-		if err != nil {
-			return fmt.Errorf("list the addresses of %s: %w", board.Name, err)
-		}
-		found := make(map[int]bool)
-		for _, a := range addrs {
-			if prefixOf(a).Addr() == w.addr {
-				found[a.LinkIndex] = true
-			}
-		}
-		for index := range found {
-			w.set(at, i+1, index, true)
-		}
-		for index := range w.on[i+1] {
-			if !found[index] {
-				w.set(at, i+1, index, false)
-			}
-		}
-	}
-	return nil
-}
-
-// set notes that an interface has the address or has not, and records it if
-// that makes a difference for the board.
-func (w *holderWatch) set(at time.Time, board, index int, has bool) {
-	if w.on[board] == nil {
-		w.on[board] = make(map[int]bool)
-	}
-	held := len(w.on[board]) > 0
-	if has {
-		w.on[board][index] = true
-	} else {
-		delete(w.on[board], index)
-	}
-	if holds := len(w.on[board]) > 0; holds != held && w.record != nil {
-		w.record.Set(at, board, holds)
-	}
 }

@@ -2,6 +2,7 @@ package netns
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -46,7 +47,7 @@ func newHost(l *LAN, name string, number int) *Host {
 
 // boot makes the host's namespace and plugs it into the switch.
 func (h *Host) boot() (err error) {
-	if h.ns, h.nl, err = newNamespace(); err != nil {
+	if h.ns, h.nl, err = newNamespace(""); err != nil {
 		return err
 	}
 	if err := h.lan.fabric.name(h.ns, h.number); err != nil {
@@ -78,6 +79,12 @@ func Within[T any](h *Host, open func() (T, error)) (v T, err error) {
 		return err
 	})
 	return v, err
+}
+
+// Dial connects from this host to an address, a number, as net.Dialer.DialContext does. The
+// connection stays in the host's network.
+func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return Within(h, func() (net.Conn, error) { return new(net.Dialer).DialContext(ctx, network, address) })
 }
 
 // enter moves the calling thread into the host's namespace.

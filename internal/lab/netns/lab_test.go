@@ -284,11 +284,11 @@ func TestCloseFreesTheNamespaces(t *testing.T) {
 	must(t, err)
 	p, err := l.Ask(vip, time.Millisecond)
 	must(t, err)
-	ours := make(map[namespaceID]bool)
+	ours := make(map[string]bool)
 	for _, ns := range l.namespaces() {
-		var st unix.Stat_t
-		must(t, unix.Fstat(int(ns), &st))
-		ours[namespaceID{st.Dev, st.Ino}] = true
+		name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", int(ns)))
+		must(t, err)
+		ours[name] = true
 	}
 	if len(ours) != 4 {
 		t.Fatalf("%d namespaces, want 4", len(ours))
@@ -306,8 +306,7 @@ func TestCloseFreesTheNamespaces(t *testing.T) {
 				if dir == "/proc/self/task/" {
 					path += "/ns/net"
 				}
-				var st unix.Stat_t
-				if unix.Stat(path, &st) == nil && ours[namespaceID{st.Dev, st.Ino}] {
+				if name, err := os.Readlink(path); err == nil && ours[name] {
 					list = append(list, path)
 				}
 			}

@@ -35,6 +35,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"topdog/internal/lab/observe"
 )
 
 const (
@@ -67,10 +69,10 @@ type LAN struct {
 	closeOnce sync.Once
 	closeErr  error
 
-	observers registry[io.Closer] // sockets that Askers and holderWatches use
-	watches   sync.WaitGroup      // holderWatches
-	processes registry[*Process]
-	answerers answerers
+	sockets   started[io.Closer] // that Askers and holderWatches use
+	watches   sync.WaitGroup     // holderWatches
+	processes started[*Process]
+	answerers started[*observe.Answerer] // the services that answer at all addresses of the boards, one per board
 }
 
 // New builds a LAN of so many boards, and returns when all its cables carry frames.
@@ -88,32 +90,36 @@ func New(boards int) (*LAN, error) {
 
 // build makes the switch and everything that is plugged into it.
 func (l *LAN) build(boards int) error {
-	f, err := newFabric()
+	f, err := newFabric("")
 	if err != nil {
 		return err
 	}
 	l.fabric = f
 
-	// Subscribe before the first cable exists, so that no link-up is missed.
-	events, err := f.subscribe(groupLink)
-	if err != nil {
-		return err
-	}
-	defer events.Close()
-
-	hosts := make([]*Host, 0, boards+1)
 	for n := 1; n <= boards; n++ {
-		h := newHost(l, fmt.Sprintf("board%d", n), n)
-		hosts, l.boards = append(hosts, h), append(l.boards, h)
+		l.boards = append(l.boards, newHost(l, fmt.Sprintf("board%d", n), n))
 	}
 	l.client = newHost(l, "client", clientNumber)
-	hosts = append(hosts, l.client)
-	for _, h := range hosts {
+	for _, h := range l.hosts() {
 		if err := h.boot(); err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}
-	return waitLinksUp(events, hosts, time.Now().Add(linkUpTimeout))
+	deadline := time.Now().Add(linkUpTimeout)
+	for _, h := range l.hosts() {
+		if err := h.waitUp(deadline); err != nil {
+			return fmt.Errorf("%s: %w", h.Name, err)
+		}
+	}
+	return nil
+}
+
+// hosts are all machines that are plugged into the switch.
+func (l *LAN) hosts() []*Host {
+	if l.client == nil {
+		return l.boards
+	}
+	return append(l.boards[:len(l.boards):len(l.boards)], l.client)
 }
 
 // Available returns nil if a LAN can be built on this machine by this
@@ -162,14 +168,16 @@ func (l *LAN) Close() error {
 
 // close does the work of Close. Nothing new can begin any more.
 func (l *LAN) close() error {
-	for _, socket := range l.observers.all() {
+	for _, socket := range l.sockets.list() {
 		socket.Close()
 	}
 	l.watches.Wait()
-	l.answerers.close()
+	for _, a := range l.answerers.list() {
+		a.Close()
+	}
 
 	var errs []error
-	for _, p := range l.processes.all() {
+	for _, p := range l.processes.list() {
 		if err := p.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			errs = append(errs, fmt.Errorf("netns: kill process %d: %w", p.PID, err))
 			continue // Waiting for it might never end.
@@ -178,17 +186,13 @@ func (l *LAN) close() error {
 	}
 	// Daemons have children of their own, and a killed daemon can't end
 	// them. Whoever still lives in one of our namespaces descends from us.
-	if err := endStrays(l.namespaces()); err != nil {
-		errs = append(errs, err)
-	}
-	for _, p := range l.processes.all() {
+	errs = append(errs, endStrays(l.namespaces()))
+	for _, p := range l.processes.list() {
 		p.abandonOutput()
 	}
 
-	for _, h := range append(l.boards[:len(l.boards):len(l.boards)], l.client) {
-		if h != nil {
-			h.free()
-		}
+	for _, h := range l.hosts() {
+		h.free()
 	}
 	if l.fabric != nil {
 		l.fabric.free()
@@ -202,8 +206,8 @@ func (l *LAN) namespaces() []netns.NsHandle {
 	if l.fabric != nil {
 		all = append(all, l.fabric.ns)
 	}
-	for _, h := range append(l.boards[:len(l.boards):len(l.boards)], l.client) {
-		if h != nil && h.ns.IsOpen() {
+	for _, h := range l.hosts() {
+		if h.ns.IsOpen() {
 			all = append(all, h.ns)
 		}
 	}
@@ -242,35 +246,22 @@ func nthAddress(n int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4(a), Subnet.Bits())
 }
 
-// registry is a set of running things that Close has to end.
-type registry[T comparable] struct {
+// started are things that Close has to end. To end one that has ended does no harm, so they stay.
+type started[T any] struct {
 	mu  sync.Mutex
-	set map[T]struct{}
+	all []T
 }
 
-func (r *registry[T]) add(t T) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.set == nil {
-		r.set = make(map[T]struct{})
-	}
-	r.set[t] = struct{}{}
+func (s *started[T]) add(t T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, t)
 }
 
-func (r *registry[T]) remove(t T) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.set, t)
-}
-
-func (r *registry[T]) all() []T {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := make([]T, 0, len(r.set))
-	for t := range r.set {
-		all = append(all, t)
-	}
-	return all
+func (s *started[T]) list() []T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all
 }
 
 // linkIndex is shorthand for a link of which only the index matters.

@@ -2,7 +2,6 @@ package netns
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -149,10 +148,9 @@ func (m *Machine) sample() {
 	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
 	former := map[string]time.Duration{}
-	parents := parents{}
 	for first := true; ; first = false {
 		now := map[string]time.Duration{}
-		for _, pid := range parents.family(os.Getpid()) {
+		for _, pid := range family(os.Getpid()) {
 			limit := lateMost
 			if pid == os.Getpid() {
 				limit = testLateMost
@@ -185,32 +183,20 @@ func nameOf(pid int) string {
 	return strings.TrimSpace(string(name))
 }
 
-// parents has the parent of each process that there was at the last look. A look every 200 ms at all processes of the
-// machine would be a tenth of what the tests need, so each is read once.
-type parents map[int]int
-
 // family returns a process and its living descendants.
-func (p parents) family(root int) []int {
-	children, now := map[int][]int{}, parents{}
-	for _, name := range namesIn("/proc") {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
-		parent, known := p[pid]
-		if !known {
-			if parent, known = observe.ParentOf(pid); !known {
-				continue // it has ended
-			}
-		}
-		now[pid] = parent
-		children[parent] = append(children[parent], pid)
-	}
-	clear(p)
-	maps.Copy(p, now)
+func family(root int) []int {
 	all := []int{root}
 	for i := 0; i < len(all); i++ {
-		all = append(all, children[all[i]]...)
+		// The children of a process are those of its threads (proc_pid_tid_children(5)).
+		tasks := fmt.Sprintf("/proc/%d/task", all[i])
+		for _, thread := range namesIn(tasks) {
+			children, _ := os.ReadFile(filepath.Join(tasks, thread, "children"))
+			for _, child := range strings.Fields(string(children)) {
+				if pid, err := strconv.Atoi(child); err == nil {
+					all = append(all, pid)
+				}
+			}
+		}
 	}
 	return all
 }

@@ -47,10 +47,9 @@ func TestBusy(t *testing.T) {
 
 // TestFamily looks several times: who comes is found, and who goes is forgotten.
 func TestFamily(t *testing.T) {
-	parents := parents{}
 	wantFamily := func(want ...int) {
 		t.Helper()
-		assert.Equal(t, want, parents.family(os.Getpid()), "the family of this process")
+		assert.Equal(t, want, family(os.Getpid()), "the family of this process")
 	}
 	wantFamily(os.Getpid())
 	child := exec.Command("cat")
@@ -62,7 +61,5 @@ func TestFamily(t *testing.T) {
 	}
 	end.Close()
 	assert.NoError(t, child.Wait())
-	if wantFamily(os.Getpid()); parents[child.Process.Pid] != 0 {
-		t.Error("a process that has ended is remembered")
-	}
+	wantFamily(os.Getpid())
 }

@@ -48,12 +48,17 @@ func onOwnThread(fn func() error) error {
 	return err
 }
 
-// newNamespace makes an unnamed network namespace with its loopback up, and
-// a netlink handle that belongs to it.
-func newNamespace() (ns netns.NsHandle, nl *netlink.Handle, err error) {
+// newNamespace makes a network namespace with its loopback up, and a netlink handle that belongs to it. With a name
+// it outlives the program.
+func newNamespace(name string) (ns netns.NsHandle, nl *netlink.Handle, err error) {
 	ns = netns.None()
 	err = onOwnThread(func() error {
-		if ns, err = netns.New(); err != nil {
+		if name == "" {
+			ns, err = netns.New()
+		} else {
+			ns, err = netns.NewNamed(name)
+		}
+		if err != nil {
 			return fmt.Errorf("create a network namespace (needs root, CAP_SYS_ADMIN): %w", err)
 		}
 		if nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {

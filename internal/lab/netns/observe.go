@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,7 +32,7 @@ func (l *LAN) Ask(addr netip.Addr, interval time.Duration) (*observe.Asker, erro
 	if !l.client.Addr.Masked().Contains(addr) {
 		return fail(fmt.Errorf("the client (%s) has no route to it", l.client.Addr))
 	}
-	if err := l.answerers.start(l.boards); err != nil {
+	if err := l.answer(); err != nil {
 		return fail(err)
 	}
 	a, err := l.AskBy(func(conn *net.UDPConn) observe.Line {
@@ -51,8 +50,8 @@ func (l *LAN) AskBy(from func(*net.UDPConn) observe.Line, interval time.Duration
 	if err != nil {
 		return nil, err
 	}
-	line := &clientLine{from(conn), l}
-	if err := l.whileOpen(func() error { l.observers.add(line); return nil }); err != nil {
+	line := from(conn)
+	if err := l.whileOpen(func() error { l.sockets.add(line); return nil }); err != nil {
 		conn.Close()
 		return nil, err
 	}
@@ -81,42 +80,17 @@ func (l *LAN) listenAtClient() (conn *net.UDPConn, err error) {
 	return conn, err
 }
 
-// clientLine is the line of an Asker, which Close of the LAN closes too.
-type clientLine struct {
-	observe.Line
-	lan *LAN
-}
-
-func (c *clientLine) Close() error {
-	c.lan.observers.remove(c)
-	return c.Line.Close()
-}
-
-// answerers are the services that answer at all addresses of the boards, one per board.
-type answerers struct {
-	mu  sync.Mutex
-	all []*observe.Answerer
-}
-
-// start makes every board answer, if it doesn't yet.
-func (a *answerers) start(boards []*Host) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, h := range boards[len(a.all):] {
+// answer makes every board answer, if it doesn't yet.
+func (l *LAN) answer() error {
+	l.answerers.mu.Lock()
+	defer l.answerers.mu.Unlock()
+	for _, h := range l.boards[len(l.answerers.all):] {
 		conn, err := Within(h, observe.ListenEverywhere)
 		if err != nil {
 			// The boards that answer by now go on.
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
-		a.all = append(a.all, observe.StartAnswerer(conn, h.number, nil))
+		l.answerers.all = append(l.answerers.all, observe.StartAnswerer(conn, h.number, nil))
 	}
 	return nil
-}
-
-func (a *answerers) close() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, one := range a.all {
-		one.Close()
-	}
 }

@@ -22,8 +22,8 @@ const (
 	// stdout or stderr keeps the output open longer.
 	outputGrace = 250 * time.Millisecond
 
-	// strayTimeout bounds how long Close waits for one killed process to
-	// leave a namespace.
+	// strayTimeout bounds how long Close waits for killed processes to
+	// leave their namespaces.
 	strayTimeout = 5 * time.Second
 )
 
@@ -35,7 +35,8 @@ type Process struct {
 	exited  chan struct{} // closed when the process has ended and err is set
 	err     error
 	outputs []*os.File // read ends of its stdout and stderr
-	drained chan struct{}
+	copying sync.WaitGroup
+	drained chan struct{} // closed when the last writer of its output has gone
 }
 
 // StartOption alters what Host.Start is about to run.
@@ -84,10 +85,25 @@ func (h *Host) Start(ctx context.Context, path string, args []string, opts ...St
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true, Credential: cmd.user}
 
 	p := &Process{cmd: cmd.Cmd, exited: make(chan struct{}), drained: make(chan struct{})}
-	copies, err := p.redirect()
+	theirs, err := p.redirect()
+	if err == nil {
+		err = p.start(h, cmd)
+	}
+	for _, end := range theirs {
+		end.Close() // it belongs to the process alone
+	}
+	go func() {
+		p.copying.Wait()
+		close(p.drained)
+	}()
 	if err != nil {
 		return nil, fmt.Errorf("netns: %s: start %s: %w", h.Name, path, err)
 	}
+	return p, nil
+}
+
+// start starts the program on a thread of its own.
+func (p *Process) start(h *Host, cmd *command) error {
 	started := make(chan error, 1)
 	goOnOwnThread(func() {
 		err := h.lan.whileOpen(func() error {
@@ -101,7 +117,6 @@ func (h *Host) Start(ctx context.Context, path string, args []string, opts ...St
 			h.lan.processes.add(p)
 			return nil
 		})
-		closeWriteEnds(copies)
 		started <- err
 		if err != nil {
 			return
@@ -111,18 +126,7 @@ func (h *Host) Start(ctx context.Context, path string, args []string, opts ...St
 		p.err = cmd.Wait()
 		close(p.exited)
 	})
-	err = <-started
-	go func() {
-		p.drain(copies)
-		if err == nil {
-			<-p.exited
-			h.lan.processes.remove(p)
-		}
-	}()
-	if err != nil {
-		return nil, fmt.Errorf("netns: %s: start %s: %w", h.Name, path, err)
-	}
-	return p, nil
+	return <-started
 }
 
 // start starts the program. It inherits the priority of the calling thread, which is nobody else's.
@@ -159,76 +163,36 @@ func (p *Process) Wait() error {
 	return p.err
 }
 
-// outputCopy carries one stream of output from a pipe to a writer.
-type outputCopy struct {
-	to          io.Writer
-	read, write *os.File
-}
-
 // redirect replaces the command's writers by pipes. exec.Cmd would do so too,
 // but it closes them soon after the process has ended, and a child that the
 // process left behind (to clean up after it, say) would die of SIGPIPE.
-func (p *Process) redirect() ([]*outputCopy, error) {
-	var copies []*outputCopy
-	pipe := func(w io.Writer) (io.Writer, error) {
-		if _, isFile := w.(*os.File); w == nil || isFile {
-			return w, nil // The process can have it directly.
+func (p *Process) redirect() (theirs []*os.File, err error) {
+	same := p.cmd.Stdout == p.cmd.Stderr
+	for _, w := range []*io.Writer{&p.cmd.Stdout, &p.cmd.Stderr} {
+		to := *w
+		switch _, isFile := to.(*os.File); {
+		case to == nil || isFile:
+			continue // The process can have it directly.
+		case same && w == &p.cmd.Stderr:
+			*w = p.cmd.Stdout
+			continue
 		}
-		r, wr, err := os.Pipe()
+		read, write, err := os.Pipe()
 		if err != nil {
-			return nil, err
+			return theirs, err
 		}
-		copies = append(copies, &outputCopy{to: w, read: r, write: wr})
-		p.outputs = append(p.outputs, r)
-		return wr, nil
-	}
-	same := sameWriter(p.cmd.Stdout, p.cmd.Stderr)
-	var err error
-	if p.cmd.Stdout, err = pipe(p.cmd.Stdout); err == nil {
-		if same {
-			p.cmd.Stderr = p.cmd.Stdout
-		} else {
-			p.cmd.Stderr, err = pipe(p.cmd.Stderr)
-		}
-	}
-	if err != nil {
-		for _, c := range copies {
-			c.read.Close()
-			c.write.Close()
-		}
-	}
-	return copies, err
-}
-
-// sameWriter compares two writers. Comparing values of an uncomparable type
-// panics; such a writer is the same as no other.
-func sameWriter(a, b io.Writer) (same bool) {
-	defer func() { _ = recover() }()
-	return a == b
-}
-
-// closeWriteEnds leaves the write ends to the process alone.
-func closeWriteEnds(copies []*outputCopy) {
-	for _, c := range copies {
-		c.write.Close()
-	}
-}
-
-// drain copies all output until its last writer has gone.
-func (p *Process) drain(copies []*outputCopy) {
-	var wg sync.WaitGroup
-	for _, c := range copies {
-		wg.Go(func() {
-			defer c.read.Close()
-			if _, err := io.Copy(c.to, c.read); err != nil {
+		*w = write
+		p.outputs, theirs = append(p.outputs, read), append(theirs, write)
+		p.copying.Go(func() {
+			defer read.Close()
+			if _, err := io.Copy(to, read); err != nil {
 				// The writer has had enough. The process must be able to
 				// go on writing nevertheless.
-				_, _ = io.Copy(io.Discard, c.read)
+				_, _ = io.Copy(io.Discard, read)
 			}
 		})
 	}
-	wg.Wait()
-	close(p.drained)
+	return theirs, nil
 }
 
 // abandonOutput ends the copying even if somebody still has the pipe open.
@@ -241,118 +205,76 @@ func (p *Process) abandonOutput() {
 
 // endStrays kills all processes in the given namespaces and waits until they
 // are gone. This process itself is never in one: only threads of it that are
-// about to end.
+// about to end. A process may fork between being found and being killed, so it looks again.
 func endStrays(namespaces []netns.NsHandle) error {
-	ours := make(map[namespaceID]bool)
-	for _, ns := range namespaces {
-		id, err := identify(ns)
-		if err != nil {
+	for deadline := time.Now().Add(strayTimeout); ; time.Sleep(time.Millisecond) {
+		found, err := processesIn(namespaces...)
+		switch {
+		case err != nil:
 			return fmt.Errorf("netns: look for processes left in the lab: %w", err)
-		}
-		ours[id] = true
-	}
-	// A process may fork between being found and being killed, so look
-	// again until nobody is found.
-	const rounds = 10
-	for range rounds {
-		found, err := findProcesses(ours)
-		if err != nil {
-			return fmt.Errorf("netns: look for processes left in the lab: %w", err)
-		}
-		if len(found) == 0 {
+		case len(found) == 0:
 			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("netns: the processes %v, which were left in the lab, are still alive %s after SIGKILL", found, strayTimeout)
 		}
 		for _, pid := range found {
-			if err := endStray(pid, ours); err != nil {
-				return fmt.Errorf("netns: end process %d, which was left in the lab: %w", pid, err)
-			}
+			_ = unix.Kill(pid, unix.SIGKILL) // it may have ended meanwhile
 		}
 	}
-	return errors.New("netns: processes in the lab start new ones faster than they can be ended")
 }
 
-// namespaceID identifies a namespace among all that exist (ioctl_ns(2)).
-type namespaceID struct {
-	dev uint64
-	ino uint64
-}
-
-// identify returns the identity of a namespace that is open.
-func identify(ns netns.NsHandle) (namespaceID, error) {
-	var st unix.Stat_t
-	err := unix.Fstat(int(ns), &st)
-	return namespaceID{st.Dev, st.Ino}, err
-}
-
-// networkOf returns the network namespace of a process.
-func networkOf(pid int) (namespaceID, error) {
-	var st unix.Stat_t
-	err := unix.Stat("/proc/"+strconv.Itoa(pid)+"/ns/net", &st)
-	return namespaceID{st.Dev, st.Ino}, err
-}
-
-func findProcesses(in map[namespaceID]bool) ([]int, error) {
-	proc, err := os.Open("/proc")
+// Processes returns the processes whose network is that of the host, in no
+// particular order: what was started there, and whatever that has started. A
+// child whose parent has died still counts.
+func (h *Host) Processes() (found []int, err error) {
+	err = h.lan.whileOpen(func() (err error) {
+		found, err = processesIn(h.ns)
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("netns: %s: list its processes: %w", h.Name, err)
 	}
-	defer proc.Close()
-	names, err := proc.Readdirnames(-1)
-	if err != nil {
-		return nil, err
+	return found, nil
+}
+
+// processesIn returns the other processes in any of the namespaces.
+func processesIn(namespaces ...netns.NsHandle) (found []int, err error) {
+	ours := make(map[string]bool) // as namespaces(7) names them
+	for _, ns := range namespaces {
+		name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", int(ns)))
+		if err != nil {
+			return nil, err
+		}
+		ours[name] = true
 	}
-	var found []int
-	for _, name := range names {
+	for _, name := range namesIn("/proc") {
 		pid, err := strconv.Atoi(name)
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
 		// An error means that the process has ended meanwhile.
-		if id, err := networkOf(pid); err == nil && in[id] {
+		if network, err := os.Readlink("/proc/" + name + "/ns/net"); err == nil && ours[network] {
 			found = append(found, pid)
 		}
 	}
 	return found, nil
 }
 
-// endStray kills one process by a descriptor rather than by its number, which
-// could belong to another process by the time of the kill.
-func endStray(pid int, in map[namespaceID]bool) error {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if errors.Is(err, unix.ESRCH) {
-		return nil
-	}
+// EachThread does something to each thread of a process: priorities and processors are those of threads in Linux, and a
+// new thread has those of the one that makes it. A thread that has ended meanwhile is no error.
+func EachThread(pid int, do func(thread int) error) error {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
-		return os.NewSyscallError("pidfd_open", err)
+		return err
 	}
-	defer unix.Close(fd)
-	if id, err := networkOf(pid); err != nil || !in[id] {
-		return nil // The number was another process's already.
-	}
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
-		if errors.Is(err, unix.ESRCH) {
-			return nil
+	for _, t := range threads {
+		id, err := strconv.Atoi(t.Name())
+		if err != nil {
+			return err
 		}
-		return os.NewSyscallError("pidfd_send_signal", err)
-	}
-	return waitReadable(fd, strayTimeout)
-}
-
-// waitReadable waits until a process descriptor says that the process ended.
-func waitReadable(fd int, timeout time.Duration) error {
-	deadline := time.Now().Add(timeout)
-	for {
-		left := time.Until(deadline)
-		if left <= 0 {
-			return fmt.Errorf("still alive %s after SIGKILL", timeout)
-		}
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return os.NewSyscallError("poll", err)
-		case n > 0:
-			return nil
+		if err := do(id); err != nil && !errors.Is(err, unix.ESRCH) {
+			return err
 		}
 	}
+	return nil
 }

@@ -5,13 +5,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -41,7 +44,10 @@ func watchPID(t *testing.T, pid int) (waitEnd func()) {
 	t.Cleanup(func() { unix.Close(fd) })
 	return func() {
 		t.Helper()
-		must(t, waitReadable(fd, timeout))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(timeout.Milliseconds()))
+		if must(t, err); n == 0 {
+			t.Errorf("process %d is still alive", pid)
+		}
 	}
 }
 
@@ -183,4 +189,56 @@ func TestCrashEndsProcesses(t *testing.T) {
 	must(t, crasher.Process.Kill())
 	_ = crasher.Wait() // "signal: killed"
 	ends()
+}
+
+// A host's processes are those that were started there and their children, also
+// when the parent has died; and nobody else's.
+func TestProcesses(t *testing.T) {
+	l := newLAN(t, 2)
+	b := l.Board(1)
+	if pids, err := b.Processes(); err != nil || len(pids) > 0 {
+		t.Fatalf("before anything runs: %v, %v", pids, err)
+	}
+	// The shell's child is another process, since the shell has more to do after it.
+	shell, err := b.Start(t.Context(), "/bin/sh", []string{"-c", "sleep 60; true"})
+	must(t, err)
+	number := func(want int) []int {
+		t.Helper()
+		for deadline := time.Now().Add(timeout); ; {
+			pids, err := b.Processes()
+			must(t, err)
+			if len(pids) == want {
+				return pids
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("the processes are %v, not %d of them", pids, want)
+			}
+		}
+	}
+	both := number(2)
+	if !slices.Contains(both, shell.PID) {
+		t.Errorf("%v does not contain the shell, %d", both, shell.PID)
+	}
+	if pids, err := l.Board(2).Processes(); err != nil || len(pids) > 0 {
+		t.Errorf("the other board has %v, %v", pids, err)
+	}
+	must(t, shell.Kill())
+	<-shell.Exited()
+	if orphan := number(1); orphan[0] == shell.PID || !slices.Contains(both, orphan[0]) {
+		t.Errorf("after the shell's end there is %v of %v", orphan, both)
+	}
+}
+
+// Each thread has its turn, also after one that has ended; another error ends it.
+func TestEachThread(t *testing.T) {
+	var all []int
+	must(t, EachThread(os.Getpid(), func(id int) error {
+		all = append(all, id)
+		return fmt.Errorf("it has ended: %w", unix.ESRCH)
+	}))
+	if len(all) < 2 || !slices.Contains(all, os.Getpid()) {
+		t.Errorf("this process (%d) has the threads %v", os.Getpid(), all)
+	}
+	assert.ErrorIs(t, EachThread(os.Getpid(), func(int) error { return unix.EPERM }), unix.EPERM, "")
+	assert.ErrorIs(t, EachThread(-1, func(int) error { return nil }), os.ErrNotExist, "a process that is not there")
 }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namedNamespaces is where ip-netns(8) looks for namespaces with a name.
+// namedNamespaces is where ip-netns(8) looks for namespaces with a name: files on which they are mounted.
 const namedNamespaces = "/run/netns"
 
 // Segment is a LAN for machines that bring a kernel of their own: emulated
@@ -32,19 +32,35 @@ type Segment struct {
 // NewSegment builds a segment on which this machine has the address of host.
 // With a name, `ip netns exec NAME` leads into it.
 func NewSegment(name string, host netip.Prefix) (*Segment, error) {
-	f, err := newFabric()
+	if name != "" {
+		if err := makeRoom(name); err != nil {
+			return nil, fmt.Errorf("netns: name the namespace %s: %w", name, err)
+		}
+	}
+	f, err := newFabric(name)
 	if err != nil {
 		return nil, fmt.Errorf("netns: %w", err)
 	}
 	s, err := f.segment(host)
-	if s.name = name; err == nil && name != "" {
-		err = s.publish()
-	}
-	if err != nil {
-		f.free()
-		return nil, fmt.Errorf("netns: %w", err)
+	if s.name = name; err != nil {
+		return nil, errors.Join(fmt.Errorf("netns: %w", err), s.Delete())
 	}
 	return s, nil
+}
+
+// makeRoom makes sure that there is no namespace of this name, and removes what may be left of one.
+func makeRoom(name string) error {
+	path := filepath.Join(namedNamespaces, name)
+	switch err := isNamespace(path); {
+	case err == nil:
+		return fs.ErrExist
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // Segment returns the switch of the LAN as a segment on which this machine has the address of host: machines with a
@@ -72,11 +88,10 @@ func OpenSegment(name string) (*Segment, error) {
 	fail := func(err error) (*Segment, error) {
 		return nil, fmt.Errorf("netns: open the segment %s: %w", name, err)
 	}
-	path := filepath.Join(namedNamespaces, name)
-	if err := isNamespace(path); err != nil {
+	if err := isNamespace(filepath.Join(namedNamespaces, name)); err != nil {
 		return fail(err)
 	}
-	ns, err := netns.GetFromPath(path)
+	ns, err := netns.GetFromName(name)
 	if err != nil {
 		return fail(err)
 	}
@@ -104,27 +119,6 @@ func isNamespace(path string) error {
 	return nil
 }
 
-// publish gives the namespace its name, as `ip netns attach` does: a file on
-// which the namespace is mounted keeps it alive.
-func (s *Segment) publish() error {
-	path := filepath.Join(namedNamespaces, s.name)
-	if isNamespace(path) == nil {
-		return fmt.Errorf("name the namespace %s: %w", s.name, fs.ErrExist)
-	}
-	if err := os.MkdirAll(namedNamespaces, 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path, nil, 0o444); err != nil {
-		return err
-	}
-	from := fmt.Sprintf("/proc/self/fd/%d", int(s.fabric.ns))
-	if err := unix.Mount(from, path, "", unix.MS_BIND, ""); err != nil {
-		os.Remove(path)
-		return fmt.Errorf("name the namespace %s: %w", s.name, os.NewSyscallError("mount", err))
-	}
-	return nil
-}
-
 // Close frees this program's hold on the segment.
 func (s *Segment) Close() { s.fabric.free() }
 
@@ -135,11 +129,7 @@ func (s *Segment) Delete() error {
 	if s.name == "" {
 		return nil
 	}
-	path := filepath.Join(namedNamespaces, s.name)
-	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
-		return fmt.Errorf("netns: delete the segment %s: %w", s.name, os.NewSyscallError("umount", err))
-	}
-	if err := os.Remove(path); err != nil {
+	if err := netns.DeleteNamed(s.name); err != nil {
 		return fmt.Errorf("netns: delete the segment %s: %w", s.name, err)
 	}
 	return nil
@@ -181,20 +171,13 @@ func (s *Segment) Tap(n int) (name string, err error) {
 			return nil
 		}
 		attrs := netlink.NewLinkAttrs()
-		attrs.Name = name
+		attrs.Name, attrs.MasterIndex = name, s.fabric.bridge.Attrs().Index
 		// Frames as they are, without the kernel's header of packet information.
 		tap := &netlink.Tuntap{LinkAttrs: attrs, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_NO_PI}
 		if err := netlink.LinkAdd(tap); err != nil {
 			return err
 		}
-		link, err := s.fabric.nl.LinkByName(name)
-		if err != nil {
-			return err
-		}
-		if err := s.fabric.nl.LinkSetMasterByIndex(link, s.fabric.bridge.Attrs().Index); err != nil {
-			return err
-		}
-		return s.fabric.nl.LinkSetUp(link)
+		return s.fabric.nl.LinkSetUp(tap)
 	})
 	if err != nil {
 		return "", fmt.Errorf("netns: make the tap device %s (is there a /dev/net/tun?): %w", name, err)
