@@ -2,6 +2,8 @@ package election
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,6 +76,89 @@ type Effect struct {
 	Beat   uint32
 	Change Change
 	Notice Notice
+}
+
+// Append appends what the effect is, in the words of scenes: nothing but what happens next, with what it says of a message.
+func (e *Effect) Append(b []byte) []byte {
+	switch e.Kind {
+	case EffectSend:
+		return e.appendMessage(b)
+	case EffectAcquire:
+		return append(b, "take"...)
+	case EffectRelease:
+		return append(b, "release"...)
+	case EffectFenced:
+		return append(b, "fenced"...)
+	case EffectProbe:
+		return append(b, "probe"...)
+	case EffectAskLAN:
+		return append(b, "ask the LAN"...)
+	case EffectChange:
+		return fmt.Appendf(b, "%v -> %v: %v", e.Change.From, e.Change.To, e.Change.Reason)
+	case EffectNotice:
+		return e.Notice.Board.Append(append(b, "notice about "...))
+	}
+	return append(b, "finished"...)
+}
+
+func (e *Effect) appendMessage(b []byte) []byte {
+	m := &e.Message
+	b = append(append(b, m.Type.String()...), " to "...)
+	switch {
+	case e.Floating:
+		b = append(b, "the address"...)
+	case e.To == wire.Nobody:
+		b = append(b, "all"...)
+	default:
+		b = e.To.Append(b)
+	}
+	var grace time.Duration
+	var score uint32
+	switch m.Type {
+	case wire.TypeHeartbeat:
+		grace = m.Heartbeat.Grace
+	case wire.TypeHello:
+		grace, score = m.Hello.Grace, m.Hello.Score
+	case wire.TypeElection:
+		score = m.Election.Score
+	case wire.TypeCoordinator:
+		grace, score = m.Coordinator.Grace, m.Coordinator.Score
+		if m.Coordinator.Coordinator != m.Sender {
+			b = m.Coordinator.Coordinator.Append(append(b, " names "...))
+		}
+		if len(m.Coordinator.Candidates) > 0 {
+			b = fmt.Appendf(b, " candidates %v", m.Coordinator.Candidates)
+		}
+	case wire.TypeLeader:
+		b = m.Leader.Leader.Append(append(b, " names "...))
+	case wire.TypeResign:
+		b = m.Resign.Successor.Append(append(b, " names "...))
+	case wire.TypeSupport:
+		b = appendNumber(m.Support.Leader.Append(append(b, " for "...)), "/", m.Support.Incarnation)
+		b = appendNumber(appendNumber(b, ", term ", m.Support.Term), ", heartbeat ", m.Support.Heartbeat)
+	case wire.TypeVote:
+		b = fmt.Appendf(b, " %v %d", m.Vote.Ballot, m.Vote.Number)
+	case wire.TypeGrant:
+		b = appendNumber(m.Grant.Candidate.Append(append(b, " for "...)), "/", m.Grant.Incarnation)
+		b = appendNumber(b, ", request ", m.Grant.Number)
+	}
+	if len(e.Audience) > 0 {
+		b = fmt.Appendf(b, " concerns %v", slices.Sorted(slices.Values(e.Audience)))
+	}
+	if score > 0 {
+		b = appendNumber(b, " score ", score)
+	}
+	if grace > 0 {
+		b = append(append(b, " grace "...), grace.String()...)
+	}
+	if m.Grade != wire.GradePassing {
+		b = appendNumber(b, " grade ", m.Grade)
+	}
+	return b
+}
+
+func appendNumber[T ~uint8 | ~uint32](b []byte, what string, n T) []byte {
+	return strconv.AppendUint(append(b, what...), uint64(n), 10)
 }
 
 // Change is a change of role or leader, or both.

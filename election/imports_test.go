@@ -17,7 +17,7 @@ import (
 // allowed are all packages that the core may import. What is not here would let
 // it have a clock, a socket, a goroutine, a logger or luck of its own.
 var allowed = []string{
-	"cmp", "errors", "fmt", "math", "slices", "sort", "strings", "time", "unicode", "unicode/utf8",
+	"cmp", "errors", "fmt", "math", "slices", "sort", "strconv", "strings", "time", "unicode", "unicode/utf8",
 	"topdog/wire", "topdog/election/clock", "topdog/election/roster", "topdog/election/silence", "topdog/election/lease",
 }
 

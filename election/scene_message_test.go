@@ -1,7 +1,6 @@
 package election
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -89,33 +88,4 @@ func (s *scene) change(m *wire.Message, word string) {
 	default:
 		s.t.Fatalf("a message cannot be %s", word)
 	}
-}
-
-// detail says what is said in a message, as far as a scene is about it.
-func detail(e Effect) (says string) {
-	m := &e.Message
-	var grace time.Duration
-	switch m.Type {
-	case wire.TypeResign:
-		says = fmt.Sprintf(" names %v", m.Resign.Successor)
-	case wire.TypeHeartbeat:
-		grace = m.Heartbeat.Grace
-	case wire.TypeCoordinator:
-		grace = m.Coordinator.Grace
-	case wire.TypeHello:
-		grace = m.Hello.Grace
-	case wire.TypeSupport:
-		says = fmt.Sprintf(" for %v/%d, term %d, heartbeat %d", m.Support.Leader, m.Support.Incarnation, m.Support.Term, m.Support.Heartbeat)
-	case wire.TypeVote:
-		says = fmt.Sprintf(" %v %d", m.Vote.Ballot, m.Vote.Number)
-	case wire.TypeGrant:
-		says = fmt.Sprintf(" for %v/%d, request %d", m.Grant.Candidate, m.Grant.Incarnation, m.Grant.Number)
-	}
-	if grace > 0 {
-		says += fmt.Sprintf(" grace %v", grace)
-	}
-	if m.Grade != wire.GradePassing {
-		says += fmt.Sprintf(" grade %d", m.Grade)
-	}
-	return says
 }

@@ -182,7 +182,7 @@ func (s *scene) show(what string) string {
 		return fmt.Sprint("it ends after ", end-since)
 	case "presigned":
 		m, ok := s.PresignedResign()
-		said := fmt.Sprintf("%v%s by %v, %v, priority %d, term %d", m.Type, detail(Effect{Message: m}), m.Sender, m.Algorithm, m.Priority, m.Term)
+		said := fmt.Sprintf("%v by %v, %v, priority %d, term %d", described([]Effect{{Kind: EffectSend, Message: m}})[0], m.Sender, m.Algorithm, m.Priority, m.Term)
 		return fmt.Sprintf("%s, leading %v: %v", said, m.Leading, ok)
 	case "grace":
 		return s.detector.Grace().String()
@@ -224,11 +224,4 @@ func duration(t *testing.T, text string) time.Duration {
 }
 
 // tally describes effects with what they say.
-func tally(effects []Effect) (lines []string) {
-	for _, e := range effects {
-		for _, line := range described([]Effect{e}) {
-			lines = append(lines, line+detail(e))
-		}
-	}
-	return golden.Tally(lines)
-}
+func tally(effects []Effect) []string { return golden.Tally(described(effects)) }

@@ -1,7 +1,6 @@
 package election
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -105,34 +104,9 @@ func (b *board) hear(sender wire.ID, kind wire.Type, change ...func(*wire.Messag
 }
 
 // described writes effects in a way that tests can compare and people read.
-func described(effects []Effect) []string {
-	var lines []string
-	for _, e := range effects {
-		switch e.Kind {
-		case EffectSend:
-			to := "all"
-			if e.To != wire.Nobody {
-				to = e.To.String()
-			}
-			if e.Floating {
-				to = "the address"
-			}
-			lines = append(lines, fmt.Sprintf("%v to %s", e.Message.Type, to))
-		case EffectAcquire:
-			lines = append(lines, "take")
-		case EffectRelease:
-			lines = append(lines, "release")
-		case EffectFenced:
-			lines = append(lines, "fenced")
-		case EffectProbe:
-			lines = append(lines, "probe")
-		case EffectChange:
-			lines = append(lines, fmt.Sprintf("%v -> %v: %v", e.Change.From, e.Change.To, e.Change.Reason))
-		case EffectNotice:
-			lines = append(lines, fmt.Sprintf("notice about %v", e.Notice.Board))
-		case EffectFinished:
-			lines = append(lines, "finished")
-		}
+func described(effects []Effect) (lines []string) {
+	for i := range effects {
+		lines = append(lines, string(effects[i].Append(nil)))
 	}
 	return lines
 }

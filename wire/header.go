@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"strconv"
 )
 
 // Header is what every message begins with.
@@ -180,14 +181,17 @@ func (id ID) Addr() netip.Addr {
 
 // String writes small numbers, which people choose by hand, as numbers and
 // everything else as the IPv4 address that it was made from.
-func (id ID) String() string {
+func (id ID) String() string { return string(id.Append(nil)) }
+
+// Append appends what String returns.
+func (id ID) Append(b []byte) []byte {
 	switch {
 	case id == Nobody:
-		return "nobody"
+		return append(b, "nobody"...)
 	case id < 1<<24:
-		return fmt.Sprintf("%d", uint32(id))
+		return strconv.AppendUint(b, uint64(id), 10)
 	default:
-		return id.Addr().String()
+		return id.Addr().AppendTo(b)
 	}
 }
 

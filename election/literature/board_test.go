@@ -1,7 +1,6 @@
 package literature
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -108,32 +107,9 @@ func (b *board) hears(sender wire.ID, kind wire.Type, change ...func(*wire.Messa
 }
 
 // described writes effects in a way that tests can compare and people read.
-func described(effects []election.Effect) []string {
-	var lines []string
-	for _, e := range effects {
-		switch e.Kind {
-		case election.EffectSend:
-			to := "all"
-			if e.To != wire.Nobody {
-				to = e.To.String()
-			}
-			if e.Floating {
-				to = "the address"
-			}
-			lines = append(lines, fmt.Sprintf("%v to %s", e.Message.Type, to))
-		case election.EffectAcquire:
-			lines = append(lines, "take")
-		case election.EffectRelease:
-			lines = append(lines, "release")
-		case election.EffectProbe:
-			lines = append(lines, "probe")
-		case election.EffectChange:
-			lines = append(lines, fmt.Sprintf("%v -> %v: %v", e.Change.From, e.Change.To, e.Change.Reason))
-		case election.EffectNotice:
-			lines = append(lines, fmt.Sprintf("notice about %v", e.Notice.Board))
-		case election.EffectFinished:
-			lines = append(lines, "finished")
-		}
+func described(effects []election.Effect) (lines []string) {
+	for i := range effects {
+		lines = append(lines, string(effects[i].Append(nil)))
 	}
 	return lines
 }

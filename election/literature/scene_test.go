@@ -2,7 +2,6 @@ package literature
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -235,42 +234,4 @@ func numbers[T ~uint8 | ~uint32](t *testing.T, text string) (list []T) {
 }
 
 // tally describes effects with what they say.
-func tally(effects []election.Effect) (lines []string) {
-	for _, e := range effects {
-		for _, line := range described([]election.Effect{e}) {
-			lines = append(lines, line+detail(e))
-		}
-	}
-	return golden.Tally(lines)
-}
-
-// detail says what is said in a message, and whom it concerns.
-func detail(e election.Effect) (says string) {
-	m := &e.Message
-	var score uint32
-	switch m.Type {
-	case wire.TypeHello:
-		score = m.Hello.Score
-	case wire.TypeElection:
-		score = m.Election.Score
-	case wire.TypeCoordinator:
-		score = m.Coordinator.Score
-		if m.Coordinator.Coordinator != m.Sender {
-			says += fmt.Sprintf(" names %v", m.Coordinator.Coordinator)
-		}
-		if len(m.Coordinator.Candidates) > 0 {
-			says += fmt.Sprintf(" candidates %v", m.Coordinator.Candidates)
-		}
-	case wire.TypeLeader:
-		says += fmt.Sprintf(" names %v", m.Leader.Leader)
-	case wire.TypeResign:
-		says += fmt.Sprintf(" names %v", m.Resign.Successor)
-	}
-	if len(e.Audience) > 0 {
-		says += fmt.Sprintf(" concerns %v", slices.Sorted(slices.Values(e.Audience)))
-	}
-	if score > 0 {
-		says += fmt.Sprintf(" score %d", score)
-	}
-	return says
-}
+func tally(effects []election.Effect) []string { return golden.Tally(described(effects)) }
