@@ -137,7 +137,7 @@ as long as this board leads, use topdog lead.`,
 }
 
 func traceCommand() *cobra.Command {
-	var all bool
+	var all, scene bool
 	c := &cobra.Command{
 		Use:   "trace",
 		Short: "Show where the time of the last takeover went",
@@ -146,11 +146,23 @@ microseconds, from the last heartbeat of the old leader on.
 
 Every daemon keeps the last few changes in memory, so tracing need not be switched
 on before. Each board shows its own side: ask the board that took over, and the one
-that released the address, if its daemon still runs.`,
+that released the address, if its daemon still runs.
+
+With --scene, print all that this board was told lately, and what it did, as a text that
+topdog sim play can play again. The text has the names and addresses of the boards, and no key.
+Root and the group topdog may ask for it.`,
 		Example: `  topdog trace
   topdog trace --all
-  topdog trace --json --all`,
+  topdog trace --json --all
+  sudo topdog trace --scene > report.txt`,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if scene {
+				s, err := daemonOf(c).Scene(c.Context())
+				if err == nil {
+					_, err = fmt.Fprint(c.OutOrStdout(), s.Text)
+				}
+				return err
+			}
 			t, err := daemonOf(c).Trace(c.Context())
 			if err != nil {
 				return err
@@ -162,7 +174,10 @@ that released the address, if its daemon still runs.`,
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "show all changes that are kept, the newest first, and suspicions of a leader that lived")
-	return withJSON(withSocket(c))
+	c.Flags().BoolVar(&scene, "scene", false, "print what this board was told lately, and what it did, to be played again")
+	withJSON(withSocket(c)).MarkFlagsMutuallyExclusive("all", "scene")
+	c.MarkFlagsMutuallyExclusive("json", "scene")
+	return c
 }
 
 // defaultPause is how long a pause lasts without --for.

@@ -16,6 +16,7 @@ import (
 	"topdog/internal/lab/demo"
 	"topdog/internal/lab/demopage"
 	"topdog/internal/lab/papers"
+	"topdog/internal/lab/replay"
 	"topdog/internal/lab/scenario"
 	"topdog/internal/lab/sim"
 	"topdog/internal/lab/simpage"
@@ -158,8 +159,41 @@ reaches the port may look and let it compute; there is nothing to change.`,
 		simRunCommand(),
 		simTablesCommand(),
 		simCompareCommand(),
+		simPlayCommand(),
 	)
 	return c
+}
+
+func simPlayCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "play FILE",
+		Short: "Play again what a board has recorded",
+		Long: `Play again what a board has recorded (topdog trace --scene): give the election of this program
+the state that the board had, tell it what the board was told, and print what it does. What the
+board has done instead stands below, behind "# recorded:". The file may be changed before, such as
+to see what would have happened without a message.
+
+The exit status is 1 if something differs.`,
+		Example: "  sudo topdog trace --scene > report.txt\n  topdog sim play report.txt",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, files []string) error {
+			text, err := os.ReadFile(files[0])
+			if err != nil {
+				return err
+			}
+			r, err := replay.Play(string(text))
+			if err != nil {
+				return fmt.Errorf("%s: %w", files[0], err)
+			}
+			if _, err := fmt.Fprint(c.OutOrStdout(), r.Text); err != nil {
+				return err
+			}
+			if r.Different > 0 {
+				return fmt.Errorf("%d of %d steps differ from what was recorded, at first: %s", r.Different, r.Steps, r.First)
+			}
+			return nil
+		},
+	}
 }
 
 func simRunCommand() *cobra.Command {

@@ -65,6 +65,11 @@ func (c *Client) Trace(ctx context.Context) (Trace, error) {
 	return ask[Trace](ctx, c, http.MethodGet, pathTrace, nil)
 }
 
+// Scene asks what this board was told lately, and what it did.
+func (c *Client) Scene(ctx context.Context) (Scene, error) {
+	return ask[Scene](ctx, c, http.MethodGet, pathScene, nil)
+}
+
 // Resign has the board hand over the lead, and returns who leads then.
 func (c *Client) Resign(ctx context.Context) (Handover, error) {
 	return ask[Handover](ctx, c, http.MethodPost, pathResign, nil)

@@ -43,6 +43,8 @@ func (f fake) Alive(ctx context.Context) error {
 	return f.alive(ctx)
 }
 
+func (f fake) Scene(context.Context) (Scene, error) { return Scene{"# scene\n"}, nil }
+
 func (f fake) Trace(ctx context.Context) (Trace, error) {
 	if f.trace == nil {
 		return takeover(), nil

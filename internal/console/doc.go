@@ -5,6 +5,7 @@
 //	GET  /v1/status   a [Status]
 //	GET  /v1/events   a [Transition] per line: the state of the board, and then everything that happens to it
 //	GET  /v1/trace    a [Trace]: the steps of the last changes of leader
+//	GET  /v1/scene    a [Scene]: what the board was told lately, and what it did; for those who may give commands
 //	GET  /v1/keys     [Keys]: which keys the boards accept
 //	POST /v1/resign   a [Handover]: who leads now
 //	POST /v1/leave    a [Handover], and the daemon ends

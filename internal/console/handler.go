@@ -23,6 +23,7 @@ func (s *Server) routes(ctx context.Context) web.Routes {
 		{Path: pathStatus, Methods: get, Serve: s.serveShared(s.statuses)},
 		{Path: pathEvents, Methods: get, Serve: events},
 		{Path: pathTrace, Methods: get, Serve: s.serveShared(s.traces)},
+		{Path: pathScene, Methods: get, Serve: s.serveScene},
 		{Path: pathResign, Methods: post, Serve: act(s, withoutBody(b.Resign))},
 		{Path: pathLeave, Methods: post, Serve: act(s, withoutBody(b.Leave))},
 		{Path: pathDrain, Methods: post, Serve: act(s, b.Drain)},
@@ -186,6 +187,20 @@ func (s *Server) serveKeys(w http.ResponseWriter, r *http.Request) error {
 		return late(err, s.limits.status)
 	}
 	return web.WriteJSON(w, http.StatusOK, keys)
+}
+
+// serveScene answers with what the board was told lately. The text is long, so not everybody may ask for it.
+func (s *Server) serveScene(w http.ResponseWriter, r *http.Request) error {
+	if err := s.mayAct(connectionOf(r.Context())); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.limits.status)
+	defer cancel()
+	scene, err := s.backend.Scene(ctx)
+	if err != nil {
+		return late(err, s.limits.status)
+	}
+	return web.WriteJSON(w, http.StatusOK, scene)
 }
 
 // serveTry has the backend try the checks of a configuration.

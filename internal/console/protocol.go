@@ -13,6 +13,7 @@ const (
 	pathStatus  = "/v1/status"
 	pathEvents  = "/v1/events"
 	pathTrace   = "/v1/trace"
+	pathScene   = "/v1/scene"
 	pathResign  = "/v1/resign"
 	pathLeave   = "/v1/leave"
 	pathDrain   = "/v1/drain"
@@ -29,6 +30,11 @@ type Handover struct {
 	Leader     string `json:"leader"` // id of the board that leads now; "" if there is none
 	LeaderName string `json:"leader_name"`
 	Text       string `json:"text"` // "handed over to pi2 (192.168.1.12)"
+}
+
+// Scene is the answer to GET /v1/scene.
+type Scene struct {
+	Text string `json:"text"` // as package record of election writes it, which topdog sim play reads
 }
 
 // DrainRequest is the body of POST /v1/drain.

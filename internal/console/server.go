@@ -22,6 +22,8 @@ type Backend interface {
 	Status(ctx context.Context) (Status, error)
 	// Trace returns how the last changes of role went.
 	Trace(ctx context.Context) (Trace, error)
+	// Scene returns what this board was told lately, and what it did.
+	Scene(ctx context.Context) (Scene, error)
 	// Alive returns nil as soon as the daemon's loop has turned.
 	Alive(ctx context.Context) error
 	// Resign hands the lead over, and returns when another board has it.

@@ -12,6 +12,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/literature"
+	"topdog/election/record"
 	"topdog/election/steps"
 	"topdog/gpio"
 	"topdog/internal/config"
@@ -30,16 +31,17 @@ type Daemon struct {
 	observe  func(election.Change)
 	console  *console.Server
 
-	core     *election.Core // nil until the board's own address is known
-	steps    steps.List     // in which its effects are carried out
-	lookAt   time.Duration  // when to look after what no event tells
-	clockAt  time.Duration  // when the rate of the clock was looked at last
-	clockOff bool           // it was off then
-	stopping bool           // the board is leaving the group
-	lost     error          // the holder, without which the daemon can do nothing; nil while it is there
-	finished bool           // it has left
-	killed   chan struct{}
-	kill     sync.Once
+	core      *record.Core      // nil until the board's own address is known
+	recording *record.Recording // of all cores of this daemon
+	steps     steps.List        // in which the effects of the core are carried out
+	lookAt    time.Duration     // when to look after what no event tells
+	clockAt   time.Duration     // when the rate of the clock was looked at last
+	clockOff  bool              // it was off then
+	stopping  bool              // the board is leaving the group
+	lost      error             // the holder, without which the daemon can do nothing; nil while it is there
+	finished  bool              // it has left
+	killed    chan struct{}
+	kill      sync.Once
 
 	majorityMissed condition // too few voters are heard
 	portSilent     condition // nothing at all is heard
@@ -92,7 +94,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 		cfg:    *cfg, version: o.Version, witness: o.Witness, started: now(), observe: o.Observe, refusals: o.Refusals,
 		killed: make(chan struct{}), silent: make(silentBoards),
 	}
-	d.trace = newTrace(now, d.idAndName)
+	d.trace, d.recording = newTrace(now, d.idAndName), record.New()
 	d.transitions = newTransitions(cfg, func(t console.Transition) { d.console.Publish(t) })
 	var err error
 	d.link = newLink(d.shared, cfg)

@@ -211,6 +211,7 @@ func (l *fakeLAN) close() {
 		if err := <-b.ended; err != nil {
 			l.t.Errorf("board %d ended with %v", b.number, err)
 		}
+		b.playAgain()
 	}
 }
 

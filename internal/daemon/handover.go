@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/election/record"
 	"topdog/internal/console"
 	"topdog/wire"
 )
@@ -95,18 +96,18 @@ func (d *Daemon) handedOver(to wire.ID) {
 
 // Pause keeps the address where it is, on all boards of the group.
 func (d *Daemon) Pause(ctx context.Context, asked console.PauseRequest) (console.Done, error) {
-	return d.changePause(ctx, func(core *election.Core) ([]election.Effect, error) {
+	return d.changePause(ctx, func(core *record.Core) ([]election.Effect, error) {
 		return core.Pause(d.now(), time.Duration(asked.ForNs))
 	})
 }
 
 // Unpause ends a pause.
 func (d *Daemon) Unpause(ctx context.Context) (console.Done, error) {
-	return d.changePause(ctx, func(core *election.Core) ([]election.Effect, error) { return core.Unpause(d.now()) })
+	return d.changePause(ctx, func(core *record.Core) ([]election.Effect, error) { return core.Unpause(d.now()) })
 }
 
 // changePause asks the core to begin or end a pause, and says what has come of it.
-func (d *Daemon) changePause(ctx context.Context, change func(*election.Core) ([]election.Effect, error)) (done console.Done, err error) {
+func (d *Daemon) changePause(ctx context.Context, change func(*record.Core) ([]election.Effect, error)) (done console.Done, err error) {
 	err = d.tasks.call(ctx, func() error {
 		if d.core == nil {
 			return errNoNetworkYet

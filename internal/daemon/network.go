@@ -143,12 +143,12 @@ func (d *Daemon) join(local netip.Addr, since time.Duration) error {
 	if err != nil {
 		return err
 	}
-	d.core = core
+	d.core = d.recording.Of(core)
 	d.group.identify(board.ID, core.Signature)
 	d.scoreChanged(d.checks.score)
 	d.drain.load(board.ID)
 	grade, _ := d.checks.judge(d.drain.on, d.address.backsOff())
-	d.carryOut(core.SetGrade(d.now(), grade))
+	d.carryOut(d.core.SetGrade(d.now(), grade))
 	d.checkVoters()
 	d.reporter.log.Infof("board %v (%s) on %s, group %q, algorithm %v, detector %v, fanout %v",
 		board.ID, board.Name, d.link.name, d.cfg.Group, board.Algorithm, literature.Detector(board.Algorithm, board.Detector), board.Fanout)

@@ -65,4 +65,6 @@ func (d *fakeDaemon) Status(context.Context) (console.Status, error) {
 	return console.Status{Transition: d.server.Published(), Group: "a group", Role: d.role, Holding: d.holds}, nil
 }
 
+func (d *fakeDaemon) Scene(context.Context) (console.Scene, error) { return console.Scene{}, nil }
+
 func (d *fakeDaemon) Alive(ctx context.Context) error { return nil }
