@@ -9,13 +9,14 @@ import (
 
 	"topdog/election/silence"
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/corescene"
 	"topdog/internal/lab/golden"
 	"topdog/wire"
 )
 
 // TestScenes plays the scenes of testdata/scenes, each on a board of its own.
 func TestScenes(t *testing.T) {
-	golden.Scenes(t, func(t *testing.T, words []string) golden.Scene {
+	golden.Scenes(t, func(t *testing.T, words []string) corescene.Stage {
 		return &scene{board: start(t, words[0], words[1:])}
 	})
 }
@@ -36,19 +37,19 @@ func start(t *testing.T, kind string, options []string) *board {
 			known := true
 			switch name {
 			case "priority":
-				c.Priority = golden.Number[uint8](t, value)
+				c.Priority = golden.Read[uint8](t, value)
 			case "incarnation":
-				c.Incarnation = golden.Number[wire.Incarnation](t, value)
+				c.Incarnation = golden.Read[wire.Incarnation](t, value)
 			case "interval":
-				c.Interval = duration(t, value)
+				c.Interval = golden.Read[time.Duration](t, value)
 			case "patience":
-				c.Patience = duration(t, value)
+				c.Patience = golden.Read[time.Duration](t, value)
 			case "detector":
 				c.Detector, known = silence.DetectorNamed(value)
 			case "voters":
 				c.Voters = nil
 				for id := range strings.SplitSeq(value, ",") {
-					c.Voters = append(c.Voters, golden.Number[wire.ID](t, id))
+					c.Voters = append(c.Voters, golden.Read[wire.ID](t, id))
 				}
 			}
 			if !known {
@@ -78,7 +79,7 @@ func (s *scene) Does(step string) []string {
 	s.t.Helper()
 	if times, steps, repeats := strings.Cut(step, " times: "); repeats {
 		var effects []Effect
-		for range golden.Number[uint32](s.t, times) {
+		for range golden.Read[uint32](s.t, times) {
 			for step := range strings.SplitSeq(steps, ";") {
 				did, _ := s.do(strings.Fields(step))
 				effects = append(effects, did...)
@@ -100,44 +101,17 @@ func (s *scene) do(words []string) (effects []Effect, says []string) {
 	if len(words) > 1 {
 		argument = words[1]
 	}
-	var err error
 	switch words[0] {
 	case "pass":
-		effects = s.sleep(duration(s.t, argument))
+		effects = s.sleep(golden.Read[time.Duration](s.t, argument))
 	case "stall": // the process does not run
-		s.clock += duration(s.t, argument)
-	case "wake":
-		effects = s.Wake(s.clock)
+		s.clock += golden.Read[time.Duration](s.t, argument)
 	case "beat": // it wakes for its next heartbeat, perhaps late
-		effects = s.wakesLate(duration(s.t, argument))
+		effects = s.wakesLate(golden.Read[time.Duration](s.t, argument))
 	case "lead":
 		s.takeLead()
-	case "probed":
-		effects = s.Probed(s.clock, argument == "taken")
-	case "suspect":
-		effects = s.Suspect(s.clock)
-	case "link":
-		effects = s.Link(s.clock, argument == "up")
 	case "deaf": // no witness answers from now on
 		s.deaf = true
-	case "lost":
-		effects = s.LostPackets(s.clock)
-	case "resign":
-		effects, err = s.Resign(s.clock)
-	case "stop":
-		effects = s.Stop(s.clock)
-	case "priority":
-		effects = s.Reprioritise(s.clock, golden.Number[uint8](s.t, argument), false)
-	case "grade":
-		effects = s.SetGrade(s.clock, golden.Number[wire.Grade](s.t, argument))
-	case "version": // another one, of a board
-		effects = s.OtherVersion(s.clock, golden.Number[wire.ID](s.t, argument))
-	case "clock":
-		effects = s.ClockTrusted(s.clock, argument == "good")
-	case "direct": // a message that does not come by multicast
-		effects = s.StepDirect(s.clock, s.message(words[1:]))
-	case "multicast": // the copy of it
-		s.HeardMulticast(s.clock, golden.Number[wire.ID](s.t, argument))
 	case "keep": // a message, which comes later
 		s.kept = s.message(words[1:])
 	case "arrives":
@@ -147,15 +121,15 @@ func (s *scene) do(words []string) (effects []Effect, says []string) {
 	case "show":
 		says = []string{s.show(argument)}
 	default:
-		m := s.message(words)
-		if m.Sender == s.cfg.ID {
-			effects = s.DuplicateID(s.clock, m)
-		} else {
-			effects = s.witnessed(s.Step(s.clock, m))
+		var refused, err error
+		effects, refused, err = corescene.Tell(s.Core, s.clock, words, func(words []string) (*wire.Message, error) { return s.message(words), nil })
+		assert.NoError(s.t, err)
+		if refused != nil {
+			says = append(says, "error: "+refused.Error())
 		}
-	}
-	if err != nil {
-		says = append(says, "error: "+err.Error())
+		if _, bad := corescene.Read[wire.ID](words[0]); bad == nil { // a message
+			effects = s.witnessed(effects)
+		}
 	}
 	effects = slices.Clone(effects) // which the core would use again
 	s.sendAll(effects)
@@ -214,13 +188,6 @@ func (s *scene) show(what string) string {
 	}
 	s.t.Fatalf("nothing is called %s", what)
 	return ""
-}
-
-func duration(t *testing.T, text string) time.Duration {
-	t.Helper()
-	d, err := time.ParseDuration(text)
-	assert.NoError(t, err)
-	return d
 }
 
 // tally describes effects with what they say.

@@ -9,13 +9,14 @@ import (
 	"topdog/election"
 	"topdog/election/silence"
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/corescene"
 	"topdog/internal/lab/golden"
 	"topdog/wire"
 )
 
 // TestScenes plays the scenes of testdata/scenes, each on a board of its own.
 func TestScenes(t *testing.T) {
-	golden.Scenes(t, func(t *testing.T, words []string) golden.Scene {
+	golden.Scenes(t, func(t *testing.T, words []string) corescene.Stage {
 		return &scene{board: start(t, words[0], words[1:])}
 	})
 }
@@ -35,9 +36,9 @@ func start(t *testing.T, kind string, options []string) *board {
 			ok := true
 			switch name {
 			case "id":
-				c.ID = golden.Number[wire.ID](t, value)
+				c.ID = golden.Read[wire.ID](t, value)
 			case "priority":
-				c.Priority = golden.Number[uint8](t, value)
+				c.Priority = golden.Read[uint8](t, value)
 			case "fanout":
 				c.Fanout, ok = election.FanoutNamed(value)
 			case "source":
@@ -63,7 +64,7 @@ func start(t *testing.T, kind string, options []string) *board {
 	case "scored":
 		return newScoreBoard(t, change)
 	case "divided":
-		return newDivided(t, golden.Number[wire.ID](t, options[0]))
+		return newDivided(t, golden.Read[wire.ID](t, options[0]))
 	case "called":
 		return newCalled(t, named(options[0]))
 	case "family":
@@ -92,32 +93,22 @@ func (s *scene) Does(step string) []string {
 		s.clock += s.duration(argument)
 		effects = s.Wake(s.clock)
 	case "follow":
-		s.follow(golden.Number[wire.ID](s.t, argument))
+		s.follow(golden.Read[wire.ID](s.t, argument))
 	case "lead":
 		s.lead()
-	case "suspect":
-		effects = s.Suspect(s.clock)
-	case "probed":
-		effects = s.Probed(s.clock, false)
-	case "expired":
-		effects = s.LeaseExpired(s.clock)
 	case "stand":
 		s.stand(election.ReasonSilence)
-	case "link":
-		effects = s.Link(s.clock, argument == "up")
-	case "priority":
-		effects = s.Reprioritise(s.clock, golden.Number[uint8](s.t, argument), false)
-	case "score":
-		effects = s.SetScore(s.clock, golden.Number[uint32](s.t, argument))
 	case "know": // what is known of a board's score
-		p, _ := s.Peer(golden.Number[wire.ID](s.t, argument))
+		p, _ := s.Peer(golden.Read[wire.ID](s.t, argument))
 		return []string{fmt.Sprintf("score %d, known: %v", p.Score, p.ScoreKnown)}
 	case "keep": // a message, which comes later
 		s.kept = s.message(words[1:])
 	case "arrives":
 		effects = s.Step(s.clock, s.kept)
 	default:
-		effects = s.Step(s.clock, s.message(words))
+		var err error
+		effects, _, err = corescene.Tell(s.Core, s.clock, words, func(words []string) (*wire.Message, error) { return s.message(words), nil })
+		assert.NoError(s.t, err)
 	}
 	return tally(effects)
 }
@@ -142,27 +133,15 @@ func (s *scene) Is() string {
 // message reads a message of another board: who says what, and how it differs from others.
 func (s *scene) message(words []string) *wire.Message {
 	s.t.Helper()
-	kind := wire.Type(1)
-	for kind.String() != words[1] {
-		if kind++; kind > wire.TypePause {
-			s.t.Fatalf("there is no message %s", words[1])
-		}
-	}
-	return s.from(golden.Number[wire.ID](s.t, words[0]), kind, func(m *wire.Message) {
-		for _, word := range words[2:] {
-			s.change(m, word)
-		}
-	})
+	m, err := corescene.ReadMessage(words, func(sender wire.ID, kind wire.Type) *wire.Message { return s.from(sender, kind) }, s.change)
+	assert.NoError(s.t, err)
+	return m
 }
 
-func (s *scene) change(m *wire.Message, word string) {
+func (s *scene) change(m *wire.Message, word string) error {
 	s.t.Helper()
 	name, value, _ := strings.Cut(word, "=")
 	switch name {
-	case "leading":
-		m.Leading = true
-	case "reply":
-		m.Reply = true
 	case "ahead":
 		m.Term++
 	case "restarted":
@@ -174,31 +153,30 @@ func (s *scene) change(m *wire.Message, word string) {
 	case "before": // this board heard the leader
 		m.Election.LastHeard--
 	case "suspect":
-		m.Election.Suspect = golden.Number[wire.ID](s.t, value)
-	case "priority":
-		m.Priority = golden.Number[uint8](s.t, value)
+		m.Election.Suspect = golden.Read[wire.ID](s.t, value)
 	case "round":
-		n := golden.Number[uint32](s.t, value)
+		n := golden.Read[uint32](s.t, value)
 		m.Round.Number, m.OK.Round, m.Report.Round, m.Election.Round, m.Query.Round = n, n, n, uint8(n), uint8(n)
 	case "trust":
 		m.OK.Trust = numbers[wire.ID](s.t, value)
 	case "at":
-		m.Report.Timestamp = golden.Number[uint32](s.t, value)
+		m.Report.Timestamp = golden.Read[uint32](s.t, value)
 	case "list": // the priorities of the boards 1, 2, and so on
 		for i, p := range numbers[uint8](s.t, value) {
 			m.Report.Standings = append(m.Report.Standings, wire.Standing{ID: wire.ID(i + 1), Priority: p})
 		}
 	case "names":
-		id := golden.Number[wire.ID](s.t, value)
+		id := golden.Read[wire.ID](s.t, value)
 		m.Coordinator.Coordinator, m.Leader.Leader, m.Resign.Successor, m.Answer.Leader = id, id, id, id
 	case "candidates":
 		m.Coordinator.Candidates = numbers[wire.ID](s.t, value)
 	case "score":
-		n := golden.Number[uint32](s.t, value)
+		n := golden.Read[uint32](s.t, value)
 		m.Hello.Score, m.Election.Score, m.Coordinator.Score = n, n, n
 	default:
-		s.t.Fatalf("a message cannot be %s", word)
+		return corescene.SetWords(m, "", []string{word})
 	}
+	return nil
 }
 
 // duration reads a time, or a sum of some: 10ms, or window-1ms, where window is how long the board listens,
@@ -228,7 +206,7 @@ func (s *scene) duration(text string) (sum time.Duration) {
 func numbers[T ~uint8 | ~uint32](t *testing.T, text string) (list []T) {
 	t.Helper()
 	for word := range strings.SplitSeq(text, ",") {
-		list = append(list, golden.Number[T](t, word))
+		list = append(list, golden.Read[T](t, word))
 	}
 	return list
 }

@@ -21,10 +21,9 @@ type Stage interface {
 
 // Step is a line of a scene.
 type Step struct {
-	Line   string
-	Says   []string // what is done then, as the text says
-	Does   []string // what is done now
-	follow bool     // it is played: no comment
+	Line string
+	Says []string // what is done then, as the text says
+	Does []string // what is done now
 }
 
 // Differs reports whether something else is done than the text says.

@@ -4,25 +4,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"topdog/internal/lab/corescene"
 )
 
-// Scene is what a scene is played on.
-type Scene interface {
-	// Does takes a step, and returns what is done then, a line each.
-	Does(step string) []string
-	// Is says what there is in the end.
-	Is() string
-}
-
-// Scenes plays the scenes of testdata/scenes, each on a Scene of its own. A scene begins with "==" and its name. Its first line
-// says what it begins with, and the others are steps. Below a step and indented is what is done then, and in the end what there is.
-// The flag -update writes these lines anew.
-func Scenes(t *testing.T, begin func(t *testing.T, words []string) Scene) {
+// Scenes plays the scenes of testdata/scenes, each on a stage of its own. A scene begins with "==" and its name, and package
+// corescene says what follows. The flag -update writes anew what is done in it.
+func Scenes(t *testing.T, begin func(t *testing.T, words []string) corescene.Stage) {
 	paths, err := filepath.Glob("testdata/scenes/*.txt")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("there are no scenes: %v", err)
@@ -51,29 +43,17 @@ func Scenes(t *testing.T, begin func(t *testing.T, words []string) Scene) {
 }
 
 // play plays a scene, and returns it with what is done now.
-func play(t *testing.T, text string, begin func(t *testing.T, words []string) Scene) string {
+func play(t *testing.T, text string, begin func(t *testing.T, words []string) corescene.Stage) string {
 	t.Helper()
 	name, text, _ := strings.Cut(text, "\n")
 	lines := []string{name}
-	var s Scene
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		if strings.HasPrefix(line, "\t") || line == "" {
-			continue
-		}
-		lines = append(lines, line)
-		step, _, _ := strings.Cut(line, "#")
-		switch words := strings.Fields(step); {
-		case len(words) == 0:
-		case s == nil:
-			s = begin(t, words)
-		default:
-			for _, did := range s.Does(step) {
-				lines = append(lines, "\t"+did)
-			}
+	for _, step := range corescene.Play(text, func(words []string) corescene.Stage { return begin(t, words) }) {
+		lines = append(lines, step.Line)
+		for _, did := range step.Does {
+			lines = append(lines, "\t"+did)
 		}
 	}
-	return strings.Join(append(lines, "\t= "+s.Is()), "\n") + "\n"
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // Tally makes equal lines one, with a count, at the place of the first.
@@ -92,12 +72,12 @@ func Tally(all []string) (lines []string) {
 	return lines
 }
 
-// Number reads a number of a scene.
-func Number[T ~uint8 | ~uint32](t *testing.T, text string) T {
+// Read reads a value of a scene.
+func Read[T any](t *testing.T, text string) T {
 	t.Helper()
-	n, err := strconv.ParseUint(text, 10, 32)
+	value, err := corescene.Read[T](text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return T(n)
+	return value
 }
