@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +87,16 @@ func TestTrace(t *testing.T) {
 		if lost < 0 || released < lost || loser.Steps[lost].AtNs < pulled {
 			t.Errorf("%s, whose cable was pulled at %d, says %+v", old, pulled, loser.Steps)
 		}
+
+		for _, b := range []*board{old, leader} {
+			scene := b.topdog("trace", "--scene")
+			file := filepath.Join(t.TempDir(), "report.txt")
+			must(t, os.WriteFile(file, []byte(scene.stdout), 0o600))
+			b.topdog("sim", "play", file).want(t, 0, "a recording that is played", "= ")
+			must(t, os.WriteFile(file, []byte(strings.Replace(scene.stdout, ": link up\n", ": link down\n", 1)), 0o600))
+			b.topdog("sim", "play", file).want(t, exitFailure, "a recording that was changed", "# recorded: ")
+		}
+		leader.topdog("trace", "--scene", "--json").want(t, exitUsage, "two forms", "scene")
 
 		if all := leader.trace("--all"); len(all.Changes) < 2 {
 			t.Errorf("%d changes with --all: that it found its first leader is missing", len(all.Changes))

@@ -28,7 +28,9 @@ type field struct {
 }
 
 // unwritten are fields that a core has by its configuration, needs for a moment only, or does not look at.
-var unwritten = map[string]bool{"cfg": true, "definition": true, "timetable": true, "effects": true, "Keys": true, "Settings": true}
+var unwritten = map[string]bool{
+	"cfg": true, "definition": true, "timetable": true, "effects": true, "Keys": true, "Settings": true, "Challenge": true, "Proof": true,
+}
 
 func (w *writer) fieldsOf(t reflect.Type) []field {
 	all, known := w.known[t]

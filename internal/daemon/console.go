@@ -284,9 +284,9 @@ func (d *Daemon) Trace(ctx context.Context) (t console.Trace, err error) {
 // Scene returns what the core was told lately, and what it did then.
 func (d *Daemon) Scene(ctx context.Context) (s console.Scene, err error) {
 	err = d.tasks.call(ctx, func() error {
-		text := fmt.Appendf(nil, "# What %s (%v) of the group %s was told, and what it did, with %s.\n"+
-			"# This has the names and addresses of the boards, and no key. topdog sim play FILE does it again.\n",
-			d.cfg.Name, idText(d.group.self), d.cfg.Group, d.group.program)
+		text := fmt.Appendf(nil, "# What %s (%s) of the group %s was told, and what it did; program: topdog %s.\n"+
+			"# This has the names and addresses of the boards, and no key. topdog sim play FILE plays it again.\n",
+			d.cfg.Name, idText(d.group.self), d.cfg.Group, d.version)
 		s.Text = string(append(text, d.recording.Text()...))
 		return nil
 	})
