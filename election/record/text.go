@@ -108,7 +108,11 @@ func (w *writer) word(v reflect.Value) {
 		topic := topicOf(w.path)
 		if !bytes.Equal(topic, w.topic) {
 			w.topic = append(w.topic[:0], topic...)
-			w.text = append(append(append(w.text, "\nstate "...), topic...), ':')
+			w.text = append(w.text, "\nstate"...)
+			if len(topic) > 0 {
+				w.text = append(append(w.text, ' '), topic...)
+			}
+			w.text = append(w.text, ':')
 		}
 		name = bytes.TrimPrefix(w.path[len(topic):], []byte{'.'})
 	}

@@ -98,8 +98,9 @@ func (b *board) Does(step string) (lines []string) {
 		return nil
 	}
 	words := strings.Fields(step)
-	if words[0] == "state" && len(words) > 1 {
-		b.fail(corescene.SetWords(b.core, strings.TrimSuffix(words[1], ":"), words[2:]), step)
+	if part, found := strings.CutPrefix(step, "state"); found {
+		topic, words, _ := strings.Cut(part, ":")
+		b.fail(corescene.SetWords(b.core, strings.TrimSpace(topic), strings.Fields(words)), step)
 		return nil
 	}
 	if words[0] == "at" && len(words) > 2 {
