@@ -6,7 +6,7 @@ import (
 
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/corescene"
-	"topdog/internal/lab/golden"
+	"topdog/internal/lab/corescene/scenetest"
 	"topdog/wire"
 )
 
@@ -47,26 +47,26 @@ func (s *scene) change(m *wire.Message, word string) error {
 	case "bully":
 		m.Algorithm = wire.AlgorithmBully
 	case "names":
-		m.Resign.Successor = golden.Read[wire.ID](s.t, value)
+		m.Resign.Successor = scenetest.Read[wire.ID](s.t, value)
 	case "following":
-		m.Hello.Following = golden.Read[wire.ID](s.t, value)
+		m.Hello.Following = scenetest.Read[wire.ID](s.t, value)
 	case "older": // than this board
-		m.Hello.Age = (s.clock + golden.Read[time.Duration](s.t, value)).Truncate(time.Second)
+		m.Hello.Age = (s.clock + scenetest.Read[time.Duration](s.t, value)).Truncate(time.Second)
 	case "grace":
-		m.Heartbeat.Grace, m.Hello.Grace = golden.Read[time.Duration](s.t, value), golden.Read[time.Duration](s.t, value)
+		m.Heartbeat.Grace, m.Hello.Grace = scenetest.Read[time.Duration](s.t, value), scenetest.Read[time.Duration](s.t, value)
 	case "doubts": // which leader, of which incarnation
 		id, incarnation, _ := strings.Cut(value, "/")
-		m.Election.Suspect, m.Election.Incarnation = golden.Read[wire.ID](s.t, id), golden.Read[wire.Incarnation](s.t, incarnation)
+		m.Election.Suspect, m.Election.Incarnation = scenetest.Read[wire.ID](s.t, id), scenetest.Read[wire.Incarnation](s.t, incarnation)
 	case "round":
-		m.Election.Round = golden.Read[uint8](s.t, value)
+		m.Election.Round = scenetest.Read[uint8](s.t, value)
 	case "request":
-		m.Vote.Ballot, m.Vote.Number = wire.BallotRequest, golden.Read[uint32](s.t, value)
+		m.Vote.Ballot, m.Vote.Number = wire.BallotRequest, scenetest.Read[uint32](s.t, value)
 	case "withdraw":
-		m.Vote.Ballot, m.Vote.Number = wire.BallotWithdraw, golden.Read[uint32](s.t, value)
+		m.Vote.Ballot, m.Vote.Number = wire.BallotWithdraw, scenetest.Read[uint32](s.t, value)
 	case "sequence": // so many before
-		m.Sequence -= golden.Read[wire.Sequence](s.t, value)
+		m.Sequence -= scenetest.Read[wire.Sequence](s.t, value)
 	case "number":
-		m.Grant.Number = golden.Read[uint32](s.t, value)
+		m.Grant.Number = scenetest.Read[uint32](s.t, value)
 	case "unsent":
 		m.Support.Heartbeat++
 	case "others": // the voters differ

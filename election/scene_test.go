@@ -10,13 +10,13 @@ import (
 	"topdog/election/silence"
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/corescene"
-	"topdog/internal/lab/golden"
+	"topdog/internal/lab/corescene/scenetest"
 	"topdog/wire"
 )
 
 // TestScenes plays the scenes of testdata/scenes, each on a board of its own.
 func TestScenes(t *testing.T) {
-	golden.Scenes(t, func(t *testing.T, words []string) corescene.Stage {
+	scenetest.Scenes(t, func(t *testing.T, words []string) corescene.Stage {
 		return &scene{board: start(t, words[0], words[1:])}
 	})
 }
@@ -37,19 +37,19 @@ func start(t *testing.T, kind string, options []string) *board {
 			known := true
 			switch name {
 			case "priority":
-				c.Priority = golden.Read[uint8](t, value)
+				c.Priority = scenetest.Read[uint8](t, value)
 			case "incarnation":
-				c.Incarnation = golden.Read[wire.Incarnation](t, value)
+				c.Incarnation = scenetest.Read[wire.Incarnation](t, value)
 			case "interval":
-				c.Interval = golden.Read[time.Duration](t, value)
+				c.Interval = scenetest.Read[time.Duration](t, value)
 			case "patience":
-				c.Patience = golden.Read[time.Duration](t, value)
+				c.Patience = scenetest.Read[time.Duration](t, value)
 			case "detector":
 				c.Detector, known = silence.DetectorNamed(value)
 			case "voters":
 				c.Voters = nil
 				for id := range strings.SplitSeq(value, ",") {
-					c.Voters = append(c.Voters, golden.Read[wire.ID](t, id))
+					c.Voters = append(c.Voters, scenetest.Read[wire.ID](t, id))
 				}
 			}
 			if !known {
@@ -79,7 +79,7 @@ func (s *scene) Does(step string) []string {
 	s.t.Helper()
 	if times, steps, repeats := strings.Cut(step, " times: "); repeats {
 		var effects []Effect
-		for range golden.Read[uint32](s.t, times) {
+		for range scenetest.Read[uint32](s.t, times) {
 			for step := range strings.SplitSeq(steps, ";") {
 				did, _ := s.do(strings.Fields(step))
 				effects = append(effects, did...)
@@ -103,11 +103,11 @@ func (s *scene) do(words []string) (effects []Effect, says []string) {
 	}
 	switch words[0] {
 	case "pass":
-		effects = s.sleep(golden.Read[time.Duration](s.t, argument))
+		effects = s.sleep(scenetest.Read[time.Duration](s.t, argument))
 	case "stall": // the process does not run
-		s.clock += golden.Read[time.Duration](s.t, argument)
+		s.clock += scenetest.Read[time.Duration](s.t, argument)
 	case "beat": // it wakes for its next heartbeat, perhaps late
-		effects = s.wakesLate(golden.Read[time.Duration](s.t, argument))
+		effects = s.wakesLate(scenetest.Read[time.Duration](s.t, argument))
 	case "lead":
 		s.takeLead()
 	case "deaf": // no witness answers from now on
@@ -191,4 +191,4 @@ func (s *scene) show(what string) string {
 }
 
 // tally describes effects with what they say.
-func tally(effects []Effect) []string { return golden.Tally(described(effects)) }
+func tally(effects []Effect) []string { return scenetest.Tally(described(effects)) }

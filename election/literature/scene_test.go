@@ -10,13 +10,13 @@ import (
 	"topdog/election/silence"
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/corescene"
-	"topdog/internal/lab/golden"
+	"topdog/internal/lab/corescene/scenetest"
 	"topdog/wire"
 )
 
 // TestScenes plays the scenes of testdata/scenes, each on a board of its own.
 func TestScenes(t *testing.T) {
-	golden.Scenes(t, func(t *testing.T, words []string) corescene.Stage {
+	scenetest.Scenes(t, func(t *testing.T, words []string) corescene.Stage {
 		return &scene{board: start(t, words[0], words[1:])}
 	})
 }
@@ -36,9 +36,9 @@ func start(t *testing.T, kind string, options []string) *board {
 			ok := true
 			switch name {
 			case "id":
-				c.ID = golden.Read[wire.ID](t, value)
+				c.ID = scenetest.Read[wire.ID](t, value)
 			case "priority":
-				c.Priority = golden.Read[uint8](t, value)
+				c.Priority = scenetest.Read[uint8](t, value)
 			case "fanout":
 				c.Fanout, ok = election.FanoutNamed(value)
 			case "source":
@@ -64,7 +64,7 @@ func start(t *testing.T, kind string, options []string) *board {
 	case "scored":
 		return newScoreBoard(t, change)
 	case "divided":
-		return newDivided(t, golden.Read[wire.ID](t, options[0]))
+		return newDivided(t, scenetest.Read[wire.ID](t, options[0]))
 	case "called":
 		return newCalled(t, named(options[0]))
 	case "family":
@@ -93,13 +93,13 @@ func (s *scene) Does(step string) []string {
 		s.clock += s.duration(argument)
 		effects = s.Wake(s.clock)
 	case "follow":
-		s.follow(golden.Read[wire.ID](s.t, argument))
+		s.follow(scenetest.Read[wire.ID](s.t, argument))
 	case "lead":
 		s.lead()
 	case "stand":
 		s.stand(election.ReasonSilence)
 	case "know": // what is known of a board's score
-		p, _ := s.Peer(golden.Read[wire.ID](s.t, argument))
+		p, _ := s.Peer(scenetest.Read[wire.ID](s.t, argument))
 		return []string{fmt.Sprintf("score %d, known: %v", p.Score, p.ScoreKnown)}
 	case "keep": // a message, which comes later
 		s.kept = s.message(words[1:])
@@ -153,25 +153,25 @@ func (s *scene) change(m *wire.Message, word string) error {
 	case "before": // this board heard the leader
 		m.Election.LastHeard--
 	case "suspect":
-		m.Election.Suspect = golden.Read[wire.ID](s.t, value)
+		m.Election.Suspect = scenetest.Read[wire.ID](s.t, value)
 	case "round":
-		n := golden.Read[uint32](s.t, value)
+		n := scenetest.Read[uint32](s.t, value)
 		m.Round.Number, m.OK.Round, m.Report.Round, m.Election.Round, m.Query.Round = n, n, n, uint8(n), uint8(n)
 	case "trust":
 		m.OK.Trust = numbers[wire.ID](s.t, value)
 	case "at":
-		m.Report.Timestamp = golden.Read[uint32](s.t, value)
+		m.Report.Timestamp = scenetest.Read[uint32](s.t, value)
 	case "list": // the priorities of the boards 1, 2, and so on
 		for i, p := range numbers[uint8](s.t, value) {
 			m.Report.Standings = append(m.Report.Standings, wire.Standing{ID: wire.ID(i + 1), Priority: p})
 		}
 	case "names":
-		id := golden.Read[wire.ID](s.t, value)
+		id := scenetest.Read[wire.ID](s.t, value)
 		m.Coordinator.Coordinator, m.Leader.Leader, m.Resign.Successor, m.Answer.Leader = id, id, id, id
 	case "candidates":
 		m.Coordinator.Candidates = numbers[wire.ID](s.t, value)
 	case "score":
-		n := golden.Read[uint32](s.t, value)
+		n := scenetest.Read[uint32](s.t, value)
 		m.Hello.Score, m.Election.Score, m.Coordinator.Score = n, n, n
 	default:
 		return corescene.SetWords(m, "", []string{word})
@@ -206,10 +206,10 @@ func (s *scene) duration(text string) (sum time.Duration) {
 func numbers[T ~uint8 | ~uint32](t *testing.T, text string) (list []T) {
 	t.Helper()
 	for word := range strings.SplitSeq(text, ",") {
-		list = append(list, golden.Read[T](t, word))
+		list = append(list, scenetest.Read[T](t, word))
 	}
 	return list
 }
 
 // tally describes effects with what they say.
-func tally(effects []election.Effect) []string { return golden.Tally(described(effects)) }
+func tally(effects []election.Effect) []string { return scenetest.Tally(described(effects)) }

@@ -104,6 +104,7 @@ var importers = []struct {
 	{"topdog/internal/setup/keepalived", []string{"topdog/internal/setup"}, "it is reached by one call, which a board makes once in its life"},
 	{"topdog/internal/lab/judge", nil, "it is for tests: it imports testing"},
 	{"topdog/internal/lab/assert", nil, "it is for tests: it imports testing"},
+	{"topdog/internal/lab/corescene/scenetest", nil, "it is for tests: it imports testing"},
 	{"topdog/internal/lab/golden", nil, "it is for tests: it has a flag"},
 	{"topdog/internal/lab/documented", nil, "it is for tests: it imports testing"},
 }

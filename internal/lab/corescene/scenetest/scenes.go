@@ -1,4 +1,5 @@
-package golden
+// Package scenetest has tests play the scenes of one core.
+package scenetest
 
 import (
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"topdog/internal/lab/corescene"
+	"topdog/internal/lab/golden"
 )
 
 // Scenes plays the scenes of testdata/scenes, each on a stage of its own. A scene begins with "==" and its name, and package
@@ -29,14 +31,14 @@ func Scenes(t *testing.T, begin func(t *testing.T, words []string) corescene.Sta
 			played := []string{head}
 			for want := range strings.SplitSeq(scenes, "\n== ") {
 				got := play(t, want, begin)
-				if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" && !*Update {
+				if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" && !*golden.Update {
 					name, _, _ := strings.Cut(want, "\n")
 					t.Errorf("%s (-want +got):\n%s", name, diff)
 				}
 				played = append(played, got)
 			}
-			if *Update {
-				Compare(t, path, strings.Join(played, "\n== "))
+			if *golden.Update {
+				golden.Compare(t, path, strings.Join(played, "\n== "))
 			}
 		})
 	}
