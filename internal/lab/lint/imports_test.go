@@ -105,7 +105,7 @@ var importers = []struct {
 	{"topdog/internal/lab/judge", nil, "it is for tests: it imports testing"},
 	{"topdog/internal/lab/assert", nil, "it is for tests: it imports testing"},
 	{"topdog/internal/lab/corescene/scenetest", nil, "it is for tests: it imports testing"},
-	{"topdog/internal/lab/golden", nil, "it is for tests: it has a flag"},
+	{"topdog/internal/lab/golden", []string{"topdog/internal/lab/corescene/scenetest"}, "it is for tests: it has a flag"},
 	{"topdog/internal/lab/documented", nil, "it is for tests: it imports testing"},
 }
 
