@@ -162,6 +162,27 @@ func (s *Segment) Bridge() (index int, mac net.HardwareAddr, err error) {
 // TapPort is the port of machine n.
 func TapPort(n int) Port { return Port(fmt.Sprintf("tap%d", n)) }
 
+// Plug plugs the cable of a machine, which leads to a tap device, in at the switch or pulls it out. The machine's network adapter
+// keeps its carrier.
+func (s *Segment) Plug(tap string, in bool) error {
+	link, err := s.fabric.nl.LinkByName(tap)
+	if err == nil && in {
+		err = s.fabric.nl.LinkSetUp(link)
+	} else if err == nil {
+		err = s.fabric.nl.LinkSetDown(link)
+	}
+	if err != nil {
+		return fmt.Errorf("netns: plug or pull the cable %s: %w", tap, err)
+	}
+	return nil
+}
+
+// Plugged reports whether such a cable is plugged in.
+func (s *Segment) Plugged(tap string) bool {
+	link, err := s.fabric.nl.LinkByName(tap)
+	return err == nil && link.Attrs().Flags&net.FlagUp != 0
+}
+
 // Tap makes sure that there is a tap device "tap<n>" on the switch, for the
 // cable of machine n, and returns its name.
 func (s *Segment) Tap(n int) (name string, err error) {

@@ -3,48 +3,58 @@ package pi
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/netns"
 )
 
-// readyMark is what the image's last unit writes to the console.
-const readyMark = "BOARD-READY"
+const (
+	// readyMark is what the image's last unit writes to the console.
+	readyMark = "BOARD-READY"
 
-// pollPeriod is how often a file is looked at that nobody can wait for.
-const pollPeriod = 100 * time.Millisecond
+	// bootTime bounds a boot. 40 s are usual for three at once on two processors, and several times that if the machine has
+	// something else to do.
+	bootTime = 4 * time.Minute
+
+	// endTime bounds the wait for a process that was killed to be gone.
+	endTime = 10 * time.Second
+
+	// runNice is the niceness of a board that runs. One that boots is a program like any other. One that
+	// runs goes ahead of those, be it another board that boots or a build: a real
+	// board shares its processor with nobody, and its daemon takes a pause for what it is.
+	runNice = -5
+)
 
 // errOff: the board has no power.
 var errOff = errors.New("it is off (switch it on with: power N on)")
 
 // Board is an emulated board with its SD card, which it keeps when it is off.
 type Board struct {
-	N       int
-	Machine Machine
+	N int
 
 	lab *Lab
 	dir string
-}
-
-// boardState is what is remembered of a board, in the file "board.json".
-type boardState struct {
-	Machine string    `json:"machine"`
-	QEMU    processID `json:"qemu"` // the zero value: off
-	Pulled  bool      `json:"pulled"`
+	tap string // the network device that its cable leads to
 }
 
 // Name is the board's host name: "pi1".
 func (b *Board) Name() string { return "pi" + strconv.Itoa(b.N) }
 
 // Address is the board's own address.
-func (b *Board) Address() netip.Prefix { return b.lab.address(b.N) }
+func (b *Board) Address() netip.Addr { return address(b.N).Addr() }
 
 // hardwareAddr is that of its network adapter. b8:27:eb belongs to the
 // Raspberry Pi Foundation.
@@ -52,216 +62,189 @@ func (b *Board) hardwareAddr() net.HardwareAddr {
 	return net.HardwareAddr{0xb8, 0x27, 0xeb, 0, 0, byte(b.N)}
 }
 
-// Light is the line on which topdog's light is, as Deploy configures it: the
+// Light is the line on which topdog's light is, as Configure has it: the
 // last board has it where everybody has one, the others have one wired to a pin.
 // The two are switched in different ways, and their kernels treat them
 // differently when the daemon dies.
 func (b *Board) Light() Pin {
-	if b.N == b.lab.last() {
+	if b == b.lab.Boards[len(b.lab.Boards)-1] {
 		return ACT
 	}
 	return GPIO17
 }
 
-func (b *Board) state() (s boardState, err error) {
-	text, err := os.ReadFile(filepath.Join(b.dir, "board.json"))
-	if err != nil {
-		return s, err
-	}
-	return s, json.Unmarshal(text, &s)
-}
-
-func (b *Board) setState(s boardState) error {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return writeWhole(filepath.Join(b.dir, "board.json"), text)
-}
+func (b *Board) file(name string) string { return filepath.Join(b.dir, name) }
 
 // flash makes the board's SD card, with files in /root, and what QEMU starts
 // with, if the board has none yet.
 func (b *Board) flash(image string, files []string) error {
-	if _, err := b.state(); err == nil {
+	if _, err := os.Stat(b.file("card")); err == nil {
 		return nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
 	}
 	if err := os.MkdirAll(b.dir, 0o700); err != nil {
 		return err
 	}
-	for from, to := range map[string]string{
-		"card": "card", "initrd": "initrd", "vmlinuz": "kernel", b.Machine.Name + ".dtb": "stock.dtb",
-	} {
-		if err := copySparse(filepath.Join(image, from), filepath.Join(b.dir, to)); err != nil {
-			return fmt.Errorf("flash the card of %s: %w", b.Name(), err)
+	dtb := b.lab.Machine.Name + ".dtb"
+	for _, c := range [][2]string{{"initrd", "initrd"}, {"vmlinuz", "kernel"}, {dtb, "dtb"}, {"card", "card.new"}} {
+		// Most of a card is empty.
+		if _, err := output("cp", "--sparse=always", "--reflink=auto", filepath.Join(image, c[0]), b.file(c[1])); err != nil {
+			return err
 		}
 	}
 	for _, f := range files {
-		if err := writeInto(filepath.Join(b.dir, "card"), f); err != nil {
-			return fmt.Errorf("flash the card of %s: %w", b.Name(), err)
+		// As a card reader would. The exit status of debugfs does not tell.
+		command := fmt.Sprintf("write %q %q", f, "/root/"+filepath.Base(f))
+		out, err := output("debugfs", "-w", "-R", command, b.file("card.new"))
+		if err == nil && !strings.Contains(out, "Allocated inode") {
+			err = fmt.Errorf("debugfs: %s: %s", command, out)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return b.setState(boardState{Machine: b.Machine.Name})
+	return os.Rename(b.file("card.new"), b.file("card"))
+}
+
+// output runs a program of this machine to its end, and returns all that it says.
+func output(name string, args ...string) (string, error) {
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out), err
+}
+
+// process is the QEMU of a board that is on, or nil. QEMU locks the file with its number as long as it lives, so no
+// other process is taken for it that has been given the number since.
+func (b *Board) process() *os.Process {
+	f, err := os.Open(b.file("qemu.pid"))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var pid int
+	_, _ = fmt.Fscan(f, &pid)
+	p, err := os.FindProcess(pid) // It has a descriptor, which means this process whatever its number does.
+	if err != nil {
+		return nil
+	}
+	lock := unix.Flock_t{Type: unix.F_WRLCK}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock); err != nil || lock.Type == unix.F_UNLCK {
+		return nil
+	}
+	return p
 }
 
 // On tells whether the board has power.
-func (b *Board) On() bool {
-	s, err := b.state()
-	return err == nil && s.QEMU.runs()
-}
+func (b *Board) On() bool { return b.process() != nil }
 
-// PowerOn switches the board on, if it is off. The boards that run already go
-// ahead of it until WaitReady has seen it ready, so that they keep their heartbeats.
-func (b *Board) PowerOn() error {
-	fail := func(err error) error { return fmt.Errorf("switch %s on: %w", b.Name(), err) }
-	s, err := b.state()
+// PowerOn switches the board on, if it is off, and waits until it has booted. The boards that run already go
+// ahead of it until then, so that they keep their heartbeats.
+func (b *Board) PowerOn(ctx context.Context) (err error) {
+	var ended <-chan struct{}
+	if !b.On() {
+		_ = os.Remove(b.file("console.log"))
+		ended, err = b.launch()
+	}
+	if err == nil {
+		err = poll(ctx, bootTime, func() (bool, error) {
+			select {
+			case <-ended:
+				text, _ := os.ReadFile(b.file("qemu.log"))
+				return false, fmt.Errorf("QEMU ended: %s", bytes.TrimSpace(text))
+			default:
+				return b.Ready(), nil
+			}
+		})
+	}
+	if err == nil {
+		err = setNice(b.process(), runNice)
+	}
 	if err != nil {
-		return fail(err)
-	}
-	if s.QEMU.runs() {
-		return nil
-	}
-	for _, name := range []string{"qmp", "shell", "shell.log", "console.log"} {
-		if err := os.Remove(filepath.Join(b.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fail(err)
-		}
-	}
-	if err := b.seedRandomness(); err != nil {
-		return fail(err)
-	}
-	tap, err := b.lab.segment.Tap(b.N)
-	if err != nil {
-		return fail(err)
-	}
-	if s.QEMU, err = b.lab.launch(b.dir, b.Machine.command(b, tap)); err != nil {
-		return fail(err)
-	}
-	if err := b.setState(s); err != nil {
-		return errors.Join(fail(err), s.QEMU.kill())
-	}
-	err = poll(context.Background(), monitorTimeout, func() (bool, error) {
-		if !s.QEMU.runs() {
-			text, _ := os.ReadFile(filepath.Join(b.dir, "qemu.log"))
-			return false, fmt.Errorf("QEMU ended: %s", bytes.TrimSpace(text))
-		}
-		_, err := os.Stat(filepath.Join(b.dir, "qmp"))
-		return err == nil, nil
-	})
-	if err != nil {
-		return fail(err)
-	}
-	if s.Pulled {
-		return b.SetCable(context.Background(), false)
+		return fmt.Errorf("switch %s on (look at %s/*.log): %w", b.Name(), b.dir, err)
 	}
 	return nil
 }
 
-// seedRandomness gives the board fresh randomness, as the firmware of a real one does.
-// Without it everything that asks for randomness waits for ten seconds or more.
-func (b *Board) seedRandomness() error {
-	stock, dtb := filepath.Join(b.dir, "stock.dtb"), filepath.Join(b.dir, "dtb")
-	if err := copySparse(stock, dtb); err != nil {
+// launch starts QEMU on the lab's segment, in the board's directory, with the priority of this program. In a
+// temporary lab it dies with this program, whatever ends this program; otherwise it
+// goes on in a session of its own.
+func (b *Board) launch() (ended <-chan struct{}, err error) {
+	log, err := os.Create(b.file("qemu.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	command := b.command()
+	c := exec.Command(command[0], command[1:]...)
+	c.Dir, c.Stdout, c.Stderr = b.dir, log, log
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if b.lab.temporary {
+		c.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	}
+	started, end := make(chan error, 1), make(chan struct{})
+	run := func() error {
+		err := c.Start()
+		started <- err
+		// The kernel sends the parent-death signal when the thread ends
+		// that made the child, so it has to stay.
+		_ = c.Wait()
+		return nil
+	}
+	b.lab.processes.Add(1)
+	b.lab.Segment.Go(run, func(err error) {
+		if err != nil { // it could not run
+			started <- err
+		}
+		close(end)
+		b.lab.processes.Done()
+	})
+	return end, <-started
+}
+
+// setNice sets the niceness of a process's session and of all its threads, of
+// which each has its own in Linux. Where the kernel groups sessions (sched(7), "The
+// autogroup feature"), only the former counts among programs of other sessions; a
+// process that no session was ever opened above is in none of its groups (EINVAL),
+// and then its threads' own counts.
+func setNice(p *os.Process, nice int) error {
+	if p == nil {
+		return errOff
+	}
+	err := os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", p.Pid), strconv.AppendInt(nil, int64(nice), 10), 0)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EINVAL) {
 		return err
 	}
-	return addSeed(dtb)
+	return netns.EachThread(p.Pid, func(id int) error {
+		return os.NewSyscallError("setpriority", unix.Setpriority(unix.PRIO_PROCESS, id, nice))
+	})
 }
 
 // Ready tells whether the board has reached multi-user.target.
 func (b *Board) Ready() bool {
-	log := "shell.log"
-	if b.Machine.twoPorts {
-		log = "console.log"
-	}
-	text, err := os.ReadFile(filepath.Join(b.dir, log))
+	text, err := os.ReadFile(b.file("console.log"))
 	return err == nil && bytes.Contains(text, []byte(readyMark))
-}
-
-// WaitReady waits until the board has booted.
-func (b *Board) WaitReady(ctx context.Context, limit time.Duration) error {
-	err := poll(ctx, limit, func() (bool, error) {
-		if !b.On() {
-			return false, errOff
-		}
-		return b.Ready(), nil
-	})
-	if err != nil {
-		return fmt.Errorf("wait until %s has booted (look at %s/*.log): %w", b.Name(), b.dir, err)
-	}
-	s, err := b.state()
-	if err != nil {
-		return err
-	}
-	return s.QEMU.setNice(runNice)
 }
 
 // PowerOff pulls the power plug.
 func (b *Board) PowerOff() error {
-	s, err := b.state()
+	p := b.process()
+	if p == nil {
+		return nil
+	}
+	err := p.Kill()
+	if err == nil || errors.Is(err, os.ErrProcessDone) {
+		err = b.AwaitOff(context.Background(), endTime)
+	}
 	if err != nil {
 		return fmt.Errorf("switch %s off: %w", b.Name(), err)
 	}
-	if err := s.QEMU.kill(); err != nil {
-		return fmt.Errorf("switch %s off: %w", b.Name(), err)
-	}
-	s.QEMU = processID{}
-	return b.setState(s)
+	return nil
 }
 
-// Monitor connects to QEMU's monitor for this board.
-func (b *Board) Monitor(ctx context.Context) (*Monitor, error) {
-	if !b.On() {
-		return nil, fmt.Errorf("%s: %w", b.Name(), errOff)
-	}
-	m, err := dialMonitor(ctx, b.dir)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", b.Name(), err)
-	}
-	return m, nil
-}
-
-// SetCable pulls the network cable out or plugs it in. A board that is off
-// remembers it.
-func (b *Board) SetCable(ctx context.Context, plugged bool) error {
-	s, err := b.state()
-	if err != nil {
-		return err
-	}
-	if s.QEMU.runs() {
-		m, err := b.Monitor(ctx)
-		if err != nil {
-			return err
-		}
-		defer m.Close()
-		if err := m.setCable(plugged); err != nil {
-			return fmt.Errorf("%s: %w", b.Name(), err)
-		}
-	}
-	s.Pulled = !plugged
-	return b.setState(s)
-}
+// Cable pulls the network cable out or plugs it in, at the switch. On the board, whose network is a USB adapter,
+// nothing passes any more then, but QEMU leaves the carrier on.
+func (b *Board) Cable(in bool) error { return b.lab.Segment.Plug(b.tap, in) }
 
 // Plugged tells whether the network cable is in.
-func (b *Board) Plugged() bool {
-	s, err := b.state()
-	return err == nil && !s.Pulled
-}
-
-// poll asks cond until it is true, fails, or limit is over.
-func poll(ctx context.Context, limit time.Duration, cond func() (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %s", limit))
-	defer cancel()
-	tick := time.NewTicker(pollPeriod)
-	defer tick.Stop()
-	for {
-		ok, err := cond()
-		if ok || err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
+func (b *Board) Plugged() bool { return b.lab.Segment.Plugged(b.tap) }

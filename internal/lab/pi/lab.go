@@ -11,8 +11,7 @@
 package pi
 
 import (
-	"bytes"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -23,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/cluster"
@@ -38,231 +38,200 @@ const (
 	hostNumber     = 254
 	floatingNumber = 250
 
-	// lockTimeout is how long a command waits for another one to finish.
-	lockTimeout = 5 * time.Second
+	// pollPeriod is how often something is looked at that nobody can wait for.
+	pollPeriod = 100 * time.Millisecond
 )
 
-// subnet is used inside the lab's namespace only, and so by all labs.
-var subnet = netip.MustParsePrefix("10.99.0.0/24")
+// Floating is the address that the boards shall keep.
+var Floating = address(floatingNumber).Addr()
 
-// State is what a lab remembers, in the file "lab.json".
-type State struct {
-	Segment string `json:"segment"` // name of the namespace
-	Machine string `json:"machine"`
-	Boards  int    `json:"boards"`
+// address is one of the subnet, which is used inside the lab's namespace only, and so by all labs.
+func address(n int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 99, 0, byte(n)}), 24)
 }
 
-// Lab is a lab whose state is in a directory.
+// Lab is a lab with a directory of its own.
 type Lab struct {
-	State State
+	Machine Machine
+	Segment *netns.Segment // the LAN of the boards
+	Natives []*Native      // their numbers come first
+	Boards  []*Board       // those that are emulated
 
 	dir       string
-	machine   Machine
-	segment   *netns.Segment
-	lock      *os.File
 	temporary bool
-	natives   []*Native
 	cluster   *cluster.Cluster // of the natives; nil without any
 	processes sync.WaitGroup   // threads that wait for a QEMU; see launch
 }
 
-// ErrDown: there is no lab in the directory.
+// ErrDown says that there is no lab in the directory.
 var ErrDown = errors.New("no lab is up (start one with: up)")
+
+// errNoRoot is why nobody but root can have a lab.
+var errNoRoot = errors.New("network namespaces need root: use sudo")
 
 // Temporary makes a lab that goes when this program does, however it ends: for
 // tests. Its boards are lost if the directory is. With natives, which run the program topdog, it has so
 // many of them, and the numbers of its boards come after theirs.
-func Temporary(dir string, machine Machine, boards, natives int, topdog string) (*Lab, error) {
-	l := &Lab{State: State{Machine: machine.Name, Boards: boards}, dir: dir, machine: machine, temporary: true}
+func Temporary(dir string, machine Machine, boards, natives int, topdog string) (l *Lab, err error) {
+	l = &Lab{Machine: machine, dir: dir, temporary: true}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	if natives > 0 {
-		if err := l.buildNatives(natives, topdog); err != nil {
-			return l, err
-		}
+	if natives == 0 {
+		l.Segment, err = netns.NewSegment("", address(hostNumber))
+	} else if err = l.buildNatives(natives, topdog); err == nil {
+		l.Segment, err = l.cluster.LAN.Segment(address(hostNumber))
 	}
-	return l, l.build()
+	if err == nil {
+		err = l.plugIn(boards)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
 }
 
 // Create makes a lab that outlives this program, or opens the one that is in the
-// directory if it is of the same kind. The caller closes it.
+// directory if it is of the same kind.
 func Create(dir string, machine Machine, boards int) (*Lab, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
+	if boards < 1 || boards > maxBoards {
+		return nil, fmt.Errorf("%d boards: must be 1 to %d", boards, maxBoards)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	l, err := Open(dir)
-	if err == nil {
-		if l.State.Machine != machine.Name || l.State.Boards != boards {
-			err := fmt.Errorf("a lab of %d %s is up in %s: take it down first", l.State.Boards, l.State.Machine, dir)
-			l.Close()
-			return nil, err
-		}
-		return l, nil
-	}
-	if !errors.Is(err, ErrDown) {
-		return nil, err
-	}
-	l = &Lab{State: State{Segment: segmentName(dir), Machine: machine.Name, Boards: boards}, dir: dir, machine: machine}
-	if l.lock, err = lockDir(dir); err != nil {
-		return nil, err
-	}
-	if err := l.build(); err != nil {
-		l.Close()
-		return nil, err
-	}
-	return l, nil
-}
-
-// segmentName is unique on this machine for a directory.
-func segmentName(dir string) string {
-	h := fnv.New32a()
-	h.Write([]byte(dir))
-	return fmt.Sprintf("pilab-%08x", h.Sum32())
-}
-
-// build makes the segment and the boards' objects.
-func (l *Lab) build() error {
-	if l.State.Boards < 1 || l.State.Boards > maxBoards {
-		return fmt.Errorf("%d boards: must be 1 to %d", l.State.Boards, maxBoards)
-	}
-	if os.Geteuid() != 0 {
-		return errNoRoot
-	}
-	var err error
-	if l.State.Segment != "" {
-		// An earlier lab that was not taken down may have left its own.
-		if l.segment, err = netns.OpenSegment(l.State.Segment); err == nil {
-			return l.save()
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	if l.cluster != nil {
-		l.segment, err = l.cluster.LAN.Segment(l.address(hostNumber))
-	} else {
-		l.segment, err = netns.NewSegment(l.State.Segment, l.address(hostNumber))
-	}
-	if err != nil {
-		return err
-	}
-	return l.save()
-}
-
-func (l *Lab) save() error {
-	text, err := json.Marshal(l.State)
-	if err != nil {
-		return err
-	}
-	return writeWhole(filepath.Join(l.dir, "lab.json"), text)
+	return open(dir, fmt.Sprintln(machine.Name, boards))
 }
 
 // Open opens the lab that Create has made in the directory. If there is none the
-// error is ErrDown. Until Close nobody else can open it.
-func Open(dir string) (*Lab, error) {
+// error is ErrDown.
+func Open(dir string) (*Lab, error) { return open(dir, "") }
+
+// open opens a lab. Of what kind it is says the file "lab". What its boards are like shows in their own directories, and
+// whether their cables are plugged in at the switch. If there is no lab it makes one, if that is wanted.
+func open(dir, wanted string) (*Lab, error) {
+	if os.Geteuid() != 0 {
+		return nil, errNoRoot
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(dir, "lab.json")); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w; looked in %s", ErrDown, dir)
-	}
-	if os.Geteuid() != 0 {
-		return nil, errNoRoot
-	}
 	l := &Lab{dir: dir}
-	if l.lock, err = lockDir(dir); err != nil {
+	text, err := os.ReadFile(l.file())
+	switch {
+	case wanted != "" && errors.Is(err, fs.ErrNotExist):
+		text, err = []byte(wanted), os.WriteFile(l.file(), []byte(wanted), 0o644)
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("%w; looked in %s", ErrDown, dir)
+	case wanted != "" && wanted != string(text):
+		err = fmt.Errorf("another lab is up in %s, of this machine and number of boards: %s; take it down first", dir, text)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if err := l.open(); err != nil {
-		l.Close()
+	var machine string
+	var boards int
+	if _, err := fmt.Sscan(string(text), &machine, &boards); err != nil {
+		return nil, fmt.Errorf("read %s, which is %q (remove the directory if it is broken): %w", l.file(), text, err)
+	}
+	if l.Machine, err = FindMachine(machine); err != nil {
 		return nil, err
+	}
+	l.Segment, err = netns.OpenSegment(l.SegmentName())
+	if errors.Is(err, fs.ErrNotExist) {
+		// It is new, or this machine was restarted: the boards are off then, and their cards are there.
+		l.Segment, err = netns.NewSegment(l.SegmentName(), address(hostNumber))
+	}
+	if err == nil {
+		err = l.plugIn(boards)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-func (l *Lab) open() error {
-	text, err := os.ReadFile(filepath.Join(l.dir, "lab.json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w; looked in %s", ErrDown, l.dir)
-	}
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(text, &l.State); err != nil {
-		return fmt.Errorf("read %s/lab.json (remove the directory if it is broken): %w", l.dir, err)
-	}
-	if l.machine, err = FindMachine(l.State.Machine); err != nil {
-		return err
-	}
-	l.segment, err = netns.OpenSegment(l.State.Segment)
-	if errors.Is(err, fs.ErrNotExist) {
-		// This machine was restarted: the boards are off, their cards are there.
-		l.segment, err = netns.NewSegment(l.State.Segment, l.address(hostNumber))
-	}
-	return err
+func (l *Lab) file() string { return filepath.Join(l.dir, "lab") }
+
+// SegmentName is the name of the boards' namespace: unique on this machine for a directory.
+func (l *Lab) SegmentName() string {
+	h := fnv.New32a()
+	h.Write([]byte(l.dir))
+	return fmt.Sprintf("pilab-%08x", h.Sum32())
 }
 
-// lockDir keeps other commands away from the lab: two that change the same board
-// at once would lose one another's changes.
-func lockDir(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+// plugIn makes the objects of the boards, and a cable for each.
+func (l *Lab) plugIn(boards int) error {
+	for range boards {
+		n := len(l.Natives) + len(l.Boards) + 1
+		tap, err := l.Segment.Tap(n)
+		if err != nil {
+			return err
+		}
+		l.Boards = append(l.Boards, &Board{N: n, lab: l, dir: filepath.Join(l.dir, fmt.Sprintf("pi%d", n)), tap: tap})
+	}
+	return nil
+}
+
+// Lock keeps other commands away from what the file stands for until it is closed: two that make the same image or card
+// at once would spoil one another's.
+func Lock(path string, patience time.Duration) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(lockTimeout)
-	for {
+	err = poll(context.Background(), patience, func() (bool, error) {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return f, nil
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return false, nil
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
-			f.Close()
-			return nil, fmt.Errorf("another pilab command works in %s: %w", dir, err)
+		return err == nil, err
+	})
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another pilab command has locked %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// poll asks cond until it is true, fails, or limit is over.
+func poll(ctx context.Context, limit time.Duration, cond func() (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %s", limit))
+	defer cancel()
+	tick := time.NewTicker(pollPeriod)
+	defer tick.Stop()
+	for {
+		ok, err := cond()
+		if ok || err != nil {
+			return err
 		}
-		time.Sleep(pollPeriod)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 
-// Close lets go of the lab. A mortal one ends.
+// Close lets go of the lab. A temporary one ends.
 func (l *Lab) Close() error {
 	var err error
 	if l.temporary {
 		err = l.cutAll()
+		l.processes.Wait()
 	}
 	if l.cluster != nil {
 		err = errors.Join(err, l.cluster.Close())
 	}
-	if l.segment != nil {
-		l.segment.Close()
-	}
-	if l.lock != nil {
-		l.lock.Close()
+	if l.Segment != nil {
+		l.Segment.Close()
 	}
 	return err
-}
-
-// Unlock lets other commands use the lab while this one goes on to look at it.
-func (l *Lab) Unlock() {
-	l.lock.Close()
-	l.lock = nil
 }
 
 // cutAll switches all boards off.
 func (l *Lab) cutAll() error {
 	var failed []error
-	for _, b := range l.Boards() {
-		if b.On() {
-			failed = append(failed, b.PowerOff())
-		}
-	}
-	if l.temporary {
-		l.processes.Wait()
+	for _, b := range l.Boards {
+		failed = append(failed, b.PowerOff())
 	}
 	return errors.Join(failed...)
 }
@@ -274,79 +243,42 @@ func (l *Lab) Down() error {
 	if err := l.cutAll(); err != nil {
 		return err
 	}
-	for _, b := range l.Boards() {
+	for _, b := range l.Boards {
 		if err := os.RemoveAll(b.dir); err != nil {
 			return err
 		}
 	}
-	if err := l.segment.Delete(); err != nil {
+	if err := l.Segment.Delete(); err != nil {
 		return err
 	}
-	return os.Remove(filepath.Join(l.dir, "lab.json"))
+	return os.Remove(l.file())
+}
+
+// Boot gives each board a card with the image, and with files of this machine in /root, unless it has a card. It switches
+// all of them on, and waits until they have booted.
+func (l *Lab) Boot(ctx context.Context, image string, files ...string) error {
+	for _, b := range l.Boards {
+		if err := b.flash(image, files); err != nil {
+			return fmt.Errorf("flash the card of %s: %w", b.Name(), err)
+		}
+	}
+	return l.Each(func(b *Board) error { return b.PowerOn(ctx) })
+}
+
+// Each does something with all boards at the same time.
+func (l *Lab) Each(do func(*Board) error) error {
+	var g errgroup.Group
+	for _, b := range l.Boards {
+		g.Go(func() error { return do(b) })
+	}
+	return g.Wait()
 }
 
 // Board returns board n.
 func (l *Lab) Board(n int) (*Board, error) {
-	first := len(l.natives) + 1
-	if n < first || n > l.last() {
-		return nil, fmt.Errorf("there is no board %d: they are %d to %d", n, first, l.last())
+	first := len(l.Natives) + 1
+	if i := n - first; i >= 0 && i < len(l.Boards) {
+		return l.Boards[i], nil
 	}
-	return l.Boards()[n-first], nil
-}
-
-// last is the highest number of a board.
-func (l *Lab) last() int { return len(l.natives) + l.State.Boards }
-
-// numberOf returns which board or native has a hardware address.
-func (l *Lab) numberOf(mac []byte) (n int, ok bool) {
-	for _, b := range l.Boards() {
-		if bytes.Equal(mac, b.hardwareAddr()) {
-			return b.N, true
-		}
-	}
-	for _, n := range l.natives {
-		if bytes.Equal(mac, n.topdog.HardwareAddr) {
-			return n.N, true
-		}
-	}
-	return 0, false
-}
-
-// Boards returns all emulated boards.
-func (l *Lab) Boards() []*Board {
-	boards := make([]*Board, l.State.Boards)
-	for i := range boards {
-		n := len(l.natives) + i + 1
-		boards[i] = &Board{N: n, Machine: l.machine, lab: l, dir: filepath.Join(l.dir, fmt.Sprintf("pi%d", n))}
-	}
-	return boards
-}
-
-// Flash gives each board a card with the image, and with files of this machine in
-// /root, unless it has a card.
-func (l *Lab) Flash(image string, files ...string) error {
-	for _, b := range l.Boards() {
-		if err := b.flash(image, files); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Segment is the LAN of the boards.
-func (l *Lab) Segment() *netns.Segment { return l.segment }
-
-// Arch is the boards' architecture, as Debian calls it.
-func (l *Lab) Arch() string { return l.machine.Arch }
-
-// Floating is the address that the boards shall keep.
-func (l *Lab) Floating() netip.Addr { return l.address(floatingNumber).Addr() }
-
-// host is this machine's address on the segment.
-func (l *Lab) host() netip.Addr { return l.address(hostNumber).Addr() }
-
-func (l *Lab) address(n int) netip.Prefix {
-	a := subnet.Addr().As4()
-	a[3] = byte(n)
-	return netip.PrefixFrom(netip.AddrFrom4(a), subnet.Bits())
+	return nil, fmt.Errorf("there is no board %d: they are %d to %d", n, first, len(l.Natives)+len(l.Boards))
 }

@@ -3,10 +3,10 @@ package pi
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/netns"
@@ -34,20 +34,19 @@ func newLab(t *testing.T, boards int) (*Lab, string) {
 
 func TestLabRemembersItself(t *testing.T) {
 	l, dir := newLab(t, 2)
-	state := l.State
 	assert.NoError(t, l.Close())
-	again, err := Create(dir, l.machine, 2)
+	again, err := Create(dir, l.Machine, 2)
 	assert.NoError(t, err)
-	assert.Equal(t, state, again.State, "before, and after")
+	assert.Is(t, 2, len(again.Boards), "boards")
 	again.Close()
-	_, err = Create(dir, l.machine, 3)
+	_, err = Create(dir, l.Machine, 3)
 	assert.ErrorContains(t, err, "take it down first", "another number of boards")
 	last, err := Open(dir)
 	assert.NoError(t, err)
 	assert.NoError(t, last.Down())
 	_, err = Open(dir)
 	assert.ErrorIs(t, err, ErrDown, "after down")
-	if _, err := netns.OpenSegment(state.Segment); err == nil {
+	if _, err := netns.OpenSegment(l.SegmentName()); err == nil {
 		t.Error("the namespace is left")
 	}
 }
@@ -65,23 +64,33 @@ func TestLabRefusesWhatIsNotThere(t *testing.T) {
 	if b.On() {
 		t.Error("a board without a card is on")
 	}
-	_, err = b.Monitor(t.Context())
+	_, err = b.dialMonitor(t.Context())
 	assert.ErrorIs(t, err, errOff, "the monitor of a board that is off")
-	assert.ErrorIs(t, b.PowerOn(), os.ErrNotExist, "switch a board without a card on")
+	assert.ErrorIs(t, b.PowerOn(t.Context()), os.ErrNotExist, "switch a board without a card on")
+	if !b.Plugged() {
+		t.Error("a new board has no cable")
+	}
+	assert.NoError(t, b.Cable(false))
+	if b.Plugged() {
+		t.Error("the cable was not pulled")
+	}
 	_, err = FindMachine("raspi9")
 	assert.ErrorContains(t, err, "raspi0, raspi3b", "a machine that nobody has")
-	assert.NoError(t, os.WriteFile(filepath.Join(dir, "lab.json"), []byte("{"), 0o600))
+	good, err := os.ReadFile(l.file())
+	assert.NoError(t, err)
+	assert.NoError(t, os.WriteFile(l.file(), []byte("{"), 0o600))
 	l.Close()
 	_, err = Open(dir)
-	assert.ErrorContains(t, err, "lab.json", "a broken state")
-	assert.NoError(t, l.save()) // for the cleanup
+	assert.ErrorContains(t, err, "remove the directory", "a broken state")
+	assert.NoError(t, os.WriteFile(l.file(), good, 0o600)) // for the cleanup
 }
 
 // The light is where Deploy configures it: the last board has the board's own.
 func TestLightsAndConfiguration(t *testing.T) {
-	l := &Lab{State: State{Boards: 2}}
+	l := &Lab{}
+	l.Boards = []*Board{{N: 1, lab: l}, {N: 2, lab: l}}
 	const written = "address = \"10.99.0.250\"\n"
-	for _, b := range l.Boards() {
+	for _, b := range l.Boards {
 		got := b.configuration(written)
 		want := written + "# The lab of emulated boards.\nheartbeat = \"2s\"\n"
 		if b.N == 1 {
@@ -93,18 +102,17 @@ func TestLightsAndConfiguration(t *testing.T) {
 }
 
 func TestCommandLine(t *testing.T) {
-	l := &Lab{State: State{Boards: 3}}
 	for name, wants := range map[string][]string{
 		"raspi3b": {
 			"qemu-system-aarch64 -M raspi3b -name pi2 ", "console=ttyS1,115200 systemd.hostname=pi2 ip=10.99.0.2:::255.255.255.0::eth0:off:1500:b8:27:eb:00:00:02",
 			"-serial chardev:shell -serial file:console.log ", "ifname=tap2,", "usb-net,port=1,netdev=cable,id=nic,mac=b8:27:eb:00:00:02",
 		},
-		"raspi0": {"qemu-system-arm -M raspi0 -name pi2 ", "initcall_blacklist=bcm2835_power_driver_init", "-serial chardev:shell -netdev"},
+		"raspi0": {"qemu-system-arm -M raspi0 -name pi2 ", "initcall_blacklist=bcm2835_power_driver_init", "logfile=console.log -serial chardev:shell -netdev"},
 	} {
 		m, err := FindMachine(name)
 		assert.NoError(t, err)
-		b := &Board{N: 2, Machine: m, lab: l}
-		got := strings.Join(m.command(b, "tap2"), " ")
+		b := &Board{N: 2, lab: &Lab{Machine: m}, tap: "tap2"}
+		got := strings.Join(b.command(), " ")
 		for _, want := range wants {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: %q is not in %s", name, want, got)
@@ -121,10 +129,19 @@ func TestNatives(t *testing.T) {
 	l, err := Temporary(t.TempDir(), machine, 1, 2, "/nonexistent")
 	assert.NoError(t, err)
 	defer func() { assert.ErrorIs(t, l.Close(), nil, "") }()
-	for _, n := range l.Natives() {
-		holders, err := l.Holders(t.Context(), n.Address().Addr())
-		if err != nil || !slices.Equal(holders, []int{n.N}) {
-			t.Errorf("%s is answered for by %v (%v), want %s", n.Address(), holders, err, n.Name())
+	// Also when one of them is cut off from the others.
+	for _, apart := range []int{0, 2} {
+		if apart > 0 {
+			assert.NoError(t, l.cluster.LAN.Filter(netns.Cut(l.cluster.LAN.Board(apart).Port())...))
+		}
+		for i, n := range l.Natives {
+			prober, err := l.Ask(n.Address(), 20*time.Millisecond)
+			assert.NoError(t, err)
+			holders, err := Holders(t.Context(), prober, time.Second)
+			prober.Close()
+			if err != nil || !slices.Equal(holders, []int{i + 1}) {
+				t.Errorf("%s is answered for by %v (%v), want %s", n.Address(), holders, err, n.Name())
+			}
 		}
 	}
 	_, err = l.Board(2)

@@ -44,36 +44,25 @@ func (r registers) lit(p Pin) bool {
 	return function == fselOutput && level == 1
 }
 
-// Lit reads from the chip's registers which of the pins shine now.
-func (m *Monitor) Lit(machine Machine, pins ...Pin) ([]bool, error) {
-	words, err := m.words(machine.gpioBase, registerCount)
-	if err != nil {
-		return nil, err
-	}
-	lit := make([]bool, len(pins))
-	for i, p := range pins {
-		lit[i] = registers(words).lit(p)
-	}
-	return lit, nil
-}
-
 // Watch is what was seen of a light: for how long it was lit and dark in turn,
 // the first and the last phase cut off by the beginning and the end.
 type Watch struct {
 	Lit, Dark time.Duration
-	Pulses    int // how often it went from dark to lit
+	Pulses    int  // how often it went from dark to lit
+	Now       bool // it was lit at the end
 }
 
 // add counts one sample for the time since the one before.
-func (w *Watch) add(before, now bool, since time.Duration) {
-	if before {
+func (w *Watch) add(now bool, since time.Duration) {
+	if w.Now {
 		w.Lit += since
 	} else {
 		w.Dark += since
 	}
-	if now && !before {
+	if now && !w.Now {
 		w.Pulses++
 	}
+	w.Now = now
 }
 
 // duty is the part of the time that the light was lit, from 0 to 1.
@@ -126,37 +115,37 @@ func (w Watch) String() string {
 	return fmt.Sprintf("%s (lit %.0f %%, %d pulses)", name, 100*w.duty(), w.Pulses)
 }
 
-// WatchLights looks at pins of the board for a while, in the registers.
+// WatchLights looks at pins of the board for a while, in the registers; once if d is 0.
 func (b *Board) WatchLights(ctx context.Context, d time.Duration, pins ...Pin) ([]Watch, error) {
-	m, err := b.Monitor(ctx)
+	m, err := b.dialMonitor(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer m.Close()
-	before, err := m.Lit(b.Machine, pins...)
-	if err != nil {
-		return nil, err
-	}
-	start := time.Now()
-	last := start
-	watches := make([]Watch, len(pins))
+	defer m.conn.Close()
 	tick := time.NewTicker(samplePeriod)
 	defer tick.Stop()
-	for last.Sub(start) < d {
+	watches := make([]Watch, len(pins))
+	start := time.Now()
+	var last time.Time
+	for last.IsZero() || last.Sub(start) < d {
+		words, err := m.words(b.lab.Machine.gpioBase, registerCount)
+		if err != nil {
+			return nil, err
+		}
+		at := time.Now()
+		for i, p := range pins {
+			if lit := registers(words).lit(p); last.IsZero() {
+				watches[i].Now = lit
+			} else {
+				watches[i].add(lit, at.Sub(last))
+			}
+		}
+		last = at
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		now, err := m.Lit(b.Machine, pins...)
-		if err != nil {
-			return nil, err
-		}
-		at := time.Now()
-		for i := range watches {
-			watches[i].add(before[i], now[i], at.Sub(last))
-		}
-		before, last = now, at
 	}
 	return watches, nil
 }

@@ -28,17 +28,17 @@ func see(steps []gpio.Step, offset, pauseEvery, pause time.Duration) Watch {
 		}
 		panic("beyond the period")
 	}
-	var w Watch
+	w := Watch{Now: lit(offset)}
 	// A board that pauses shows what it showed when it stopped, and goes on there.
 	board, last := offset, lit(offset)
 	for elapsed, awake := time.Duration(0), time.Duration(0); elapsed < WatchTime; elapsed += samplePeriod {
 		if pauseEvery > 0 && awake >= pauseEvery {
-			w.add(last, last, pause)
+			w.add(last, pause)
 			elapsed, awake = elapsed+pause, 0
 		}
 		board, awake = board+samplePeriod, awake+samplePeriod
 		now := lit(board)
-		w.add(last, now, samplePeriod)
+		w.add(now, samplePeriod)
 		last = now
 	}
 	return w

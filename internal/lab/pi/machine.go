@@ -52,36 +52,37 @@ func FindMachine(name string) (Machine, error) {
 	return m, nil
 }
 
-// command is QEMU's command line for board n. Files are named relative to the
+// command is QEMU's command line. Files are named relative to the
 // board's directory, in which QEMU runs: the path of a unix socket has at most
 // 107 bytes, and --dir may be anywhere.
-func (m Machine) command(b *Board, tap string) []string {
-	address := b.Address()
+func (b *Board) command() []string {
+	m := b.lab.Machine
 	kernel := strings.Join([]string{
 		"quiet loglevel=4", m.kernel,
 		"systemd.hostname=" + b.Name(),
 		// systemd-network-generator(8) makes networkd's configuration of this.
-		fmt.Sprintf("ip=%s:::255.255.255.0::eth0:off:1500:%s", address.Addr(), b.hardwareAddr()),
+		fmt.Sprintf("ip=%s:::255.255.255.0::eth0:off:1500:%s", b.Address(), b.hardwareAddr()),
 	}, " ")
 	command := []string{
 		m.qemu, "-M", m.Name, "-name", b.Name(),
 		// With a thread per emulated processor the four of a 3B cost twice the
 		// time of the two that build machines have.
 		"-accel", "tcg,thread=single",
-		"-display", "none", "-monitor", "none",
+		"-display", "none", "-pidfile", "qemu.pid",
 		"-kernel", "kernel", "-initrd", "initrd", "-dtb", "dtb", "-append", kernel,
 		// What the board writes survives a power cut of the board, but nobody
 		// needs it after one of this machine.
 		"-drive", "if=sd,format=raw,file=card,cache=unsafe",
-		"-qmp", "unix:qmp,server=on,wait=off",
-		"-chardev", "socket,id=shell,path=shell,server=on,wait=off,logfile=shell.log",
-		"-serial", "chardev:shell",
+		"-monitor", "unix:monitor,server=on,wait=off",
 	}
+	shell := "socket,id=shell,path=shell,server=on,wait=off"
 	if m.twoPorts {
-		command = append(command, "-serial", "file:console.log")
+		command = append(command, "-chardev", shell, "-serial", "chardev:shell", "-serial", "file:console.log")
+	} else {
+		command = append(command, "-chardev", shell+",logfile=console.log", "-serial", "chardev:shell")
 	}
 	return append(command,
 		// On the controller's own port: without it QEMU adds a hub.
-		"-netdev", "tap,id=cable,ifname="+tap+",script=no,downscript=no",
+		"-netdev", "tap,id=cable,ifname="+b.tap+",script=no,downscript=no",
 		"-device", "usb-net,port=1,netdev=cable,id=nic,mac="+b.hardwareAddr().String())
 }

@@ -3,11 +3,11 @@ package pi
 import (
 	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -17,128 +17,82 @@ import (
 // millisecond on an idle machine; the bound is for one that is overloaded.
 const monitorTimeout = 20 * time.Second
 
-// Monitor speaks to QEMU over its machine protocol, QMP (QEMU's
-// docs/interop/qmp-spec): one JSON object per line. It is the view from outside:
+// prompt is what QEMU's monitor says when it waits for a command.
+const prompt = "(qemu) "
+
+// monitor speaks to QEMU's monitor as a person would. It is the view from outside:
 // the emulated board has no part in an answer. QEMU serves one client at a time.
-type Monitor struct {
+type monitor struct {
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-// dialMonitor connects to the socket "qmp" in dir.
-func dialMonitor(ctx context.Context, dir string) (*Monitor, error) {
-	conn, err := dialIn(ctx, dir, "qmp")
-	if err != nil {
-		return nil, fmt.Errorf("connect to QEMU's monitor: %w", err)
+// dialMonitor connects to QEMU's monitor for this board.
+func (b *Board) dialMonitor(ctx context.Context) (*monitor, error) {
+	if !b.On() {
+		return nil, fmt.Errorf("%s: %w", b.Name(), errOff)
 	}
-	m, err := newMonitor(conn)
+	conn, err := b.dial(ctx, "monitor")
 	if err != nil {
+		return nil, fmt.Errorf("%s: connect to QEMU's monitor: %w", b.Name(), err)
+	}
+	m := &monitor{conn, bufio.NewReader(conn)}
+	if _, err := m.answer(); err != nil {
 		conn.Close()
-		return nil, err
+		return nil, fmt.Errorf("%s: wait for QEMU's monitor (is another pilab command using it?): %w", b.Name(), err)
 	}
 	return m, nil
 }
 
-func newMonitor(conn net.Conn) (*Monitor, error) {
-	m := &Monitor{conn: conn, in: bufio.NewReader(conn)}
-	if err := conn.SetDeadline(time.Now().Add(monitorTimeout)); err != nil {
-		return nil, err
-	}
-	// The greeting. Until capabilities are agreed on nothing else is allowed.
-	if _, err := m.in.ReadSlice('\n'); err != nil {
-		return nil, fmt.Errorf("wait for the greeting of QEMU's monitor (is another pilab command using it?): %w", err)
-	}
-	return m, m.execute("qmp_capabilities", nil, nil)
-}
-
-// Close ends the connection; the board goes on.
-func (m *Monitor) Close() error { return m.conn.Close() }
-
-// execute runs one command. The result is decoded into out unless that is nil.
-func (m *Monitor) execute(command string, arguments, out any) error {
-	fail := func(err error) error { return fmt.Errorf("QEMU's monitor: %s: %w", command, err) }
-	request := struct {
-		Execute   string `json:"execute"`
-		Arguments any    `json:"arguments,omitempty"`
-	}{command, arguments}
-	line, err := json.Marshal(request)
-	if err != nil {
-		return fail(err)
-	}
+// answer reads what the monitor says until it waits for a command.
+func (m *monitor) answer() (string, error) {
 	if err := m.conn.SetDeadline(time.Now().Add(monitorTimeout)); err != nil {
-		return fail(err)
+		return "", err
 	}
-	if _, err := m.conn.Write(append(line, '\n')); err != nil {
-		return fail(err)
+	var said strings.Builder
+	for !strings.HasSuffix(said.String(), prompt) {
+		part, err := m.in.ReadString(prompt[len(prompt)-1])
+		if said.WriteString(part); err != nil {
+			return said.String(), err
+		}
 	}
-	for {
-		line, err := m.in.ReadBytes('\n')
-		if err != nil {
-			return fail(err)
-		}
-		var answer struct {
-			Return json.RawMessage `json:"return"`
-			Error  *struct {
-				Desc string `json:"desc"`
-			} `json:"error"`
-		}
-		if err := json.Unmarshal(line, &answer); err != nil {
-			return fail(fmt.Errorf("answer %q: %w", line, err))
-		}
-		switch {
-		case answer.Error != nil:
-			return fail(errors.New(answer.Error.Desc))
-		case answer.Return == nil:
-			continue // An event, which nobody asked for.
-		case out == nil:
-			return nil
-		}
-		if err := json.Unmarshal(answer.Return, out); err != nil {
-			return fail(fmt.Errorf("answer %q: %w", answer.Return, err))
-		}
-		return nil
-	}
+	return said.String(), nil
 }
 
-// setCable plugs the cable in or pulls it out. On boards whose network is a USB
-// adapter nothing passes any more then, but QEMU leaves the carrier on.
-func (m *Monitor) setCable(plugged bool) error {
-	return m.execute("set_link", map[string]any{"name": "nic", "up": plugged}, nil)
-}
+// dumped is a line of memory: the address, and up to four words. What was typed is echoed before, in lines of other forms.
+var dumped = regexp.MustCompile(`(?m)^[0-9a-f]{16}:((?: 0x[0-9a-f]{8})+)\r?$`)
 
 // words reads n 32-bit words of physical memory, of which the registers of the
 // emulated chips are a part.
-func (m *Monitor) words(address uint64, n int) ([]uint32, error) {
-	var text string
-	line := fmt.Sprintf("xp /%dwx %#x", n, address)
-	if err := m.execute("human-monitor-command", map[string]any{"command-line": line}, &text); err != nil {
-		return nil, err
+func (m *monitor) words(address uint64, n int) (words []uint32, err error) {
+	command := fmt.Sprintf("xp /%dwx %#x", n, address)
+	if _, err := io.WriteString(m.conn, command+"\n"); err != nil {
+		return nil, fmt.Errorf("QEMU's monitor: %s: %w", command, err)
 	}
-	words := make([]uint32, 0, n)
-	for row := range strings.Lines(text) {
-		_, values, _ := strings.Cut(row, ":")
-		for _, v := range strings.Fields(values) {
-			w, err := strconv.ParseUint(v, 0, 32)
-			if err != nil {
-				return nil, fmt.Errorf("QEMU's monitor: %s: answer %q", line, text)
-			}
+	text, err := m.answer()
+	for _, row := range dumped.FindAllStringSubmatch(text, -1) {
+		for _, word := range strings.Fields(row[1]) {
+			w, _ := strconv.ParseUint(word, 0, 32) // of the form above
 			words = append(words, uint32(w))
 		}
 	}
-	if len(words) != n {
-		return nil, fmt.Errorf("QEMU's monitor: %s: %d words, want %d, in %q", line, len(words), n, text)
+	if err == nil && len(words) != n {
+		err = fmt.Errorf("%d words, want %d, in %q", len(words), n, text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("QEMU's monitor: %s: %w", command, err)
 	}
 	return words, nil
 }
 
-// dialIn connects to a unix socket in a directory whose path may be too long for
+// dial connects to a unix socket in the board's directory, whose path may be too long for
 // a socket's address (108 bytes, unix(7)): through /proc it is always short.
-func dialIn(ctx context.Context, dir, name string) (net.Conn, error) {
-	d, err := os.Open(dir)
+func (b *Board) dial(ctx context.Context, socket string) (net.Conn, error) {
+	d, err := os.Open(b.dir)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
 	var dialer net.Dialer
-	return dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), name))
+	return dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), socket))
 }

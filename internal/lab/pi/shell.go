@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"regexp"
@@ -31,13 +30,22 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("%s: %s: exit status %d\n%s", e.Board, e.Command, e.Status, e.Output)
 }
 
+// Shell connects to the root shell that the board has on a serial port. It has neither echo nor prompt.
+func (b *Board) Shell(ctx context.Context) (net.Conn, error) {
+	conn, err := b.dial(ctx, "shell")
+	if err != nil {
+		err = fmt.Errorf("%s: connect to its serial port (is it on?): %w", b.Name(), err)
+	}
+	return conn, err
+}
+
 // Run runs a command in the root shell that the board has on a serial port, as a
 // person with a serial cable would, and returns its output. A command that fails
 // gives an *ExitError.
 func (b *Board) Run(ctx context.Context, command string) (output string, err error) {
-	conn, err := dialIn(ctx, b.dir, "shell")
+	conn, err := b.Shell(ctx)
 	if err != nil {
-		return "", fmt.Errorf("%s: connect to its serial port (is it on?): %w", b.Name(), err)
+		return "", err
 	}
 	defer conn.Close()
 	output, status, err := runInShell(ctx, conn, command)
@@ -92,70 +100,3 @@ func runInShell(ctx context.Context, conn net.Conn, command string) (output stri
 
 // quote makes one word of the shell of any text.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
-// WriteFile writes a short text file on the board, with mode and owner.
-func (b *Board) WriteFile(ctx context.Context, path, text, mode, owner string) error {
-	file := quote(path)
-	_, err := b.Run(ctx, strings.Join([]string{
-		"umask 077",
-		"mkdir -p -m 0755 \"$(dirname " + file + ")\"",
-		"printf %s " + quote(text) + " > " + file,
-		"chmod " + mode + " " + file,
-		"chown " + owner + " " + file,
-	}, " && "))
-	var exit *ExitError
-	if errors.As(err, &exit) {
-		// Without the command, which may contain a key.
-		return fmt.Errorf("%s: write %s: exit status %d", b.Name(), path, exit.Status)
-	}
-	return err
-}
-
-// detach is what ends Attach: Ctrl-], as in telnet(1).
-const detach = 0x1d
-
-// Attach connects a terminal in raw mode to the board's shell, until the user
-// types Ctrl-] or ctx ends.
-func (b *Board) Attach(ctx context.Context, in io.Reader, out io.Writer) error {
-	conn, err := dialIn(ctx, b.dir, "shell")
-	if err != nil {
-		return fmt.Errorf("%s: connect to its serial port (is it on?): %w", b.Name(), err)
-	}
-	defer conn.Close()
-	// Run wants a shell without echo and prompt, a person wants both.
-	if _, err := fmt.Fprintf(conn, "stty echo onlcr; PS1='%s# '\n", b.Name()); err != nil {
-		return err
-	}
-	ended := make(chan error, 2)
-	go func() {
-		_, err := io.Copy(out, conn)
-		ended <- err
-	}()
-	go func() { ended <- typeInto(conn, in) }()
-	select {
-	case err = <-ended:
-	case <-ctx.Done():
-	}
-	// Ctrl-U drops a line that was begun, Ctrl-C what is running.
-	_, _ = fmt.Fprint(conn, "\x15\x03")
-	_, _ = fmt.Fprint(conn, "stty -echo -onlcr; PS1=\n")
-	return err
-}
-
-// typeInto copies what is typed until the key that ends it.
-func typeInto(conn io.Writer, in io.Reader) error {
-	buf := make([]byte, 256)
-	for {
-		n, err := in.Read(buf)
-		typed, _, end := bytes.Cut(buf[:n], []byte{detach})
-		if _, err := conn.Write(typed); err != nil {
-			return err
-		}
-		switch {
-		case end || errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
-	}
-}

@@ -11,9 +11,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// imageTime is how long a command waits for another one to build the image that both need.
+const imageTime = 10 * time.Minute
 
 // Supply makes what the boards are made of: images, and topdog's package. It
 // runs the scripts of a source tree and keeps images in a directory.
@@ -23,91 +27,82 @@ type Supply struct {
 	Progress io.Writer // what the scripts say
 }
 
-// imageDir is where the image for an architecture is, once it has been built by the present script.
-func (s *Supply) imageDir(arch string) (string, error) {
-	text, err := os.ReadFile(s.imageScript())
-	if err != nil {
-		return "", err
+// Check looks for everything that a lab needs of this machine. The error names
+// all that is missing at once: what is built first takes a minute or two.
+func (s *Supply) Check(ctx context.Context) error {
+	missing, err := s.script(ctx, "", "pilab-image", "--missing")
+	if packages := strings.Fields(missing); len(packages) > 0 {
+		err = errors.New("install what is missing: apt-get install --no-install-recommends " + strings.Join(packages, " "))
 	}
-	hash := sha256.New()
-	hash.Write(text)
-	fmt.Fprint(hash, os.Getenv("PILAB_SUITE"))
-	return filepath.Join(s.Dir, fmt.Sprintf("image-%s-%x", arch, hash.Sum(nil)[:4])), nil
+	if os.Geteuid() != 0 {
+		err = errors.Join(err, errNoRoot)
+	}
+	return err
 }
 
-// Image returns the directory of the image for an architecture, and builds it if
+// Image returns the directory of the image for a machine, and builds it if
 // there is none yet from the present script.
-func (s *Supply) Image(ctx context.Context, arch string) (string, error) {
-	dir, err := s.imageDir(arch)
+func (s *Supply) Image(ctx context.Context, m Machine) (string, error) {
+	text, err := os.ReadFile(filepath.Join(s.Source, "scripts", "pilab-image"))
 	if err != nil {
 		return "", err
 	}
-	// Two commands that need the same image build it once.
+	hash := sha256.Sum256(append(text, os.Getenv("PILAB_SUITE")...))
+	dir := filepath.Join(s.Dir, fmt.Sprintf("image-%s-%x", m.Arch, hash[:4]))
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return "", err
 	}
-	lock, err := os.OpenFile(filepath.Join(s.Dir, "image.lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	lock, err := Lock(filepath.Join(s.Dir, "image.lock"), imageTime)
 	if err != nil {
 		return "", err
 	}
 	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		return "", fmt.Errorf("lock %s: %w", lock.Name(), err)
-	}
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
 	// The image of an older script is of no use any more: boards have copies.
-	older, _ := filepath.Glob(filepath.Join(s.Dir, "image-"+arch+"-*"))
+	older, _ := filepath.Glob(filepath.Join(s.Dir, "image-"+m.Arch+"-*"))
 	for _, path := range older {
 		if err := os.RemoveAll(path); err != nil {
 			return "", err
 		}
 	}
-	c := exec.CommandContext(ctx, s.imageScript(), arch, dir)
-	c.Stdout, c.Stderr = s.Progress, s.Progress
-	if err := runGently(c); err != nil {
-		return "", fmt.Errorf("build the image for %s: %w", arch, err)
-	}
-	return dir, nil
+	_, err = s.script(ctx, "", "pilab-image", m.Arch, dir)
+	return dir, err
 }
 
 // Program builds topdog for this machine, of a version, as it is released.
 func (s *Supply) Program(ctx context.Context, version, path string) error {
-	c := exec.CommandContext(ctx, filepath.Join(s.Source, "scripts", "release-build"), path)
-	c.Stderr = s.Progress
-	c.Env = append(c.Environ(), "TOPDOG_VERSION="+version)
-	if err := runGently(c); err != nil {
-		return fmt.Errorf("build topdog: %w", err)
-	}
-	return nil
+	_, err := s.script(ctx, "TOPDOG_VERSION="+version, "release-build", path)
+	return err
 }
 
-// Package builds topdog's package for an architecture into a directory and
+// Package builds topdog's package for a machine into a directory and
 // returns its path. An empty version is what scripts/package makes of the tree.
-func (s *Supply) Package(ctx context.Context, arch, version, dir string) (string, error) {
-	script := filepath.Join(s.Source, "scripts", "package")
-	c := exec.CommandContext(ctx, script, "-o", dir, arch)
-	var out bytes.Buffer
-	c.Stdout, c.Stderr = &out, s.Progress
-	if version != "" {
-		c.Env = append(c.Environ(), "VERSION="+version)
+func (s *Supply) Package(ctx context.Context, m Machine, version, dir string) (string, error) {
+	out, err := s.script(ctx, "VERSION="+version, "package", "-o", dir, m.Package)
+	if err != nil {
+		return "", err
 	}
-	if err := runGently(c); err != nil {
-		return "", fmt.Errorf("build the package for %s: %w", arch, err)
-	}
-	lines := strings.Fields(out.String())
-	if len(lines) == 0 || !strings.HasSuffix(lines[len(lines)-1], ".deb") {
+	words := strings.Fields(out)
+	if len(words) == 0 || !strings.HasSuffix(words[len(words)-1], ".deb") {
 		return "", errors.New("build the package: scripts/package named no .deb")
 	}
-	return lines[len(lines)-1], nil
+	return words[len(words)-1], nil
 }
 
-// runGently runs a script in a process group of its own, so that an interruption
-// gives it the time to clean up after itself instead of hitting it twice.
-func runGently(c *exec.Cmd) error {
+// script runs a script with a setting in its environment, and returns what it prints. It has a process group of its own, so
+// that an interruption gives it the time to clean up after itself instead of hitting it twice.
+func (s *Supply) script(ctx context.Context, setting, name string, args ...string) (string, error) {
+	var out bytes.Buffer
+	c := exec.CommandContext(ctx, filepath.Join(s.Source, "scripts", name), args...)
+	c.Env = append(c.Environ(), setting)
+	c.Stdout, c.Stderr = &out, s.Progress
 	c.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGTERM}
 	c.Cancel = func() error { return unix.Kill(-c.Process.Pid, unix.SIGTERM) }
-	c.WaitDelay = killTimeout
-	return c.Run()
+	c.WaitDelay = endTime
+	if err := c.Run(); err != nil {
+		return "", fmt.Errorf("scripts/%s %s: %w", name, strings.Join(args, " "), err)
+	}
+	return out.String(), nil
 }

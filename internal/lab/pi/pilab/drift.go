@@ -13,10 +13,11 @@ import (
 
 	"topdog/internal/config"
 	"topdog/internal/lab/netns"
+	"topdog/internal/lab/observe"
 	"topdog/internal/lab/pi"
 )
 
-func driftCommand(o *options) *cobra.Command {
+func (o *options) driftCommand() *cobra.Command {
 	var d drift
 	c := &cobra.Command{
 		Use:   "drift",
@@ -28,25 +29,22 @@ again, and both parts are asked who has the address.
 
 The exit status is 0 if no leader that was cut off has answered after its successor.`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		RunE: o.onLab(func(c *cobra.Command, l *pi.Lab, _ []string) error {
 			if d.off < 0 || d.off > maxDrift {
-				return usageError{fmt.Errorf("--off %g: the kernel runs a clock at most %d %% off its rate", d.off, maxDrift)}
+				return misuse("--off %g: the kernel runs a clock at most %d %% off its rate", d.off, maxDrift)
 			}
 			if d.cuts < 1 {
-				return usageError{fmt.Errorf("--cuts %d: cut the leader off once at least", d.cuts)}
+				return misuse("--cuts %d: cut the leader off once at least", d.cuts)
 			}
-			return o.withLab(func(l *pi.Lab) error {
-				if n := l.State.Boards; n < config.MinVoters {
-					return usageError{fmt.Errorf("%d boards are up, and %d voters at least are needed: scripts/pilab up --boards %d", n, config.MinVoters, config.MinVoters)}
-				}
-				if arch := l.Arch(); arch != "arm64" {
-					return usageError{fmt.Errorf("the boards have the architecture %s, and their clocks can be set on arm64 only", arch)}
-				}
-				l.Unlock() // to look at the boards meanwhile
-				d.lab, d.out = l, c.OutOrStdout()
-				return d.run(c.Context())
-			})
-		},
+			if n := len(l.Boards); n < config.MinVoters {
+				return misuse("%d boards are up, and %d voters at least are needed: scripts/pilab up --boards %d", n, config.MinVoters, config.MinVoters)
+			}
+			if arch := l.Machine.Arch; arch != "arm64" {
+				return misuse("the boards have the architecture %s, and their clocks can be set on arm64 only", arch)
+			}
+			d.lab, d.out = l, c.OutOrStdout()
+			return d.run(c.Context())
+		}),
 	}
 	c.Flags().IntVar(&d.cuts, "cuts", 20, "how `often` the leader is cut off")
 	c.Flags().Float64Var(&d.off, "off", 0.9, "by how many `percent` the clocks are off, the leader's one way and the others' the other way")
@@ -66,6 +64,8 @@ const (
 	// driftSettles is how long the new rates are kept before the leader is cut off: a lease that has
 	// begun at the old ones has ended by then.
 	driftSettles = 5 * time.Second
+	// driftAsks is how often this machine asks who has the address.
+	driftAsks = 20 * time.Millisecond
 	// driftWatched is for how long a leader that is cut off is asked after another one has taken over.
 	driftWatched = 3 * time.Second
 )
@@ -75,23 +75,23 @@ const setTick = `perl -e '$t = "\0" x 208; substr($t, 0, 4) = pack("I", 0x4000);
 
 // drift is what the command does.
 type drift struct {
-	cuts    int
-	off     float64
-	lab     *pi.Lab
-	out     io.Writer
-	answers *pi.Answers
+	cuts   int
+	off    float64
+	lab    *pi.Lab
+	out    io.Writer
+	prober *observe.Prober
 }
 
 func (d *drift) run(ctx context.Context) (err error) {
-	if _, err := timed(d.out, "set the algorithm strict", func() (string, error) { return "", d.configure(ctx) }); err != nil {
+	if err := timed(d.out, "set the algorithm strict", func() error { return d.configure(ctx) }); err != nil {
 		return err
 	}
-	if d.answers, err = d.lab.WatchAnswers(); err != nil {
+	if d.prober, err = d.lab.Ask(pi.Floating, driftAsks); err != nil {
 		return err
 	}
-	defer d.answers.Close()
+	defer d.prober.Close()
 	defer func() { err = errors.Join(err, d.restore()) }()
-	var shortest pi.Handover
+	var shortest handover
 	unclear := 0
 	for n := 1; n <= d.cuts; n++ {
 		from, err := d.slowLeader(ctx)
@@ -121,8 +121,8 @@ func (d *drift) run(ctx context.Context) (err error) {
 // configure has all boards vote.
 func (d *drift) configure(ctx context.Context) error {
 	var voters []string
-	for _, b := range d.lab.Boards() {
-		voters = append(voters, fmt.Sprintf("%q", b.Address().Addr()))
+	for _, b := range d.lab.Boards {
+		voters = append(voters, fmt.Sprintf("%q", b.Address()))
 	}
 	lines := fmt.Sprintf(`algorithm = "strict"\nvoters = [%s]\npatience = %q`, strings.Join(voters, ", "), driftPatience)
 	return d.lab.Each(func(b *pi.Board) error {
@@ -145,7 +145,7 @@ func (d *drift) slowLeader(ctx context.Context) (leader int, err error) {
 			return d.setRate(ctx, b, percent)
 		})
 		if err == nil {
-			err = sleep(ctx, driftSettles)
+			err = pi.Sleep(ctx, driftSettles)
 		}
 		if err != nil {
 			return 0, err
@@ -158,19 +158,19 @@ func (d *drift) slowLeader(ctx context.Context) (leader int, err error) {
 }
 
 // cut cuts the leader off, and returns how the address has come to another board.
-func (d *drift) cut(ctx context.Context, leader int) (h pi.Handover, err error) {
+func (d *drift) cut(ctx context.Context, leader int) (h handover, err error) {
 	began := time.Now()
-	if err := d.lab.Segment().Filter(netns.Cut(netns.TapPort(leader))...); err != nil {
+	if err := d.lab.Segment.Filter(netns.Cut(netns.TapPort(leader))...); err != nil {
 		return h, err
 	}
-	defer func() { err = errors.Join(err, d.lab.Segment().Filter()) }()
+	defer func() { err = errors.Join(err, d.lab.Segment.Filter()) }()
 	if _, err := d.awaitHolder(ctx, leader); err != nil {
 		return h, err
 	}
-	if err := sleep(ctx, driftWatched); err != nil {
+	if err := pi.Sleep(ctx, driftWatched); err != nil {
 		return h, err
 	}
-	h, ok := pi.HandoverFrom(leader, d.answers.Since(began))
+	h, ok := handoverFrom(leader, d.prober.Replies(began))
 	if !ok {
 		return h, fmt.Errorf("pi%d has not answered any more when it was cut off", leader)
 	}
@@ -180,15 +180,11 @@ func (d *drift) cut(ctx context.Context, leader int) (h pi.Handover, err error) 
 // awaitHolder waits until one board other than that one, and no third one, has answered for a second.
 func (d *drift) awaitHolder(ctx context.Context, other int) (n int, err error) {
 	for end := time.Now().Add(driftTime); time.Now().Before(end); {
-		if err := sleep(ctx, time.Second); err != nil {
+		found, err := pi.Holders(ctx, d.prober, time.Second)
+		if err != nil {
 			return 0, err
 		}
-		var found []int
-		for _, a := range d.answers.Since(time.Now().Add(-time.Second)) {
-			if a.Board != other && !slices.Contains(found, a.Board) {
-				found = append(found, a.Board)
-			}
-		}
+		found = slices.DeleteFunc(found, func(n int) bool { return n == other })
 		if len(found) == 1 {
 			return found[0], nil
 		}
@@ -209,11 +205,28 @@ func (d *drift) restore() error {
 	return d.lab.Each(func(b *pi.Board) error { return d.setRate(ctx, b, 0) })
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
+// handover is how the address has come from one board to another: nobody has answered for so long in between. An answer
+// was given at a moment between the question and when it was heard, so there is a least and a most. If the most is
+// negative, both have answered at a time.
+type handover struct {
+	From, To    int
+	Least, Most time.Duration
+}
+
+func (h handover) String() string {
+	return fmt.Sprintf("%v to %v", h.Least.Round(time.Millisecond), h.Most.Round(time.Millisecond))
+}
+
+// handoverFrom is that from one board to the first that has answered afterwards. ok is false if one of them has not.
+func handoverFrom(from int, answers []observe.Reply) (h handover, ok bool) {
+	var last, first observe.Reply
+	for _, a := range answers {
+		switch {
+		case a.Board == from && a.Asked.After(last.Asked):
+			last = a
+		case a.Board != from && (first.Board == 0 || a.Heard.Before(first.Heard)):
+			first = a
+		}
 	}
+	return handover{from, first.Board, first.Asked.Sub(last.Heard), first.Heard.Sub(last.Asked)}, last.Board != 0 && first.Board != 0
 }

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -24,37 +23,31 @@ const exitUsage = 2
 // Main runs the program scripts/pi.
 func Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	status := run(ctx)
-	stop()
-	os.Exit(status)
-}
-
-func run(ctx context.Context) int {
 	err := rootCommand().ExecuteContext(ctx)
-	var usage usageError
+	status := 0
 	var exit *pi.ExitError
 	switch {
 	case err == nil:
-		return 0
 	case ctx.Err() != nil:
-		fmt.Fprintln(os.Stderr, "pilab: interrupted:", err)
-		return 1
-	case errors.As(err, &usage):
-		fmt.Fprintln(os.Stderr, "pilab:", err)
-		return exitUsage
+		err, status = fmt.Errorf("interrupted: %w", err), 1
+	case errors.As(err, new(usageError)):
+		status = exitUsage
 	case errors.As(err, &exit):
-		fmt.Fprintln(os.Stderr, "pilab:", err)
-		return exit.Status
+		status = exit.Status
 	default:
-		fmt.Fprintln(os.Stderr, "pilab:", err)
-		return 1
+		status = 1
 	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "pilab:", err)
+	}
+	stop()
+	os.Exit(status)
 }
 
 // usageError is a mistake in the command line.
 type usageError struct{ error }
 
-func (e usageError) Unwrap() error { return e.error }
+func misuse(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // options is where the lab's state is, and where its material comes from.
 type options struct {
@@ -88,34 +81,26 @@ of memory for each board, and the packages
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w (see: %s --help)", err, c.CommandPath())}
+		return misuse("%w (see: %s --help)", err, c.CommandPath())
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.PersistentFlags().StringVar(&o.dir, "dir", defaultDir(), "the `directory` of all state and images")
+	cache, _ := os.UserCacheDir() // see check
+	dir := filepath.Join(cache, "topdog", "pilab")
+	root.PersistentFlags().StringVar(&o.dir, "dir", dir, "the `directory` of all state and images")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return o.check() }
-	root.AddCommand(
-		upCommand(o), downCommand(o), statusCommand(o), ledCommand(o),
-		driftCommand(o), pullCommand(o), plugCommand(o), powerCommand(o),
-		consoleCommand(o), shCommand(o), execCommand(o), imageCommand(o), armv6Command(o), testCommand(o),
-	)
+	root.AddCommand(o.upCommand(), o.imageCommand(), o.driftCommand(), o.testCommand(), o.armv6Command())
+	root.AddCommand(o.labCommands()...)
+	root.AddCommand(o.boardCommands()...)
 	for _, c := range append(root.Commands(), root) {
 		checked := c.Args
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := checked(c, args); err != nil {
-				return usageError{fmt.Errorf("%w (see: %s --help)", err, c.CommandPath())}
+				return misuse("%w (see: %s --help)", err, c.CommandPath())
 			}
 			return nil
 		}
 	}
 	return root
-}
-
-func defaultDir() string {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(cache, "topdog", "pilab")
 }
 
 // check keeps the lab's gigabytes out of the source tree, where they would end
@@ -124,15 +109,15 @@ func (o *options) check() error {
 	if o.source == "" {
 		return errors.New("start this as scripts/pilab: it has to know where topdog's source is")
 	}
-	if o.dir == "" {
-		return usageError{errors.New("neither HOME nor XDG_CACHE_HOME is set: say --dir")}
+	if !filepath.IsAbs(o.dir) && o.dir == filepath.Join("topdog", "pilab") {
+		return misuse("neither HOME nor XDG_CACHE_HOME is set: say --dir")
 	}
 	var err error
 	if o.dir, err = filepath.Abs(o.dir); err != nil {
 		return err
 	}
-	if inside, err := filepath.Rel(o.source, o.dir); err == nil && inside != ".." && !strings.HasPrefix(inside, "../") {
-		return usageError{fmt.Errorf("--dir %s is inside the source tree: choose another place", o.dir)}
+	if inside, err := filepath.Rel(o.source, o.dir); err == nil && filepath.IsLocal(inside) {
+		return misuse("--dir %s is inside the source tree: choose another place", o.dir)
 	}
 	return nil
 }
@@ -141,27 +126,32 @@ func (o *options) supply() *pi.Supply {
 	return &pi.Supply{Source: o.source, Dir: o.dir, Progress: os.Stderr}
 }
 
-// withLab opens the lab for a command.
-func (o *options) withLab(do func(*pi.Lab) error) (err error) {
-	l, err := pi.Open(o.dir)
-	if err != nil {
-		return err
+// run is what a command does.
+type run = func(c *cobra.Command, args []string) error
+
+// onLab is a command about the lab that is up.
+func (o *options) onLab(do func(c *cobra.Command, l *pi.Lab, args []string) error) run {
+	return func(c *cobra.Command, args []string) error {
+		l, err := pi.Open(o.dir)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		return do(c, l, args)
 	}
-	defer l.Close()
-	return do(l)
 }
 
-// withBoard opens the lab for a command about one board.
-func (o *options) withBoard(number string, do func(*pi.Lab, *pi.Board) error) error {
-	n, err := strconv.Atoi(number)
-	if err != nil {
-		return usageError{fmt.Errorf("%q is not the number of a board", number)}
-	}
-	return o.withLab(func(l *pi.Lab) error {
+// onBoard is a command about a board, whose number comes first.
+func (o *options) onBoard(do func(c *cobra.Command, b *pi.Board, args []string) error) run {
+	return o.onLab(func(c *cobra.Command, l *pi.Lab, args []string) error {
+		n, err := strconv.Atoi(args[0])
+		if err != nil {
+			return misuse("%q is not the number of a board", args[0])
+		}
 		b, err := l.Board(n)
 		if err != nil {
 			return usageError{err}
 		}
-		return do(l, b)
+		return do(c, b, args[1:])
 	})
 }

@@ -1,5 +1,5 @@
 // Package trial puts topdog through what happens to a cluster, on emulated
-// boards: installation, power cuts, cables, crashes, clocks, upgrade, removal.
+// boards: installation, power cuts, cables, crashes, clocks, upgrade, removal. The file trial.scene says what.
 //
 // Emulated processors pause for up to 0.6 s. So the boards run with a long heartbeat,
 // and what is checked is the order of events and their outcome. How fast topdog is,
@@ -11,16 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 
-	"topdog/internal/console"
 	"topdog/internal/lab/observe"
 	"topdog/internal/lab/pi"
 )
@@ -29,17 +26,27 @@ const (
 	// boards is how many the cluster has. The first are native, and the others emulated.
 	boards = 3
 
-	// bootTime bounds a boot. 40 s are usual for three at once on two processors.
-	bootTime = 4 * time.Minute
+	// several is how many emulated boards the steps with this word need.
+	several = 2
 
-	// agreeTime bounds the wait for the boards to agree. A take-over takes about
-	// a second, and a look at the lights 4.5 s.
-	agreeTime = time.Minute
+	// attempts is how often a step is tried in which a board stands still. On a machine with much else to do, an
+	// emulated board has stood still twice.
+	attempts = 5
 
-	// handoverTime is what a hand-over may cost on boards that pause for 0.6 s,
-	// three of them at their own time. On real ones it is a round trip.
-	handoverTime = 2 * time.Second
+	// waitTime is how long a test waits for another one to end.
+	waitTime = 5 * time.Second
+
+	// diagnoseTime bounds what is asked of boards that may not work any more.
+	diagnoseTime = 30 * time.Second
 )
+
+// oldVersion and newVersion are those of the packages. Natives have the former.
+const (
+	oldVersion = "0.0.1~pilab"
+	newVersion = "0.0.2~pilab"
+)
+
+func packageName(version string) string { return "topdog_" + version + "_arm64.deb" }
 
 // Options say what to test, and where.
 type Options struct {
@@ -57,12 +64,14 @@ type trial struct {
 	machine pi.Machine
 	dir     string // all state
 	start   time.Time
+	image   string
 	lab     *pi.Lab
-	asker   *observe.Asker
+	prober  *observe.Prober // who has the address
+	asker   *observe.Asker  // a user of the address
 
-	image    string
-	old, new string // packages
-	native   string // program
+	began      time.Time // the line mark
+	remembered line      // the line remember
+	said       string    // by its command
 }
 
 // errStop says that a step failed, which has been printed already.
@@ -75,121 +84,50 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := o.Supply.Check(ctx, machine); err != nil {
+	if err := o.Supply.Check(ctx); err != nil {
 		return err
 	}
-	dir, release, err := ownDir(o.Supply.Dir)
+	lines, err := lines(o.Emulated)
 	if err != nil {
 		return err
 	}
-	defer release()
-	ctx, cancel := context.WithCancel(ctx)
-	t := &trial{Options: o, machine: machine, dir: dir, start: time.Now()}
+	t := &trial{Options: o, machine: machine, dir: filepath.Join(o.Supply.Dir, "test"), start: time.Now()}
+	lock, err := pi.Lock(t.dir+".lock", waitTime)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	// One that was killed has left its directory.
+	if err := os.RemoveAll(t.dir); err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, t.end()) }()
 
-	image := t.begin(func() (string, error) { return o.Supply.Image(ctx, machine.Arch) })
-	defer func() {
-		cancel()
-		_, _ = image.wait() // The step reports it, unless one before has failed.
-	}()
-
-	for _, s := range t.steps(image) {
-		if s.least > o.Emulated {
-			continue
+	err = t.step(ctx, "build the image, and two versions of the package", t.build)
+	if err == nil {
+		err = t.step(ctx, fmt.Sprintf("boot %d of %d boards, the others are native", t.Emulated, boards), t.boot)
+	}
+	for begin := 0; begin < len(lines) && err == nil; {
+		end := begin + 1
+		for end < len(lines) && lines[end].verb != "step" {
+			end++
 		}
-		if err := t.run(ctx, s); err != nil {
-			return err
+		if head := lines[begin]; len(head.words) == 0 || t.Emulated >= several {
+			err = t.step(ctx, head.quoted[0], func(ctx context.Context) (string, error) { return t.play(ctx, lines[begin:end]) })
 		}
+		begin = end
 	}
-	fmt.Fprintf(o.Out, "all well after %.0f s\n", time.Since(t.start).Seconds())
-	return nil
+	if err == nil {
+		fmt.Fprintf(o.Out, "all well after %.0f s\n", time.Since(t.start).Seconds())
+	}
+	return err
 }
 
-// steps are all that is tested, in order.
-func (t *trial) steps(image *background) []step {
-	return []step{
-		{name: "build two versions of the package", do: t.packages},
-		{name: "build the image from Debian packages", do: func(context.Context) (string, error) {
-			var err error
-			t.image, err = image.wait()
-			return t.image, err
-		}},
-		{name: fmt.Sprintf("boot %d of %d boards, the others are native", t.Emulated, boards), do: t.boot},
-		{name: "run a test for ARMv6 on a board", do: t.armv6OnBoard},
-		{name: "install the package: nothing starts unconfigured", do: t.install},
-		{name: "configure and start: the units get ready", do: t.configure},
-		{name: "one leader, its light pulses, its address answers", do: t.oneLeader},
-		{name: "resign: the heir has light and address", do: t.resign, least: several},
-		{name: "clocks jump by a year, forwards and back: nothing happens", do: t.clocks, least: several},
-		{name: "SIGKILL of the leader's daemon: dark, no address, another leads", do: t.crash},
-		{name: "cable of the leader pulled: another leads", do: t.pull, least: several},
-		{name: "cable plugged in: one leader", do: t.plug, least: several},
-		{name: "shutdown of the leader: it hands over before its services stop", do: t.shutDown},
-		{name: "power cut of the leader: another leads", do: t.powerCut},
-		{name: "power back: it joins as a follower", do: t.powerBack, least: several},
-		{name: "upgrade of the leader: it hands over", do: t.upgrade, least: several},
-		{name: "remove the leader's package: dark, no address, another leads", do: t.remove, least: several},
-		{name: "purge: no file is left", do: t.purge, least: several},
-	}
-}
-
-// ownDir makes a directory for one test, and removes those of tests that were
-// killed: no process holds their lock any more.
-func ownDir(parent string) (dir string, release func(), err error) {
-	const prefix = "test-"
-	old, err := filepath.Glob(filepath.Join(parent, prefix+"*"))
-	if err != nil {
-		return "", nil, err
-	}
-	for _, path := range old {
-		if f, err := lockFile(path); err == nil {
-			err = os.RemoveAll(path)
-			f.Close()
-			if err != nil {
-				return "", nil, err
-			}
-		}
-	}
-	if dir, err = os.MkdirTemp(parent, prefix); err != nil {
-		return "", nil, err
-	}
-	f, err := lockFile(dir)
-	if err != nil {
-		return "", nil, err
-	}
-	return dir, func() {
-		os.RemoveAll(dir)
-		f.Close()
-	}, nil
-}
-
-func lockFile(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
-	}
-	return f, nil
-}
-
-// step is one thing that is tested. It returns what is worth knowing about it.
-type step struct {
-	name  string
-	do    func(context.Context) (detail string, err error)
-	least int // how many emulated boards it is for
-}
-
-// several is for steps that show on one emulated board what others show as well, or what namespaces do.
-const several = 2
-
-// run runs a step, and prints how it went and how long it took.
-func (t *trial) run(ctx context.Context, s step) error {
+// step runs a step, and prints how it went and how long it took.
+func (t *trial) step(ctx context.Context, name string, do func(context.Context) (detail string, err error)) error {
 	begin := time.Now()
-	fmt.Fprintf(t.Out, "%4.0f s  %s ... ", time.Since(t.start).Seconds(), s.name)
-	detail, err := s.do(ctx)
+	fmt.Fprintf(t.Out, "%4.0f s  %s ... ", time.Since(t.start).Seconds(), name)
+	detail, err := do(ctx)
 	took := time.Since(begin).Seconds()
 	if err == nil {
 		if detail != "" {
@@ -204,16 +142,43 @@ func (t *trial) run(ctx context.Context, s step) error {
 	}
 	fmt.Fprintf(t.Out, "FAIL (%.1f s)\n        %s\n", took, indent(err.Error()))
 	t.diagnose(ctx)
-	return fmt.Errorf("%w: %s", errStop, s.name)
+	return fmt.Errorf("%w: %s", errStop, name)
+}
+
+// play plays the lines of a step.
+func (t *trial) play(ctx context.Context, lines []line) (detail string, err error) {
+	for range attempts {
+		var details []string
+		for _, l := range lines {
+			if detail, err = t.do(ctx, l); err != nil {
+				err = fmt.Errorf("%s: %w", l.text, err)
+				break
+			}
+			if detail != "" {
+				details = append(details, detail)
+			}
+		}
+		if !errors.Is(err, errAgain) {
+			return strings.Join(details, "; "), err
+		}
+		fmt.Fprintf(t.Out, "(%v) ", errAgain)
+	}
+	return "", fmt.Errorf("in all %d attempts: %w", attempts, err)
+}
+
+func (t *trial) do(ctx context.Context, l line) (string, error) {
+	if l.verb != "power-on" { // a boot, which has a limit of its own
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.within+pi.CommandTime)
+		defer cancel()
+	}
+	return verbs[l.verb](t, ctx, l)
 }
 
 // indent makes a text of several lines readable below a line of progress.
 func indent(text string) string {
 	return strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n        ")
 }
-
-// diagnoseTime bounds what is asked of boards that may not work any more.
-const diagnoseTime = 30 * time.Second
 
 // diagnose prints what a person needs who was not there.
 func (t *trial) diagnose(ctx context.Context) {
@@ -222,19 +187,19 @@ func (t *trial) diagnose(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
-	for _, n := range t.lab.Natives() {
-		out, err := n.Log(ctx)
-		if err != nil {
-			out = err.Error()
+	for _, m := range t.lab.Members() {
+		var out string
+		var err error
+		if b, ok := m.(*pi.Board); ok {
+			out, err = b.Run(ctx, "ip -br addr; systemctl status --no-pager -n 0 topdog; "+
+				"journalctl --no-pager -o short-monotonic -u topdog | tail -n 25")
+		} else {
+			out, err = m.Log(ctx)
 		}
-		fmt.Fprintf(t.Out, "        --- %s\n        %s\n", n.Name(), indent(out))
-	}
-	for _, b := range t.lab.Boards() {
-		out, err := b.Run(ctx, "ip -br addr; systemctl status --no-pager -n 0 topdog; journalctl --no-pager -o short-monotonic -u topdog | tail -n 25")
 		if err != nil && out == "" {
 			out = err.Error()
 		}
-		fmt.Fprintf(t.Out, "        --- %s\n        %s\n", b.Name(), indent(out))
+		fmt.Fprintf(t.Out, "        --- %s\n        %s\n", m.Name(), indent(out))
 	}
 }
 
@@ -243,106 +208,66 @@ func (t *trial) end() error {
 	if t.asker != nil {
 		t.asker.Close()
 	}
-	if t.lab != nil {
-		return t.lab.Close()
+	if t.prober != nil {
+		t.prober.Close()
 	}
-	return nil
+	var err error
+	if t.lab != nil {
+		err = t.lab.Close()
+	}
+	return errors.Join(err, os.RemoveAll(t.dir))
 }
 
-// background is something that runs beside the steps.
-type background struct {
-	done   chan struct{}
-	result string
-	err    error
-}
+func (t *trial) file(name string) string { return filepath.Join(t.dir, name) }
 
-func (t *trial) begin(do func() (string, error)) *background {
-	b := &background{done: make(chan struct{})}
-	go func() {
-		defer close(b.done)
-		b.result, b.err = do()
-	}()
-	return b
-}
-
-func (b *background) wait() (string, error) {
-	<-b.done
-	return b.result, b.err
-}
-
-// oldVersion and newVersion are those of the packages. Natives have the former.
-const (
-	oldVersion = "0.0.1~pilab"
-	newVersion = "0.0.2~pilab"
-)
-
-// packages builds the package twice, the second as an upgrade of the first, the test that
+// build builds the image, the package twice, the second as an upgrade of the first, the test that
 // runs on a board, and what natives run.
-func (t *trial) packages(ctx context.Context) (string, error) {
-	dir := filepath.Join(t.dir, "packages")
+func (t *trial) build(ctx context.Context) (string, error) {
 	g, ctx := errgroup.WithContext(ctx)
-	for version, path := range map[string]*string{oldVersion: &t.old, newVersion: &t.new} {
-		g.Go(func() (err error) {
-			*path, err = t.Supply.Package(ctx, t.machine.Package, version, dir)
+	g.Go(func() (err error) {
+		t.image, err = t.Supply.Image(ctx, t.machine)
+		return err
+	})
+	for _, version := range []string{oldVersion, newVersion} {
+		g.Go(func() error {
+			_, err := t.Supply.Package(ctx, t.machine, version, t.dir)
 			return err
 		})
 	}
-	g.Go(func() error { return buildTest(ctx, t.Supply.Source, "gpio", t.gpioTest()) })
+	g.Go(func() error {
+		_, err := goARMv6(ctx, t.Supply.Source, "test", "-c", "-ldflags=-s -w", "-o", t.file("gpio.test"), "./gpio")
+		return err
+	})
 	if t.Emulated < boards {
-		t.native = filepath.Join(t.dir, "topdog")
-		g.Go(func() error { return t.Supply.Program(ctx, oldVersion, t.native) })
+		g.Go(func() error { return t.Supply.Program(ctx, oldVersion, t.file("topdog")) })
 	}
-	err := g.Wait()
-	return filepath.Base(t.old) + ", " + filepath.Base(t.new), err
+	return packageName(oldVersion) + ", " + packageName(newVersion), g.Wait()
 }
 
 // boot builds the lab and waits until systemd has started everything on all boards.
-func (t *trial) boot(ctx context.Context) (string, error) {
-	var err error
-	if t.lab, err = pi.Temporary(filepath.Join(t.dir, "lab"), t.machine, t.Emulated, boards-t.Emulated, t.native); err != nil {
-		return "", err
-	}
-	if err := t.lab.Flash(t.image, t.old, t.new, t.gpioTest()); err != nil {
-		return "", err
-	}
-	for _, b := range t.lab.Boards() {
-		if err := b.PowerOn(); err != nil {
-			return "", err
-		}
-	}
-	if err := t.lab.Each(func(b *pi.Board) error { return b.WaitReady(ctx, bootTime) }); err != nil {
-		return "", err
-	}
-	return t.board(last).Run(ctx, `echo "$(cat /sys/firmware/devicetree/base/model | tr -d '\0'), Linux $(uname -r), $(systemctl --version | head -n 1)" | tr -d '\n'`)
-}
-
-// member is a board of the cluster, be it emulated or native.
-type member interface {
-	Name() string
-	Address() netip.Prefix
-	Status(context.Context) (console.Status, error)
-	Resign(context.Context) error
-	Log(context.Context) (string, error)
-}
-
-// members are all boards, in the order of their numbers.
-func (t *trial) members() (all []member) {
-	for _, n := range t.lab.Natives() {
-		all = append(all, n)
-	}
-	for _, b := range t.lab.Boards() {
-		all = append(all, b)
-	}
-	return all
-}
-
-func (t *trial) member(n int) member { return t.members()[n-1] }
-
-// board is an emulated one.
-func (t *trial) board(n int) *pi.Board {
-	b, err := t.lab.Board(n)
+func (t *trial) boot(ctx context.Context) (_ string, err error) {
+	t.lab, err = pi.Temporary(t.file("lab"), t.machine, t.Emulated, boards-t.Emulated, t.file("topdog"))
 	if err != nil {
-		panic(err) // a mistake in this test
+		return "", err
 	}
-	return b
+	files := []string{t.file(packageName(oldVersion)), t.file(packageName(newVersion)), t.file("gpio.test")}
+	if err := t.lab.Boot(ctx, t.image, files...); err != nil {
+		return "", err
+	}
+	return t.lab.Boards[t.Emulated-1].Run(ctx, `tr '\0' , </sys/firmware/devicetree/base/model; `+
+		`printf ' Linux %s, %s' "$(uname -r)" "$(systemctl --version | head -n 1)"`)
 }
+
+// configure starts topdog on all boards, and begins to ask at the address.
+func (t *trial) configure(ctx context.Context) (err error) {
+	if err := t.lab.Configure(ctx); err != nil {
+		return err
+	}
+	if t.prober, err = t.lab.Ask(pi.Floating, pi.AskEvery); err != nil {
+		return err
+	}
+	t.asker, err = t.lab.Ping(pi.Floating)
+	return err
+}
+
+func (t *trial) member(n int) pi.Member { return t.lab.Members()[n-1] }

@@ -17,10 +17,10 @@ func TestPing(t *testing.T) {
 	l, err := Temporary(t.TempDir(), machine, 1, 0, "")
 	assert.NoError(t, err)
 	defer l.Close()
-	answered, err := l.Ping(l.host())
+	answered, err := l.Ping(address(hostNumber).Addr())
 	assert.NoError(t, err)
 	defer answered.Close()
-	silent, err := l.Ping(l.Floating())
+	silent, err := l.Ping(Floating)
 	assert.NoError(t, err)
 	defer silent.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -29,5 +29,5 @@ func TestPing(t *testing.T) {
 		_, err := answered.WaitAnswer(ctx, func(int) bool { return true })
 		assert.NoError(t, err)
 	}
-	assert.Is(t, 0, silent.Report(time.Time{}).First.Board, "who has answered at %v", l.Floating())
+	assert.Is(t, 0, silent.Report(time.Time{}).First.Board, "who has answered at %v", Floating)
 }

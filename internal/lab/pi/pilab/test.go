@@ -9,7 +9,7 @@ import (
 	"topdog/internal/lab/pi/trial"
 )
 
-func testCommand(o *options) *cobra.Command {
+func (o *options) testCommand() *cobra.Command {
 	var emulated int
 	c := &cobra.Command{
 		Use:   "test",
@@ -26,7 +26,7 @@ running.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if emulated < 1 || emulated > trial.MaxEmulated {
-				return usageError{fmt.Errorf("--boards %d: say 1 to %d", emulated, trial.MaxEmulated)}
+				return misuse("--boards %d: say 1 to %d", emulated, trial.MaxEmulated)
 			}
 			if err := os.MkdirAll(o.dir, 0o755); err != nil {
 				return err
@@ -38,7 +38,7 @@ running.`,
 	return c
 }
 
-func armv6Command(o *options) *cobra.Command {
+func (o *options) armv6Command() *cobra.Command {
 	return &cobra.Command{
 		Use:   "armv6",
 		Short: "Run the 32-bit program and unit tests on an emulated ARMv6 processor",
