@@ -150,15 +150,6 @@ func (s *Segment) Go(fn func() error, done func(error)) {
 	})
 }
 
-// Bridge returns the interface through which this machine is on the segment.
-func (s *Segment) Bridge() (index int, mac net.HardwareAddr, err error) {
-	link, err := s.fabric.nl.LinkByIndex(s.fabric.bridge.Attrs().Index)
-	if err != nil {
-		return 0, nil, fmt.Errorf("netns: look at the switch: %w", err)
-	}
-	return link.Attrs().Index, link.Attrs().HardwareAddr, nil
-}
-
 // TapPort is the port of machine n.
 func TapPort(n int) Port { return Port(fmt.Sprintf("tap%d", n)) }
 

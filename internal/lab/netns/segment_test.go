@@ -42,8 +42,14 @@ func TestSegmentOutlivesItsMaker(t *testing.T) {
 	defer again.Close()
 	_, err = again.Tap(3)
 	assert.ErrorIs(t, err, nil, "the tap device that is there")
-	index, mac, err := again.Bridge()
-	must(t, err)
+	must(t, again.Plug(name, false))
+	if again.Plugged(name) {
+		t.Error("the cable is in that was pulled")
+	}
+	must(t, again.Plug(name, true))
+	if !again.Plugged(name) {
+		t.Error("the cable is out that was plugged in")
+	}
 	var inside []net.Interface
 	must(t, again.Do(func() (err error) {
 		inside, err = net.Interfaces()
@@ -53,8 +59,8 @@ func TestSegmentOutlivesItsMaker(t *testing.T) {
 	for _, i := range inside {
 		found[i.Name] = i.Index
 	}
-	if found["br0"] != index || found["tap3"] == 0 || len(mac) != 6 {
-		t.Errorf("inside are %v; the bridge is %d, %s", found, index, mac)
+	if found["br0"] == 0 || found["tap3"] == 0 {
+		t.Errorf("inside are %v", found)
 	}
 }
 

@@ -28,21 +28,8 @@ func (o *options) boardCommands() []*cobra.Command {
 	}
 	sh.Flags().SetInterspersed(false)
 	return []*cobra.Command{
-		{
-			Use:   "pull N",
-			Short: "Pull the network cable of board N out",
-			Long: `Pull the network cable of board N out. Nothing passes any more. QEMU's USB network
-adapter keeps its carrier, so that the board cannot know: as behind a switch that
-died, and not as with the network socket of a real Pi.`,
-			Args: cobra.ExactArgs(1),
-			RunE: o.onBoard(func(_ *cobra.Command, b *pi.Board, _ []string) error { return b.Cable(false) }),
-		},
-		{
-			Use:   "plug N",
-			Short: "Plug the network cable of board N in",
-			Args:  cobra.ExactArgs(1),
-			RunE:  o.onBoard(func(_ *cobra.Command, b *pi.Board, _ []string) error { return b.Cable(true) }),
-		},
+		o.cableCommand("pull", "Pull the network cable of board N out", false),
+		o.cableCommand("plug", "Plug the network cable of board N in", true),
 		{
 			Use:   "power N on|off",
 			Short: "Pull the power plug of board N, or put it back",
@@ -68,6 +55,18 @@ what was started on it go on.`,
 			Args: cobra.ExactArgs(1),
 			RunE: o.onBoard(func(c *cobra.Command, b *pi.Board, _ []string) error { return attach(c.Context(), b) }),
 		},
+	}
+}
+
+func (o *options) cableCommand(verb, short string, in bool) *cobra.Command {
+	return &cobra.Command{
+		Use:   verb + " N",
+		Short: short,
+		Long: short + `. Nothing passes while it is out. QEMU's USB network
+adapter keeps its carrier, so that the board cannot know: as behind a switch that
+died, and not as with the network socket of a real Pi.`,
+		Args: cobra.ExactArgs(1),
+		RunE: o.onBoard(func(_ *cobra.Command, b *pi.Board, _ []string) error { return b.Cable(in) }),
 	}
 }
 
@@ -134,25 +133,21 @@ LED. They are looked at for 4.5 s in the registers of the emulated chip, through
 QEMU's monitor: the board is not asked. --now looks once.`,
 		Args: cobra.ExactArgs(1),
 		RunE: o.onBoard(func(c *cobra.Command, b *pi.Board, _ []string) error {
-			return showLights(c.Context(), c.OutOrStdout(), b, now)
+			pins, d := []pi.Pin{pi.GPIO17, pi.ACT}, pi.WatchTime
+			if now {
+				d = 0
+			}
+			watches, err := b.WatchLights(c.Context(), d, pins...)
+			for i, w := range watches {
+				shows := w.String()
+				if now {
+					shows = map[bool]string{true: "lit", false: "dark"}[w.Now]
+				}
+				fmt.Fprintf(c.OutOrStdout(), "%-6s  %s\n", pins[i], shows)
+			}
+			return err
 		}),
 	}
 	c.Flags().BoolVar(&now, "now", false, "look once and say whether they are lit at this moment")
 	return c
-}
-
-func showLights(ctx context.Context, out io.Writer, b *pi.Board, now bool) error {
-	pins, d := []pi.Pin{pi.GPIO17, pi.ACT}, pi.WatchTime
-	if now {
-		d = 0
-	}
-	watches, err := b.WatchLights(ctx, d, pins...)
-	for i, w := range watches {
-		shows := w.String()
-		if now {
-			shows = map[bool]string{true: "lit", false: "dark"}[w.Now]
-		}
-		fmt.Fprintf(out, "%-6s  %s\n", pins[i], shows)
-	}
-	return err
 }
