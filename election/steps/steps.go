@@ -107,9 +107,6 @@ func Append(list []Step, call []election.Effect) []Step {
 	return sequence(list, after, nil)
 }
 
-// Of returns the steps of one of the sequences above, which is done because of an effect or without any.
-func Of(kinds []Kind, e *election.Effect) []Step { return sequence(nil, kinds, e) }
-
 func sequence(list []Step, kinds []Kind, e *election.Effect) []Step {
 	for i, k := range kinds {
 		s := Step{Kind: k, Effect: e}

@@ -91,6 +91,7 @@ func (d *Daemon) conclude(s steps.Step, so *outcome) {
 		d.transitions.finish()
 		for i := range so.lapsed {
 			d.tell(&so.lapsed[i])
+			d.transitions.finish()
 		}
 	case steps.Named:
 		if so.named != wire.Nobody {

@@ -243,7 +243,7 @@ func (w *world) actOn(b *board, s *step) bool {
 		}
 	case stepRestore:
 		if d.held && !b.kernel.address {
-			d.insert(listed(steps.Of([]steps.Kind{steps.Gate, steps.Add}, restored))...)
+			d.insert(sequenceOf([]steps.Kind{steps.Gate, steps.Add}, restored)...)
 		}
 	default:
 		return w.actOnLease(b, s)
@@ -325,7 +325,7 @@ func (w *world) check(b *board) {
 	case d.core.Role() == election.Leader:
 		d.insert(plain(stepRead), plain(stepExpired))
 	default:
-		d.insert(listed(steps.Of(steps.Release, nil))...)
+		d.insert(sequenceOf(steps.Release, nil)...)
 	}
 }
 
@@ -341,6 +341,17 @@ func (w *world) carryOut(b *board, effects []election.Effect) {
 		}
 	}
 	d.insert(w.reordered(listed(steps.Append(nil, effects)))...)
+}
+
+// sequenceOf are the steps of a sequence of the product, which is done because of an effect or without any.
+func sequenceOf(kinds []steps.Kind, e *election.Effect) []step {
+	var list []steps.Step
+	new(steps.List).Do(kinds, func(s steps.Step) bool {
+		s.Effect = e
+		list = append(list, s)
+		return true
+	})
+	return listed(list)
 }
 
 // listed are steps as a daemon takes them: without those of which no other actor notices anything. A probe begins with a look at
