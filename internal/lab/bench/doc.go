@@ -1,5 +1,5 @@
-// Package bench measures topdog side by side with the programs that people would
-// install instead: keepalived (VRRP) and UCarp (CARP). It builds LANs of network
+// Package bench measures topdog side by side with the programs that people would install
+// instead: keepalived (VRRP) and UCarp (CARP). It builds LANs of network
 // namespaces, runs each program on their boards, and makes the leader fail. It observes
 // from outside: by a client that asks at the address all the time, by the kernels'
 // own reports of who has the address, and by the packets on the wire.
@@ -11,10 +11,12 @@
 // packages keepalived and ucarp; for services dnsmasq-base and bind9-dnsutils as well. It skips what a missing one
 // is needed for, and names it.
 //
-// A plan says what is measured. A session measures it part by part: failures,
-// cold starts, steady state, loss, and with --parts idle a short interval while nothing
-// happens. In the parts service and checks, each board has a real dnsmasq. It fails while its
-// board is well, and the client asks it. Package report writes the results. A system is
-// one program in one setting. A rig is a LAN whose boards run it. An event is a
-// fault of its leader or of the LAN, or a request. A trial is one run of an event.
+// A plan says what is measured. A session measures it part by part: failures, cold starts, steady state, loss, and with
+// --parts idle a short interval while nothing happens. In the parts service and checks, each board has a real dnsmasq. It
+// fails while its board is well, and the client asks it. A system is one program in one setting; systems/ has what its
+// boards need. A group is a LAN whose boards run it. An event is a fault of its leader or of the LAN, or a request: a
+// scene of events.scene, which a stage plays.
+//
+// All that is measured is a line in the format of Go's benchmarks. The tables, the pictures, and what is said of the
+// goals in goals.txt are made of these lines.
 package bench

@@ -1,26 +1,62 @@
 package bench
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/console"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
+	"topdog/internal/lab/observe"
+	"topdog/wire"
 )
 
-// Group is a group of boards that run one system, for those who do to it what this bench does not.
+const (
+	// pollInterval is how often the bench looks at what it has no notice of.
+	pollInterval = 20 * time.Millisecond
+	// stableTimeout bounds how long a group may take to become stable, beyond the time
+	// for which it must have been so.
+	stableTimeout = 20 * time.Second
+	// stableAttempts is how often a group is started that does not become stable.
+	stableAttempts = 3
+	// exitTimeout is how long a daemon gets to end after SIGTERM.
+	exitTimeout = 8 * time.Second
+	// lastLines is how many lines of a daemon's output an error shows.
+	lastLines = 6
+)
+
+// errNotStable wraps what a group still lacks.
+var errNotStable = errors.New("not stable")
+
+// Group is a LAN whose boards run one system. The last board has the highest rank.
 type Group struct {
 	*cluster.Cluster
-	rig *rig
+	sys      *system
+	variant  variant
+	boards   []*board
+	browsers *browsers // nil unless the variant wants them
 }
 
-// GroupOptions say what a group is of.
+// board is one of its machines, and the system's daemon on it.
+type board struct {
+	*cluster.Daemon
+	setup   setup
+	service *service // nil if the system does not look at one
+	frozen  []int    // processes that were told to stand still
+}
+
+// GroupOptions say what a group is of, for those who do to it what this bench does not.
 type GroupOptions struct {
 	System    string // its key, as --systems has it
 	Program   string // the path of topdog, if the system is topdog
@@ -35,143 +71,471 @@ func NewGroup(ctx context.Context, o GroupOptions) (*Group, error) {
 		return nil, fmt.Errorf("there is no system %q", o.System)
 	}
 	sys := chosen[0]
-	if t, ok := sys.(*topdog); ok {
-		t.path = o.Program
-	}
-	if err := sys.missing(); err != nil {
+	sys.Path = o.Program
+	if err := sys.prepare(); err != nil {
 		return nil, err
 	}
-	r, err := newRig(sys, o.Boards, variant{strangers: o.Strangers})
+	g, err := newGroup(sys, variant{boards: o.Boards, strangers: o.Strangers})
 	if err != nil {
 		return nil, err
 	}
-	g := &Group{Cluster: r.Cluster, rig: r}
-	for _, b := range r.boards {
-		// Users of the board may ask the daemon.
-		if err := os.Chmod(b.Dir, 0o755); err != nil {
-			g.End()
-			return nil, err
-		}
+	for _, b := range g.boards {
+		err = errors.Join(err, os.Chmod(b.Dir, 0o755)) // users of the board may ask the daemon
 	}
-	if err := r.startInTurn(ctx); err != nil {
+	if err = errors.Join(err, g.startInTurn(ctx)); err != nil {
 		g.End()
 		return nil, err
 	}
 	return g, nil
 }
 
-// End ends the daemons in good order, and takes the LAN apart.
-func (g *Group) End() error { return g.rig.close() }
-
-// Program and version of what the boards run.
-func (g *Group) Program(ctx context.Context) (name, version string, err error) {
-	info := g.rig.sys.info()
-	if t, ok := g.rig.sys.(*topdog); ok {
-		info.Version, err = versionOf(ctx, t.path)
+// newGroup builds the LAN and writes the configurations. Nothing runs yet.
+func newGroup(sys *system, v variant) (g *Group, err error) {
+	g = &Group{sys: sys, variant: v}
+	if g.Cluster, err = cluster.New(v.boards + v.strangers); err != nil {
+		return nil, err
 	}
-	return info.Program, info.Version, err
+	for n := 1; n <= v.boards && err == nil; n++ {
+		err = g.addBoard(n)
+	}
+	if err != nil {
+		return nil, errors.Join(err, g.End())
+	}
+	return g, nil
+}
+
+func (g *Group) addBoard(number int) (err error) {
+	b := &board{}
+	if b.Daemon, err = g.NewDaemon(number); err != nil {
+		return err
+	}
+	b.setup = newSetup(g.sys, g.variant, number, b.Dir)
+	g.boards = append(g.boards, b)
+	if g.sys.served() {
+		if b.service, err = newService(b); err != nil {
+			return err
+		}
+	}
+	if g.variant.Hooked {
+		err = b.writeHook()
+	}
+	return errors.Join(err, b.setup.write())
+}
+
+// End ends the daemons in good order, and takes the LAN apart. Lost notifications matter to those runs that count
+// holders, which look for themselves.
+func (g *Group) End() error {
+	if g.browsers != nil {
+		g.browsers.close()
+	}
+	g.Stop(exitTimeout / 2)
+	if err := g.Close(); !errors.Is(err, cluster.ErrLost) {
+		return err
+	}
+	return nil
+}
+
+// start runs the daemon of a board.
+func (b *board) start() error {
+	command, err := b.setup.fill("command")
+	if err != nil {
+		return err
+	}
+	argv := strings.Fields(command)
+	return b.Launch(argv[0], argv[1:])
+}
+
+// topdog gives topdog a command on the board, and waits for its end.
+func (b *board) topdog(ctx context.Context, verb string) error {
+	var out bytes.Buffer
+	args := []string{verb, "--config", b.file("topdog.toml")}
+	p, err := b.Start(ctx, b.setup.Path, args, netns.Stdout(&out), netns.Stderr(&out))
+	if err == nil {
+		err = p.Wait()
+	}
+	if err != nil {
+		return fmt.Errorf("topdog %s on %s: %w: %s", verb, b.Name, err, out.String())
+	}
+	return nil
+}
+
+// file is one of the board's.
+func (b *board) file(name string) string { return filepath.Join(b.Dir, name) }
+
+// resign has the board hand over: by topdog's command, by the file of keepalived's manual, and by the signal of UCarp's,
+// after which a board takes part again after 3 s.
+func (b *board) resign(ctx context.Context) error {
+	switch b.setup.program {
+	case topdog:
+		return b.topdog(ctx, "resign")
+	case keepalived:
+		return b.drain("1")
+	}
+	return b.Signal(syscall.SIGUSR2)
+}
+
+// drain tells keepalived whether the board is to lead.
+func (b *board) drain(value string) error {
+	return os.WriteFile(b.file("drain"), []byte(value+"\n"), 0o600)
+}
+
+// leave has a board go before its service is stopped, and waits until the daemon has ended: topdog-leave.service does it by
+// `topdog leave`. The others have nothing but the end of their service.
+func (b *board) leave(ctx context.Context) (err error) {
+	if b.setup.program == topdog {
+		err = b.topdog(ctx, "leave")
+	} else {
+		err = b.Signal(unix.SIGTERM)
+	}
+	if err == nil && !b.Ended(exitTimeout) {
+		err = fmt.Errorf("%s: the daemon does not end", b.Name)
+	}
+	return err
+}
+
+// signal sends a signal to the daemon, or to all processes of the board, one right after the other.
+func (b *board) signal(everything bool, sig syscall.Signal) error {
+	pids, err := b.Processes()
+	if err != nil {
+		return err
+	}
+	if !everything {
+		pids = b.setup.order(b.PID(), b.withoutService(pids))
+	}
+	if sig == unix.SIGSTOP {
+		b.frozen = pids
+	}
+	signalAll(pids, sig)
+	return nil
+}
+
+// thaw lets go on what stands still.
+func (b *board) thaw() {
+	signalAll(b.frozen, unix.SIGCONT)
+	b.frozen = nil
+}
+
+// signalAll sends a signal. Processes that have ended meanwhile don't matter.
+func signalAll(pids []int, sig syscall.Signal) {
+	for _, pid := range pids {
+		_ = unix.Kill(pid, sig)
+	}
+}
+
+// cleanUp ends all of a board's processes and takes away an address that was left.
+func (b *board) cleanUp() error {
+	deadline := time.Now().Add(exitTimeout)
+	for {
+		pids, err := b.Processes()
+		if err != nil {
+			return err
+		}
+		if len(pids) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s: the processes %v do not end", b.Name, pids)
+		}
+		signalAll(pids, unix.SIGKILL)
+		<-time.After(pollInterval / 4)
+	}
+	if !b.Ended(exitTimeout) {
+		return fmt.Errorf("%s: the daemon has not ended, though the board has no processes", b.Name)
+	}
+	// keepalived does not start while its pid file names a process that nobody has reaped, as
+	// may be in a container.
+	left, err := filepath.Glob(b.file("*pid"))
+	for _, file := range left {
+		err = errors.Join(err, os.Remove(file))
+	}
+	if err != nil {
+		return err
+	}
+	if err := b.DeleteAddress(netip.PrefixFrom(vip, 32)); !errors.Is(err, unix.EADDRNOTAVAIL) {
+		return err
+	}
+	return nil
+}
+
+// repair brings a board back whose daemon has ended, or is to end.
+func (b *board) repair() error {
+	if err := b.cleanUp(); err != nil {
+		return err
+	}
+	return b.start()
+}
+
+// startInTurn starts the board of the highest rank, with as many others as it needs to lead, and
+// when it has the address all the rest, as an administrator would set up a group.
+func (g *Group) startInTurn(ctx context.Context) error {
+	if err := errors.Join(g.startServices(ctx), g.startBeside()); err != nil {
+		return err
+	}
+	rest := len(g.boards) - g.sys.quorum(len(g.boards))
+	if err := each(g.boards[rest:], (*board).start); err != nil {
+		return err
+	}
+	wait, cancel := context.WithTimeout(ctx, stableTimeout)
+	defer cancel()
+	if err := g.Holders.WaitFor(wait, func(h []int) bool { return len(h) == 1 }); err != nil {
+		return fmt.Errorf("nobody takes the address in a new group: %w\n%s", err, g.logs())
+	}
+	return each(g.boards[:rest], (*board).start)
+}
+
+// startBeside starts the programs of topdog that run beside its daemon if the variant wants them: for the page, and for
+// scripts. keepalived runs scripts itself.
+func (g *Group) startBeside() error {
+	if g.sys.program != topdog {
+		return nil
+	}
+	launch := func(args func(b *board) []string) error {
+		return each(g.boards, func(b *board) error {
+			d, err := g.NewDaemon(b.Number)
+			if err != nil {
+				return err
+			}
+			return d.Launch(g.sys.Path, append(args(b), "--config", b.file("topdog.toml")))
+		})
+	}
+	switch {
+	case g.variant.Hooked:
+		return launch(func(b *board) []string { return []string{"hooks", "--dir", b.file("hooks.d")} })
+	case g.variant.pages:
+		if g.browsers == nil {
+			g.browsers = openBrowsers(g.LAN.Client())
+		}
+		return launch(func(*board) []string { return []string{"page"} })
+	}
+	return nil
+}
+
+func each(boards []*board, do func(*board) error) error {
+	for _, b := range boards {
+		if err := do(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stableLeader waits until the group has had one and the same holder for the time that
+// its system wants, and returns that board. A group that does not get there is
+// started anew, which is counted by nobody: it is no event that is measured.
+func (g *Group) stableLeader(ctx context.Context) (*board, error) {
+	for attempt := 1; ; attempt++ {
+		leader, lack := g.awaitStable(ctx)
+		if lack == nil || ctx.Err() != nil {
+			return leader, errors.Join(lack, ctx.Err())
+		}
+		if attempt == stableAttempts {
+			return nil, fmt.Errorf("the group does not become stable: %w; it says\n%s", lack, g.logs())
+		}
+		if err := g.restart(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// restart ends all daemons and starts them in turn.
+func (g *Group) restart(ctx context.Context) error {
+	if err := g.LAN.Filter(); err != nil {
+		return err
+	}
+	err := each(g.boards, func(b *board) error { return errors.Join(b.Plug(), b.cleanUp()) })
+	if err != nil {
+		return err
+	}
+	return g.startInTurn(ctx)
+}
+
+// awaitStable is one attempt of stableLeader.
+func (g *Group) awaitStable(ctx context.Context) (leader *board, lack error) {
+	wanted := g.sys.stableFor()
+	deadline := time.Now().Add(wanted + stableTimeout)
+	began := time.Now()
+	for {
+		// What was before the group was complete again does not count as stable.
+		number := soleHolder(g.Holders.Since(later(began, time.Now().Add(-wanted))), wanted)
+		switch {
+		case number == 0:
+			lack = fmt.Errorf("the address is on %v: %w", g.Holders.Current(), errNotStable)
+		case g.variant.Preempt && number != len(g.boards):
+			lack = fmt.Errorf("board %d leads, not the highest: %w", number, errNotStable)
+		default:
+			leader, lack = g.boards[number-1], g.ready(ctx)
+		}
+		for _, b := range g.boards {
+			if !b.Running() {
+				lack = fmt.Errorf("the daemon of %s has ended (%w)", b.Name, b.Wait())
+			}
+		}
+		if lack == nil {
+			return leader, nil
+		}
+		if err := wait(ctx, pollInterval); err != nil || time.Now().After(deadline) {
+			return nil, errors.Join(lack, err)
+		}
+	}
+}
+
+// ready returns nil when all boards of topdog that run follow one leader, and their services are well. The others don't
+// tell.
+func (g *Group) ready(ctx context.Context) error {
+	if g.sys.program != topdog {
+		return nil
+	}
+	var leaders []string
+	for _, b := range g.boards {
+		if !b.Running() {
+			continue
+		}
+		status, err := console.Dial(b.file("s")).Status(ctx)
+		switch {
+		case err != nil:
+			return err
+		case !status.Held():
+			return fmt.Errorf("board %d sees no holder: %w", b.Number, errNotStable)
+		case g.sys.Checked && status.Grade != wire.GradePassing.String():
+			return fmt.Errorf("board %d is %s: %w", b.Number, status.Grade, errNotStable)
+		}
+		leaders = append(leaders, status.LeaderName)
+	}
+	if distinct := slices.Compact(slices.Sorted(slices.Values(leaders))); len(distinct) != 1 {
+		return fmt.Errorf("they follow %v: %w", distinct, errNotStable)
+	}
+	return nil
+}
+
+// stableOrAnyHolder waits for a board that alone has had the address for the time for which its system must be stable. If
+// the address keeps moving, its holder of the moment is as good as any.
+func (g *Group) stableOrAnyHolder(ctx context.Context) (*board, error) {
+	stable := g.sys.stableFor()
+	began := time.Now()
+	for {
+		if n := soleHolder(g.Holders.Since(later(began, time.Now().Add(-stable))), stable); n > 0 {
+			return g.boards[n-1], nil
+		}
+		if b := g.holder(); b != nil && time.Since(began) > stable+stableTimeout {
+			return b, nil
+		}
+		if err := wait(ctx, pollInterval); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// holder is the board that has the address now, of several the one of the highest rank, or nil.
+func (g *Group) holder() *board {
+	if h := g.Holders.Current(); len(h) > 0 {
+		return g.boards[h[len(h)-1]-1]
+	}
+	return nil
+}
+
+// soleHolder returns the board that alone had the address all the time, or 0. The
+// timeline must be at least as long as wanted.
+func soleHolder(tl observe.Timeline, wanted time.Duration) int {
+	// Reading the clock twice makes a timeline longer than asked for, never shorter.
+	if tl.To.Sub(tl.From) < wanted || len(tl.Spans) != 1 || tl.Vacant() > 0 {
+		return 0
+	}
+	return tl.Spans[0].Board
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// wait goes on for a while during which nothing is to be done.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// logs returns the last of what each daemon said.
+func (g *Group) logs() string {
+	var t strings.Builder
+	for _, b := range g.boards {
+		fmt.Fprintf(&t, "%s:\n%s\n", b.Name, b.Log.Last(lastLines))
+	}
+	return t.String()
 }
 
 // Interval is that of the leader's messages.
-func (g *Group) Interval() time.Duration { return g.rig.sys.info().Interval }
+func (g *Group) Interval() time.Duration { return g.sys.H }
 
 // Boards are the daemons, by number.
 func (g *Group) Boards() (boards []*cluster.Daemon) {
-	for _, b := range g.rig.boards {
+	for _, b := range g.boards {
 		boards = append(boards, b.Daemon)
 	}
 	return boards
 }
 
 // Stranger returns one of the machines on which nothing runs, counted from 1.
-func (g *Group) Stranger(n int) *netns.Host { return g.LAN.Board(len(g.rig.boards) + n) }
+func (g *Group) Stranger(n int) *netns.Host { return g.LAN.Board(len(g.boards) + n) }
 
 // Leader returns the board that alone has the address, if the group is as it is meant to be. Otherwise the error says
 // what is missing.
 func (g *Group) Leader(ctx context.Context) (*cluster.Daemon, error) {
-	holders := g.Holders.Current()
-	if len(holders) != 1 {
+	if holders := g.Holders.Current(); len(holders) != 1 {
 		return nil, fmt.Errorf("the address is on %v: %w", holders, errNotStable)
 	}
-	return g.rig.boards[holders[0]-1].Daemon, g.rig.sys.ready(ctx, g.rig)
+	return g.holder().Daemon, g.ready(ctx)
 }
 
 // Kill is a crash of a board's daemon.
 func (g *Group) Kill(d *cluster.Daemon) error {
-	b := g.rig.boards[d.Number-1]
-	all, err := b.Processes()
-	if err == nil {
-		signalAll(g.rig.sys.daemon(b, all), unix.SIGKILL)
-	}
-	return err
+	return g.boards[d.Number-1].signal(false, unix.SIGKILL)
 }
 
 // Start starts the daemon of a board, which has ended.
-func (g *Group) Start(d *cluster.Daemon) error { return g.rig.boards[d.Number-1].start() }
+func (g *Group) Start(d *cluster.Daemon) error { return g.boards[d.Number-1].start() }
 
 // Repair brings a board back whose daemon was killed.
-func (g *Group) Repair(d *cluster.Daemon) error { return g.rig.boards[d.Number-1].repair() }
+func (g *Group) Repair(d *cluster.Daemon) error {
+	return g.boards[d.Number-1].repair()
+}
 
 // Down ends all processes of all boards.
-func (g *Group) Down() error {
-	for _, b := range g.rig.boards {
-		if err := b.cleanUp(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (g *Group) Down() error { return each(g.boards, (*board).cleanUp) }
 
 // Up starts all daemons at once.
-func (g *Group) Up() error {
-	for _, b := range g.rig.boards {
-		if err := b.start(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (g *Group) Up() error { return each(g.boards, (*board).start) }
 
 // Busy returns for how long the processes of each board have been on a processor, by number, without some that are
 // no part of the system.
 func (g *Group) Busy(strangers ...int) (busy []time.Duration, err error) {
-	for _, b := range g.rig.boards {
-		pids, err := b.Processes()
-		if err != nil {
-			return nil, err
-		}
-		pids = slices.DeleteFunc(pids, func(pid int) bool { return slices.Contains(strangers, pid) })
-		u, err := usageOf(pids)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", b.Name, err)
-		}
+	all, err := g.usage(strangers...)
+	for _, u := range all {
 		busy = append(busy, u.busy)
 	}
-	return busy, nil
+	return busy, err
 }
 
 // Topdog returns the command line of topdog for a verb on one of the boards, and the path of its socket.
 func (g *Group) Topdog(d *cluster.Daemon, verb string) (argv []string, socket string, err error) {
-	sys, ok := g.rig.sys.(*topdog)
-	if !ok {
-		return nil, "", fmt.Errorf("%s is no topdog", g.rig.sys)
+	if g.sys.program != topdog {
+		return nil, "", fmt.Errorf("%s is no topdog", g.sys)
 	}
-	b := g.rig.boards[d.Number-1]
-	return []string{sys.path, verb, "--config", sys.config(b)}, sys.socket(b), nil
+	b := g.boards[d.Number-1]
+	return []string{g.sys.Path, verb, "--config", b.file("topdog.toml")}, b.file("s"), nil
 }
 
 // Configure adds lines to the configurations of all boards of topdog, for the next time that they start.
 func (g *Group) Configure(lines ...string) error {
-	sys, ok := g.rig.sys.(*topdog)
-	if !ok {
-		return fmt.Errorf("%s has no such configuration", g.rig.sys)
-	}
-	for _, b := range g.rig.boards {
-		text := strings.Join(lines, "\n") + "\n" + sys.text(b, g.rig.variant)
-		text = fmt.Sprintf("socket = %q\n", sys.socket(b)) + text
-		if err := os.WriteFile(sys.config(b), []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return each(g.boards, func(b *board) error {
+		b.setup.More = lines
+		return b.setup.write()
+	})
 }

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,24 +31,111 @@ func Main() {
 	defer stop()
 	context.AfterFunc(ctx, stop) // who presses Ctrl-C twice is in a hurry
 	err := run(ctx, os.Args[1:])
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
+// plan says what is measured, and for how long.
+type plan struct {
+	form    string // quick or long
+	systems []*system
+	events  []*event
+	parts   []string
+
+	check    bool                         // that each system works at all, before all else
+	binary   bool                         // the size of topdog for arm64
+	runs     int                          // of each event
+	seldom   int                          // of each event that takes long
+	repeats  int                          // of an event that was disturbed
+	groups   func(*system) (together int) // groups of one system that do
+	starts   int                          // cold starts
+	boards   []int                        // in a calm group
+	rest     time.Duration                // before, until what boards do only when they meet is over
+	calm     time.Duration                // how long each of them is watched
+	together bool                         // calm groups of all systems at once
+	losses   []float64
+	lossFor  time.Duration // how long a group is watched while nobody fails
+	lossRuns int           // pulled cables under each loss
+	idleFor  time.Duration // how long a group is watched that loses nothing
+	logs     string        // the directory for what boards print, or ""
+}
+
+// runsOf is how often an event is run.
+func (p *plan) runsOf(e *event) int {
+	if e.is("seldom") {
+		return p.seldom
+	}
+	return p.runs
+}
+
+// quickPlan is for a laptop: it says in seven to ten minutes whether topdog does what it
+// promises, and not much about rare cases.
+func quickPlan() plan {
+	return plan{
+		form: "quick",
+		systems: named(allSystems(), "topdog-100ms", "topdog-10ms", "keepalived-1s", "keepalived-100ms", "keepalived-20ms",
+			"ucarp-1s", "topdog-service", "keepalived-1s-process", "keepalived-1s-script"),
+		events: named(allEvents(), "cable-pulled", "frames-dropped", "sigkill", "sigterm",
+			"both-frozen", "bursts", "pauses", "deaf", "mute", "cut-300ms", "cut-3s",
+			"service-killed", "service-frozen"),
+		parts: []string{"failures", "starts", "calm", "loss", "service", "checks"},
+		runs:  5, seldom: 2, repeats: 2, starts: 1,
+		groups: func(s *system) int {
+			if s.slow() {
+				return 7
+			}
+			return 2
+		},
+		boards: []int{3}, calm: 10 * time.Second, together: true,
+		losses: []float64{0.4}, lossFor: 12 * time.Second, idleFor: time.Minute,
+	}
+}
+
+// longPlan is everything.
+func longPlan() plan {
+	return plan{
+		form: "long", systems: allSystems(), events: allEvents(), parts: partNames(),
+		check: true, binary: true, runs: 20, seldom: 10, starts: 10,
+		groups: func(s *system) int {
+			if s.slow() || s.served() {
+				return 4
+			}
+			return 2
+		},
+		boards: []int{3, 10, 50}, rest: 30 * time.Second, calm: 15 * time.Second,
+		losses: []float64{0.05, 0.2, 0.4}, lossFor: 10 * time.Minute, idleFor: 10 * time.Minute, lossRuns: 20,
+	}
+}
+
+func partNames() (names []string) {
+	for _, part := range parts {
+		names = append(names, part.name)
+	}
+	return names
+}
+
+// fit leaves out the systems and events that no part of the plan is about.
+func (p *plan) fit() {
+	ofServices := func(part string) bool { return part == "service" || part == "checks" }
+	wanted := func(served bool) bool {
+		return slices.ContainsFunc(p.parts, func(part string) bool { return ofServices(part) == served })
+	}
+	p.systems = slices.DeleteFunc(slices.Clone(p.systems), func(s *system) bool { return !wanted(s.served()) })
+	p.events = slices.DeleteFunc(slices.Clone(p.events), func(e *event) bool { return !wanted(e.is("served")) })
+}
+
 // options are the flags.
 type options struct {
 	plan   plan
-	json   string
+	lines  string
 	svg    string
 	report string
 	page   string
 	from   string
-	steps  bool
+	trace  bool
 }
 
 func parse(args []string) (o options, err error) {
@@ -59,61 +149,61 @@ func parse(args []string) (o options, err error) {
 	systems := f.String("systems", "", "only these `keys`, separated by commas; \"list\" lists them")
 	events := f.String("events", "", "only these `keys`, or none; \"list\" lists them")
 	other := f.String("beside", "", "measure another build of topdog as well: this `program`")
-	parts := f.String("parts", "", "only these `parts` of failures,starts,calm,loss,idle,service,checks")
-	f.StringVar(&o.json, "json", "", "write all figures to this `file`")
+	only := f.String("parts", "", "only these `parts` of "+strings.Join(partNames(), ","))
+	f.StringVar(&o.lines, "lines", "", "write all figures to this `file`, a line for each run, for benchstat")
 	f.StringVar(&o.svg, "svg", "", "draw the pictures into this `directory`")
 	f.StringVar(&o.report, "report", "-", "write the tables to this `file`, or - for the standard output")
 	f.StringVar(&o.page, "page", "", "put the tables into this Markdown `file`, between its two marks")
-	f.StringVar(&o.from, "from", "", "measure nothing: show the figures of this `file` that --json has written")
-	alone := f.Bool("alone", false, "one group of boards of each system at a time: slower, and no group of the same system is made or taken apart beside a run")
+	f.StringVar(&o.from, "from", "", "measure nothing: show the figures of this `file` that --lines has written")
+	alone := f.Bool("alone", false, "one group of boards of each system at a time: slower, and no group of the same system "+
+		"is made or taken apart beside a run")
 	logs := f.String("logs", "", "write what the boards print in each run of an event into this `directory`")
-	f.BoolVar(&o.steps, "trace", false, "measure one failover of topdog step by step, and nothing else")
+	f.BoolVar(&o.trace, "trace", false, "measure one failover of topdog step by step, and nothing else")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("there is no argument %q (see --help)", f.Arg(0))
 	}
+	if *runs < 0 {
+		return o, fmt.Errorf("--runs %d: must be positive", *runs)
+	}
 	o.plan = quickPlan()
 	if *long {
 		o.plan = longPlan()
 	}
-	o.plan.logs = *logs
+	p := &o.plan
+	p.logs = *logs
 	if *alone {
-		o.plan.replicas = func(system) int { return 1 }
-	}
-	if *runs < 0 {
-		return o, fmt.Errorf("--runs %d: must be positive", *runs)
+		p.groups = func(*system) int { return 1 }
 	}
 	if *runs > 0 {
-		o.plan.setRuns(*runs)
+		p.runs, p.seldom, p.starts, p.lossRuns = *runs, *runs, min(p.starts, *runs), min(p.lossRuns, *runs)
 	}
-	if o.plan.systems, err = choose("--systems", *systems, o.plan.systems, allSystems()); err != nil {
+	if p.systems, err = choose("--systems", *systems, p.systems, allSystems()); err != nil {
 		return o, err
 	}
 	if *other != "" {
-		if o.plan.systems, err = beside(o.plan.systems, *other); err != nil {
+		if p.systems, err = beside(p.systems, *other); err != nil {
 			return o, err
 		}
 	}
-	if o.plan.events, err = choose("--events", *events, o.plan.events, allEvents()); err != nil {
+	if p.events, err = choose("--events", *events, p.events, allEvents()); err != nil {
 		return o, err
 	}
-	if o.plan.parts, err = choose("--parts", *parts, o.plan.parts, allParts); err != nil {
-		return o, err
-	}
-	o.plan.fit()
-	return o, nil
+	p.parts, err = choose("--parts", *only, p.parts, partNames())
+	p.fit()
+	return o, err
 }
 
 // choose picks the named ones of all, in the order of all.
-func choose[T fmt.Stringer](flagName, names string, usual, all []T) ([]T, error) {
+func choose[T any](flagName, names string, usual, all []T) ([]T, error) {
 	if names == "" {
 		return usual, nil
 	}
 	var keys []string
 	for _, one := range all {
-		keys = append(keys, one.String())
+		keys = append(keys, fmt.Sprint(one))
 	}
 	if names == "list" {
 		return nil, fmt.Errorf("%s can be any of %s", flagName, strings.Join(keys, ","))
@@ -124,13 +214,12 @@ func choose[T fmt.Stringer](flagName, names string, usual, all []T) ([]T, error)
 			return nil, fmt.Errorf("%s: there is no %q; there are %s", flagName, name, strings.Join(keys, ","))
 		}
 	}
-	var chosen []T
-	for i, one := range all {
-		if slices.Contains(wanted, keys[i]) {
-			chosen = append(chosen, one)
-		}
-	}
-	return chosen, nil
+	return named(all, wanted...), nil
+}
+
+// named returns those of all that have these names.
+func named[T any](all []T, names ...string) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !slices.Contains(names, fmt.Sprint(one)) })
 }
 
 func run(ctx context.Context, args []string) error {
@@ -139,9 +228,14 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.from != "" {
-		r, err := load(o.from)
+		file, err := os.Open(o.from)
 		if err != nil {
 			return err
+		}
+		defer file.Close()
+		r, err := read(file)
+		if err != nil {
+			return fmt.Errorf("%s: %w", o.from, err)
 		}
 		return o.publish(r)
 	}
@@ -175,10 +269,10 @@ func (o options) measure(ctx context.Context) error {
 
 	show := newProgress(os.Stderr)
 	defer show.close()
-	if o.steps {
-		return o.trace(ctx, show, dir)
+	if o.trace {
+		return o.traceFailover(ctx, show, dir)
 	}
-	r, err := measure(ctx, o.plan, dir, show)
+	r, err := measureAll(ctx, o.plan, dir, show)
 	show.close()
 	if r == nil {
 		return err
@@ -208,4 +302,39 @@ func raisePriority() error {
 		err = unix.Exec(path, os.Args, append(os.Environ(), priorityRaised+"=1"))
 	}
 	return fmt.Errorf("start anew with a priority of %d: %w", cluster.ServiceNice, err)
+}
+
+// publish writes the figures in every form that was asked for. The lines come
+// first: all else can be made of them.
+func (o options) publish(r *record) error {
+	var errs []error
+	if o.lines != "" {
+		errs = append(errs, write(o.lines, r.write))
+	}
+	if o.report != "" {
+		errs = append(errs, write(o.report, func(w io.Writer) error { return r.report(w, false) }))
+	}
+	if o.page != "" {
+		errs = append(errs, r.insertInto(o.page))
+	}
+	if o.svg != "" {
+		errs = append(errs, os.MkdirAll(o.svg, 0o755))
+		for _, c := range charts {
+			path := filepath.Join(o.svg, "bench-"+c.name+".svg")
+			errs = append(errs, write(path, func(w io.Writer) error { return c.draw(w, r) }))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// write writes a file, or the standard output for "-".
+func write(path string, content func(io.Writer) error) error {
+	if path == "-" {
+		return content(os.Stdout)
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(content(file), file.Close())
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"topdog/internal/config"
-	"topdog/internal/lab/bench/report"
 	"topdog/internal/lab/netns"
 )
 
@@ -23,60 +22,6 @@ const (
 	pageGivesUp    = 700 * time.Millisecond
 	pageStatusPath = "/v1/status"
 )
-
-// pageEvents are those in which the boards show themselves in browsers.
-func pageEvents() []event {
-	return []event{{
-		variant: variant{watched: true}, unable: hasNoPage, run: pullWatched, tables: []report.Event{
-			{Key: report.PagesPulled, Title: "the leader's cable is pulled while a hundred browsers have the page open at the address (pages: until all of them show the next leader)"},
-		},
-	}}
-}
-
-func hasNoPage(s system) string {
-	if _, ok := s.(*topdog); ok {
-		return ""
-	}
-	return "it has no page"
-}
-
-// pullWatched is pullCable while pages are open.
-func pullWatched(ctx context.Context, t *trial) error {
-	faultAt := time.Now()
-	if err := t.leader.Pull(); err != nil {
-		return err
-	}
-	if err := t.noteTakeover(ctx, report.PagesPulled, faultAt); err != nil {
-		return err
-	}
-	shown, err := t.browsers.awaitOther(ctx, t.leader)
-	if err != nil {
-		return err
-	}
-	t.runs[report.PagesPulled].Pages = shown.Sub(faultAt)
-	return t.leader.Plug()
-}
-
-// startPages starts the page of each board, and the browsers that have it open.
-func (r *rig) startPages() error {
-	s, ok := r.sys.(*topdog)
-	if !ok || !r.variant.watched {
-		return nil
-	}
-	for _, b := range r.boards {
-		page, err := r.NewDaemon(b.Number)
-		if err != nil {
-			return err
-		}
-		if err := page.Launch(s.path, []string{"page", "--config", s.config(b)}); err != nil {
-			return err
-		}
-	}
-	if r.browsers == nil {
-		r.browsers = openBrowsers(r.LAN.Client())
-	}
-	return nil
-}
 
 // browsers are the browsers of a client's machine. Each has connections of its own.
 type browsers struct {

@@ -2,8 +2,7 @@ package bench
 
 import (
 	"flag"
-	"io"
-	"net/netip"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,11 +10,9 @@ import (
 	"time"
 
 	"topdog/internal/lab/assert"
-	"topdog/internal/lab/cluster"
-	"topdog/internal/lab/netns"
 )
 
-func keys[T interface{ String() string }](list []T) (keys []string) {
+func keys[T fmt.Stringer](list []T) (keys []string) {
 	for _, one := range list {
 		keys = append(keys, one.String())
 	}
@@ -27,10 +24,12 @@ func TestFlags(t *testing.T) {
 	if err != nil || o.plan.form != "quick" || o.plan.runs != 5 || o.report != "-" {
 		t.Errorf("the quick form: %+v, %v", o, err)
 	}
-	if o, err = parse([]string{"--long"}); err != nil || o.plan.form != "long" || o.plan.runs != 20 || len(o.plan.events) != len(allEvents()) {
+	o, err = parse([]string{"--long"})
+	if err != nil || o.plan.form != "long" || o.plan.runs != 20 || len(o.plan.events) != len(allEvents()) {
 		t.Errorf("the long form: %+v, %v", o, err)
 	}
-	o, err = parse([]string{"--long", "--runs", "3", "--systems", "ucarp-1s,topdog-10ms", "--events", "sigterm,cable-pulled", "--parts", "failures"})
+	args := "--long --runs 3 --systems ucarp-1s,topdog-10ms --events sigterm,cable-pulled --parts failures"
+	o, err = parse(strings.Fields(args))
 	assert.NoError(t, err)
 	if o.plan.runs != 3 || o.plan.starts != 3 || o.plan.lossRuns != 3 {
 		t.Errorf("%d runs, %d starts, %d under loss", o.plan.runs, o.plan.starts, o.plan.lossRuns)
@@ -38,7 +37,7 @@ func TestFlags(t *testing.T) {
 	// The order is that of the tables, whatever the user writes first.
 	assert.Equal(t, []string{"topdog-10ms", "ucarp-1s"}, keys(o.plan.systems), "systems")
 	assert.Equal(t, []string{"cable-pulled", "sigterm"}, keys(o.plan.events), "events")
-	assert.Equal(t, []string{"failures"}, keys(o.plan.parts), "parts")
+	assert.Equal(t, []string{"failures"}, o.plan.parts, "parts")
 }
 
 // A part leaves out what it is not about.
@@ -49,10 +48,10 @@ func TestFit(t *testing.T) {
 			t.Fatalf("%s: %v and %v, %v", parts, keys(o.plan.systems), keys(o.plan.events), err)
 		}
 		for _, s := range o.plan.systems {
-			assert.Is(t, want, served(s), "%s has %s, which is served", parts, s)
+			assert.Is(t, want, s.served(), "%s has %s, which is served", parts, s)
 		}
 		for _, e := range o.plan.events {
-			assert.Is(t, want, e.served, "%s has %s, which is served", parts, e)
+			assert.Is(t, want, e.is("served"), "%s has %s, which is served", parts, e)
 		}
 	}
 }
@@ -64,19 +63,56 @@ func TestBeside(t *testing.T) {
 	o, err := parse([]string{"--systems", "topdog-100ms,ucarp-1s", "--beside", program})
 	assert.NoError(t, err)
 	assert.Equal(t, []string{"topdog-100ms", "other-topdog-100ms", "ucarp-1s"}, keys(o.plan.systems), "")
-	if info := o.plan.systems[1].info(); info.Program != otherProgram || info.Version != "0.9" || info.Setting != "default" {
-		t.Errorf("the other one is %+v", info)
+	s := o.plan.systems[1]
+	if s.programName() != "other topdog" || s.version != "0.9" || s.title() != systemOf(s.key).title() {
+		t.Errorf("the other one is %+v", s)
 	}
 }
 
-// All boards of a group that is strict name the same voters: themselves.
-func TestVoters(t *testing.T) {
-	s := named(allSystems(), "topdog-strict")[0]
-	for n := 1; n <= 3; n++ {
-		own := netip.AddrFrom4([4]byte{10, 77, 0, byte(n)})
-		b := &board{Daemon: &cluster.Daemon{Host: &netns.Host{Addr: netip.PrefixFrom(own, 24)}, Number: n}, of: 3}
-		if text, want := s.(*topdog).text(b, variant{}), `voters = ["10.77.0.1", "10.77.0.2", "10.77.0.3"]`; !strings.Contains(text, want) {
-			t.Errorf("board %d says %q, which does not contain %s", n, text, want)
+// What boards are told is what docs/benchmarks.md shows, and variants add to it.
+func TestSetup(t *testing.T) {
+	for _, c := range []struct {
+		system string
+		v      variant
+		number int
+		file   string
+		want   []string
+	}{
+		{"topdog-10ms", variant{boards: 3, Preempt: true}, 2, "topdog.toml",
+			[]string{`socket = "/d/s"`, `name = "pi2"`, `heartbeat = "10ms"`, "preempt = true"}},
+		{"topdog-strict", variant{boards: 3}, 1, "topdog.toml",
+			[]string{`voters = ["10.77.0.1", "10.77.0.2", "10.77.0.3"]`}},
+		{"topdog-service", variant{boards: 3}, 1, "topdog.toml",
+			[]string{"exec = \"/d/dnsmasq\"", "every = \"100ms\"", "dns = \"dns.home.arpa @127.0.0.1\""}},
+		{"topdog-service", variant{boards: 3, Five: true}, 1, "topdog.toml",
+			[]string{"dns = \"4.dns.home.arpa @127.0.0.1\""}},
+		{"keepalived-1s", variant{boards: 3}, 1, "keepalived.conf",
+			[]string{"router_id pi1\n}", "priority 100\n    nopreempt\n", "drain\n    }\n}\n"}},
+		{"keepalived-100ms-hasty", variant{boards: 3, Preempt: true}, 3, "keepalived.conf",
+			[]string{"vrrp_version 3\n    vrrp_down_timer_adverts 1\n", "priority 200\n    advert_int 0.1\n    virtual"}},
+		{"keepalived-1s-process", variant{boards: 3, Hooked: true}, 1, "keepalived.conf",
+			[]string{`file "/d/lost"`, `notify "/d/hooks.d/notify"`}},
+		{"keepalived-10ms-script", variant{boards: 3, Five: true}, 1, "keepalived.conf",
+			[]string{"vrrp_script answers5 {", "        answers5\n    }"}},
+		{"ucarp-1s", variant{boards: 3}, 1, "command",
+			[]string{"--srcip=10.77.0.1 --vhid=51", "--neutral\n--upscript=/d/up"}},
+		{"ucarp-1s-hasty", variant{boards: 3}, 1, "command", []string{"--advskew=20 --deadratio=1"}},
+		{"ucarp-10ms", variant{boards: 3, Preempt: true}, 2, "command", []string{"--advbase=0 --preempt --advskew=13"}},
+	} {
+		s := newSetup(systemOf(c.system), c.v, c.number, "/d")
+		text, err := s.fill(c.file)
+		assert.NoError(t, err)
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is not in\n%s", c.system, want, text)
+			}
+		}
+	}
+	page := string(readDocument(t, "docs/benchmarks.md"))
+	keys := "topdog-100ms topdog-10ms keepalived-1s keepalived-100ms keepalived-100ms-hasty keepalived-10ms"
+	for key := range strings.FieldsSeq(keys) {
+		if text := systemOf(key).shown(); !strings.Contains(page, "```\n"+text+"```") {
+			t.Errorf("docs/benchmarks.md does not have this configuration of %s:\n%s", key, text)
 		}
 	}
 }
@@ -106,26 +142,28 @@ func TestFlagMistakes(t *testing.T) {
 	assert.ErrorIs(t, err, flag.ErrHelp, "--help")
 }
 
-// Every event fills a table, under a key of its own, and the quick form knows
+// Every event measures something, under a key of its own, and the quick form knows
 // what it names.
 func TestEventsAndSystems(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range allEvents() {
-		if len(e.tables) == 0 {
-			t.Fatal("an event without a table")
-		}
-		for _, table := range e.tables {
-			if seen[table.Key] || table.Title == "" {
-				t.Errorf("%s: twice, or without a title", table.Key)
+		for _, m := range e.measures {
+			if seen[m.key] || m.title == "" {
+				t.Errorf("%s: twice, or without a title", m.key)
 			}
-			seen[table.Key] = true
+			seen[m.key] = true
+		}
+	}
+	for _, g := range goals {
+		if bench, of := g.where(); bench == failover && !seen[of["event"]] || g.what == "" || titleOf(g.of) == "" {
+			t.Errorf("a goal is about %q, which nobody measures", g.of)
 		}
 	}
 	for _, s := range allSystems() {
-		if info := s.info(); seen[s.String()] || info.Key != s.String() || info.Interval <= 0 || info.Setting == "" {
-			t.Errorf("%s: twice, or %+v", s, info)
+		if seen[s.key] || s.H <= 0 || s.setting == "" || systemOf(s.key).title() != s.title() {
+			t.Errorf("%s: twice, or %+v", s, s)
 		}
-		seen[s.String()] = true
+		seen[s.key] = true
 	}
 	if q := quickPlan(); len(q.systems) != 9 || len(q.events) != 13 {
 		t.Errorf("the quick form has %v and %v", keys(q.systems), keys(q.events))
@@ -134,43 +172,33 @@ func TestEventsAndSystems(t *testing.T) {
 
 func TestJobs(t *testing.T) {
 	events := named(allEvents(), "cable-pulled", "both-frozen", "preempt")
-	twice := func(event) int { return 2 }
-	order := func(s system) (list []string) {
-		for _, j := range jobs(s, events, twice) {
-			list = append(list, j.event.String()+" "+string(rune('0'+j.run)))
-		}
-		return list
+	var order []string
+	for _, j := range jobs(events, func(*event) int { return 2 }) {
+		order = append(order, j.event.String()+" "+string(rune('0'+j.run)))
 	}
 	// The runs of all events take turns; groups that preempt come last.
 	want := []string{"cable-pulled 1", "both-frozen 1", "cable-pulled 2", "both-frozen 2", "preempt 1", "preempt 2"}
-	assert.Equal(t, want, order(allSystems()[0]), "")
-	peer := named(allSystems(), "keepalived-1s")[0]
-	assert.Equal(t, []string{"cable-pulled 1", "cable-pulled 2", "preempt 1", "preempt 2"}, order(peer), "")
-	q := queue{jobs: jobs(peer, events, func(event) int { return 1 })}
-	for _, want := range []string{"cable-pulled", "preempt"} {
-		if j, ok := q.next(); !ok || j.event.String() != want {
-			t.Errorf("next is %v, %v, want %s", j.event, ok, want)
-		}
+	assert.Equal(t, want, order, "")
+	q := queue{jobs: jobs(events, func(*event) int { return 1 })[:1]}
+	if j, ok := q.next(); !ok || j.event.String() != "cable-pulled" {
+		t.Errorf("next is %v, %v", j.event, ok)
 	}
 	if j, ok := q.next(); ok {
 		t.Errorf("%v after the end", j)
 	}
+	for system, unable := range map[string]bool{"topdog-100ms": false, "keepalived-1s": true} {
+		assert.Is(t, unable, events[1].unable(systemOf(system)) != "", "%s cannot", system)
+	}
 }
 
 func TestPriority(t *testing.T) {
-	for of, want := range map[int][]int{1: {200}, 3: {100, 150, 200}, 5: {80, 110, 140, 170, 200}} {
-		var got []int
-		for n := 1; n <= of; n++ {
-			got = append(got, priority(n, of))
-		}
-		assert.Equal(t, want, got, "")
-	}
 	seen := map[int]bool{}
 	for n := 1; n <= 50; n++ {
-		if p := priority(n, 50); seen[p] || p < 1 || p > 254 {
+		s := newSetup(systemOf("keepalived-1s"), variant{boards: 50}, n, "")
+		if p := s.Priority(); seen[p] || p < 1 || p > 254 {
 			t.Errorf("board %d has the priority %d", n, p)
 		}
-		seen[priority(n, 50)] = true
+		seen[s.Priority()] = true
 	}
 }
 
@@ -190,21 +218,13 @@ func TestProgressLine(t *testing.T) {
 	}
 }
 
-// Where there is no terminal, progress is lines without control characters.
-func TestProgressInAFile(t *testing.T) {
-	file, err := os.CreateTemp(t.TempDir(), "")
-	assert.NoError(t, err)
-	defer file.Close()
-	p := newProgress(file)
+func TestProgress(t *testing.T) {
+	var text strings.Builder
+	p := newProgress(&text)
 	p.begin("failures", 2)
 	p.done()
 	p.note("%s is missing", "ucarp")
 	p.close()
 	p.close()
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(file)
-	assert.NoError(t, err)
-	assert.Is(t, "0:00  failures: 0 of 2\nucarp is missing\n", string(text), "")
+	assert.Is(t, "0:00  failures: 0 of 2\nucarp is missing\n", text.String(), "")
 }

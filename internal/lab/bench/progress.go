@@ -2,61 +2,51 @@ package bench
 
 import (
 	"fmt"
-	"os"
+	"io"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-const (
-	// rewriteEvery and repeatEvery are how often progress is shown: on a terminal
-	// in one line that is written again, elsewhere in a line of its own.
-	rewriteEvery = 500 * time.Millisecond
-	repeatEvery  = 15 * time.Second
-)
+// repeatEvery is how often progress is shown.
+const repeatEvery = 15 * time.Second
 
-// progress shows how far the bench has got.
+// progress shows how far the bench has got, in a line now and then.
 type progress struct {
-	file     *os.File
-	terminal bool
-	began    time.Time
-	stop     chan struct{}
-	once     sync.Once
-	wg       sync.WaitGroup
+	out   io.Writer
+	began time.Time
+	stop  chan struct{}
+	end   func()
 
-	mu          sync.Mutex
-	part        string
-	count, of   int
-	partBegan   time.Time
-	lastWritten string
+	mu        sync.Mutex
+	part      string
+	count, of int
+	partBegan time.Time
 }
 
-func newProgress(file *os.File) *progress {
-	_, err := unix.IoctlGetTermios(int(file.Fd()), unix.TCGETS)
-	p := &progress{file: file, terminal: err == nil, began: time.Now(), stop: make(chan struct{})}
-	p.wg.Go(p.run)
+func newProgress(out io.Writer) *progress {
+	p := &progress{out: out, began: time.Now(), stop: make(chan struct{})}
+	done := make(chan struct{})
+	p.end = sync.OnceFunc(func() { close(p.stop); <-done })
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(repeatEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-p.stop:
+				return
+			case <-tick.C:
+				p.mu.Lock()
+				p.write()
+				p.mu.Unlock()
+			}
+		}
+	}()
 	return p
 }
 
-func (p *progress) run() {
-	every := repeatEvery
-	if p.terminal {
-		every = rewriteEvery
-	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.stop:
-			return
-		case <-tick.C:
-			p.mu.Lock()
-			p.write()
-			p.mu.Unlock()
-		}
-	}
-}
+// close ends the showing.
+func (p *progress) close() { p.end() }
 
 // begin starts a part of so many steps.
 func (p *progress) begin(part string, steps int) {
@@ -76,43 +66,17 @@ func (p *progress) done() {
 // say begins a part without steps.
 func (p *progress) say(part string) { p.begin(part, 0) }
 
-// note writes a line that stays.
+// note writes something else.
 func (p *progress) note(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wipe()
-	fmt.Fprintf(p.file, format+"\n", args...)
-}
-
-// close ends the showing.
-func (p *progress) close() {
-	p.once.Do(func() {
-		close(p.stop)
-		p.wg.Wait()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.wipe()
-	})
+	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
 // write shows the state; p.mu is held.
 func (p *progress) write() {
-	if p.part == "" {
-		return
-	}
-	line := progressLine(time.Since(p.began), time.Since(p.partBegan), p.part, p.count, p.of)
-	if p.terminal {
-		fmt.Fprintf(p.file, "\r\x1b[K%s", line)
-	} else {
-		fmt.Fprintln(p.file, line)
-	}
-	p.lastWritten = line
-}
-
-// wipe takes the rewritten line away; p.mu is held.
-func (p *progress) wipe() {
-	if p.terminal && p.lastWritten != "" {
-		fmt.Fprint(p.file, "\r\x1b[K")
+	if p.part != "" {
+		fmt.Fprintln(p.out, progressLine(time.Since(p.began), time.Since(p.partBegan), p.part, p.count, p.of))
 	}
 }
 

@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,30 +27,22 @@ const (
 // service is the name server of a board: a real dnsmasq, which says in each answer whose it is.
 type service struct {
 	board   *board
-	path    string // of its program, which no other board runs: all boards share their process ids
 	process *netns.Process
-	changed func(lives bool) error // tells the system what its own means would; nil if they do
 }
 
-// newService gives a board a service, which does not run yet.
-func newService(b *board, sys system) (*service, error) {
+// newService gives a board a service, which does not run yet. No other board runs its program: all boards share their
+// process ids.
+func newService(b *board) (*service, error) {
 	program, err := os.ReadFile(pathOf("dnsmasq"))
 	if err != nil {
 		return nil, err
 	}
-	s := &service{board: b, path: servicePath(b)}
-	if k, ok := sys.(*keepalived); ok && k.track == trackProcess {
-		s.changed = func(lives bool) error { return k.tellService(b, lives) }
-	}
-	return s, os.WriteFile(s.path, program, 0o755)
+	return &service{board: b}, os.WriteFile(b.file("dnsmasq"), program, 0o755)
 }
-
-// servicePath is the program of a board's service.
-func servicePath(b *board) string { return filepath.Join(b.Dir, "dnsmasq") }
 
 // start starts the service as its recipe does (docs/recipes/dnsmasq.md): it listens on all addresses.
 func (s *service) start() (err error) {
-	s.process, err = s.board.Host.Start(context.Background(), s.path, []string{
+	s.process, err = s.board.Host.Start(context.Background(), s.board.file("dnsmasq"), []string{
 		"--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--user=root", "--pid-file=",
 		fmt.Sprintf("--address=/%s/192.0.2.%d", serviceZone, s.board.Number),
 	}, netns.Stdout(s.board.Log), netns.Stderr(s.board.Log))
@@ -54,143 +50,108 @@ func (s *service) start() (err error) {
 		return err
 	}
 	s.board.Log.Note("the service starts")
-	return s.tell(true)
+	return s.tell("0")
 }
 
 // kill kills it.
 func (s *service) kill() error {
 	err := s.process.Kill()
 	if err == nil {
-		err = s.tell(false)
+		err = s.tell("1")
 	}
 	s.board.Log.Note("the service was killed")
 	return err
 }
 
-// restore starts it unless it runs, and lets it go on.
-func (s *service) restore() error {
-	select {
-	case <-s.process.Exited():
-		return s.start()
-	default:
-		return s.process.Signal(unix.SIGCONT)
-	}
-}
-
-// restoreServices has the services of all boards run again.
-func (r *rig) restoreServices() error {
-	for _, b := range r.boards {
-		if b.service == nil {
-			return nil
-		}
-		if err := b.service.restore(); err != nil {
-			return err
-		}
-	}
-	return nil
+func (s *service) freeze() error {
+	s.board.Log.Note("the service is frozen")
+	return s.process.Signal(unix.SIGSTOP)
 }
 
 // stop ends it as a service manager does.
 func (s *service) stop() error {
-	if err := errors.Join(s.process.Signal(unix.SIGTERM), s.tell(false)); err != nil {
+	if err := errors.Join(s.process.Signal(unix.SIGTERM), s.tell("1")); err != nil {
 		return err
 	}
 	_ = s.process.Wait() // however it ends
 	return nil
 }
 
-func (s *service) tell(lives bool) error {
-	if s.changed == nil {
+// tell tells keepalived whether the service is lost, if it is to know as if it looked at processes.
+func (s *service) tell(lost string) error {
+	if s.board.setup.Track != trackProcess {
 		return nil
 	}
-	return s.changed(lives)
+	return os.WriteFile(s.board.file("lost"), []byte(lost+"\n"), 0o600)
 }
 
-// startServices starts those of all boards, and waits until they answer.
-func (r *rig) startServices(ctx context.Context) error {
-	for _, b := range r.boards {
+// restoreServices has the services of all boards run again.
+func (g *Group) restoreServices() error {
+	return each(g.boards, func(b *board) error {
 		if b.service == nil {
 			return nil
 		}
-		if err := b.service.start(); err != nil {
-			return err
+		select {
+		case <-b.service.process.Exited():
+			return b.service.start()
+		default:
+			return b.service.process.Signal(unix.SIGCONT)
 		}
+	})
+}
+
+// startServices starts those of all boards, and waits until they answer.
+func (g *Group) startServices(ctx context.Context) error {
+	if !g.sys.served() {
+		return nil
 	}
-	for _, b := range r.boards {
-		if err := cluster.Until("the service of "+b.Name, func() string {
-			if ctx.Err() != nil {
-				return ""
-			}
-			if err := b.Do(func() error { return askOnce("127.0.0.1") }); err != nil {
+	if err := each(g.boards, func(b *board) error { return b.service.start() }); err != nil {
+		return err
+	}
+	return each(g.boards, func(b *board) error {
+		return cluster.Until("the service of "+b.Name, func() string {
+			if err := b.Do(func() error { return askOnce("127.0.0.1") }); err != nil && ctx.Err() == nil {
 				return err.Error()
 			}
 			return ""
-		}); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
+		})
+	})
 }
 
-// reboot ends the daemon and the service of a board as a shutdown does, and starts both again. The service
-// is late.
-func (t *trial) reboot(ctx context.Context, b *board) error {
-	if err := t.leave(ctx, b); err != nil {
-		return err
+// withoutService are those of a board's processes that are not its service.
+func (b *board) withoutService(all []int) []int {
+	if b.service == nil || b.service.process == nil {
+		return all
 	}
-	if !b.Ended(exitTimeout) {
-		return fmt.Errorf("%s: the daemon does not end", b.Name)
-	}
-	if err := b.service.stop(); err != nil {
-		return err
-	}
-	if err := t.keepWatching(ctx, bootTime); err != nil {
-		return err
-	}
-	if err := errors.Join(b.cleanUp(), b.start()); err != nil {
-		return err
-	}
-	if err := wait(ctx, serviceLate); err != nil {
-		return err
-	}
-	// Now it may take the address back.
-	if err := t.acquireSlot(ctx); err != nil {
-		return err
-	}
-	if err := b.service.start(); err != nil {
-		return err
-	}
-	if b == t.leader && t.variant.preempt {
-		if err := t.atMost(ctx, t.maxOutage(), func(ctx context.Context) error { return t.awaitAnswerOf(ctx, b) }); err != nil {
-			return err
-		}
-	}
-	return wait(ctx, t.watchAfter())
+	return slices.DeleteFunc(slices.Clone(all), func(pid int) bool { return pid == b.service.process.PID })
 }
 
-// leave has a board go before its service is stopped: topdog-leave.service does it by `topdog leave`. The others have
-// nothing but the end of their service.
-func (t *trial) leave(ctx context.Context, b *board) error {
-	if s, ok := t.sys.(*topdog); ok {
-		return b.command(ctx, s.path, "leave", "--config", s.config(b))
-	}
-	return b.Signal(unix.SIGTERM)
+// writeHook installs a script that writes down when it was run, and what has become of the board. Both programs
+// give it the same arguments.
+func (b *board) writeHook() error {
+	path := b.file("hooks.d/notify")
+	text := fmt.Sprintf("#!/bin/bash\necho \"$EPOCHREALTIME $3\" >>%s\n", b.file("hook.log"))
+	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755))
 }
 
-// startHooks starts what runs the scripts of all boards: topdog has a program for that, keepalived runs them itself.
-func (r *rig) startHooks() error {
-	s, ok := r.sys.(*topdog)
-	if !ok || !r.variant.hooked {
-		return nil
-	}
-	for _, b := range r.boards {
-		hooks, err := r.NewDaemon(b.Number)
-		if err != nil {
-			return err
+// awaitHook waits until the script was run for a leader since a moment, and returns when that was.
+func (b *board) awaitHook(ctx context.Context, since time.Time) (at time.Time, err error) {
+	deadline := time.Now().Add(exitTimeout)
+	for time.Now().Before(deadline) {
+		text, err := os.ReadFile(b.file("hook.log"))
+		if err != nil && !os.IsNotExist(err) {
+			return at, err
 		}
-		if err := hooks.Launch(s.path, []string{"hooks", "--dir", filepath.Dir(b.hookPath()), "--config", s.config(b)}); err != nil {
-			return err
+		for line := range strings.Lines(string(text)) {
+			when, word, _ := strings.Cut(strings.TrimSpace(line), " ")
+			micros, err := strconv.ParseInt(strings.Replace(when, ".", "", 1), 10, 64)
+			if at = time.UnixMicro(micros); err == nil && word == "MASTER" && at.After(since) {
+				return at, nil
+			}
+		}
+		if err := wait(ctx, pollInterval); err != nil {
+			return at, err
 		}
 	}
-	return nil
+	return at, fmt.Errorf("%s has the address, and its hook was not run; it says\n%s", b.Name, b.Log.Last(lastLines))
 }

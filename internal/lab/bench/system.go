@@ -2,142 +2,188 @@ package bench
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"text/template"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"topdog/election"
-	"topdog/internal/lab/bench/report"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
+	"topdog/wire"
 )
 
 // vip is the floating address.
 var vip = cluster.Address
 
-// system is one program in one setting.
-type system interface {
-	fmt.Stringer
-	info() report.System
-
-	// missing says why the program can't be run on this machine, or nil.
-	missing() error
-
-	// configure writes what the board needs into its directory and returns the
-	// command that runs the daemon in the foreground.
-	configure(b *board, v variant) (command []string, err error)
-
-	// text is the board's configuration for people.
-	text(b *board, v variant) string
-
-	// daemon returns those of the board's processes, by process id, that make up
-	// the daemon, in the order in which they are to be killed.
-	daemon(b *board, all []int) []int
-
-	// resign returns what makes a leading board hand over by command, and what
-	// undoes it when somebody else leads, if that is needed.
-	resign(b *board) (do, undo func(context.Context) error)
-
-	// quorum is how many of so many boards must run before one of them leads.
-	quorum(boards int) int
-
-	// ready returns nil when the group is as it is meant to be, as far as the
-	// program tells.
-	ready(ctx context.Context, r *rig) error
-
-	// stableFor is for how long an address must have stayed where it is before the
-	// group counts as stable.
-	stableFor() time.Duration
-
-	// traffic is the program's own on the wire.
-	traffic() netns.Traffic
+// program is one of those that are compared. Its template says what a board needs.
+type program struct {
+	name     string
+	pkg      string // of Debian; "" for what is built here
+	defaultH time.Duration
+	// The group counts as stable when the address has stayed where it is for so many intervals, and so long.
+	stable  int
+	atLeast time.Duration
+	traffic netns.Traffic // its own on the wire
 }
 
-// variant is how a group is set up.
-type variant struct {
-	preempt bool // a board of higher rank takes the lead when it returns
-	many    bool // five boards instead of three
-	hooked  bool // a script is run when a board begins to lead
-	watched bool // a hundred browsers have the boards' page open
-	five    bool // the services are looked at by five checks a second, and by nothing else
+var (
+	// In 30 heartbeats a board learns what its network is like, and in two seconds everybody has said hello.
+	topdog = &program{name: "topdog", defaultH: election.DefaultInterval, stable: 32, atLeast: 2 * time.Second,
+		traffic: netns.Traffic{Protocol: unix.IPPROTO_UDP, Port: wire.DefaultGroup.Port()}}
+	// Five intervals cover the time that a backup takes to find out about its leader.
+	keepalived = &program{name: "keepalived", pkg: "keepalived", defaultH: time.Second, stable: 5, atLeast: 2 * time.Second,
+		traffic: netns.Traffic{Protocol: 112}} // VRRP (RFC 9568); CARP uses it as well
+	// A board that was told to demote itself does nothing for 3 s.
+	ucarp = &program{name: "ucarp", pkg: "ucarp", defaultH: time.Second, stable: 5, atLeast: 4 * time.Second,
+		traffic: netns.Traffic{Protocol: 112}}
+)
 
-	strangers int // machines on the LAN on which nothing of the system runs
+// system is one program in one setting. Exported fields are for the templates.
+type system struct {
+	*program
+	key     string // what the flags and the lines of the output call it
+	setting string // for people; "default…" if the program is told nothing
+	H       time.Duration
+
+	Strict  bool   // topdog: nobody answers without a majority of all boards
+	Checked bool   // topdog: each board has a service, and checks it
+	Adverts int    // keepalived: missed ones before the leader counts as dead; 0 is the default, 3
+	Track   string // keepalived: how it looks at the service of its board
+	Base    int    // ucarp: --advbase, seconds
+	Skew    int    // ucarp: --advskew, 1/256 s, added to the base
+	Ratio   int    // ucarp: --deadratio; 0 is the default, 3
+	stagger int    // ucarp: more skew for each board of lower rank
+
+	Path    string // of the program, once it is known
+	version string
+	other   bool // another build of topdog
+	soon    bool // a test is not interested in stable groups
 }
 
-// boards is how many there are in a group.
-func (v variant) boards() int {
-	if v.many {
-		return 5
+// The ways in which keepalived looks at a service. "process" stands for track_process. The kernel tells of processes in
+// the first network namespace only (errno 111 in any other), so the bench tells keepalived when the service dies and
+// starts: by a track_file, of which inotify tells it at once. It is no slower than track_process can be.
+const (
+	trackProcess = "process"
+	trackScript  = "script"
+)
+
+// allSystems are all systems in the order in which tables show them.
+func allSystems() []*system {
+	const ms = time.Millisecond
+	tracking := func(key, setting string, h time.Duration, track string) *system {
+		return &system{program: keepalived, key: key, setting: setting + ", track_" + track, H: h, Track: track}
 	}
-	return 3
-}
-
-// allSystems returns all systems in the order in which tables show them.
-func allSystems() []system {
-	return []system{
-		&topdog{key: "topdog-100ms", setting: "default", heartbeat: election.DefaultInterval},
-		&topdog{key: "topdog-10ms", setting: "10 ms", heartbeat: 10 * time.Millisecond},
-		&topdog{key: "topdog-strict", setting: "100 ms", heartbeat: election.DefaultInterval, strict: true},
-		&keepalived{key: "keepalived-1s", setting: "default", advert: time.Second},
-		&keepalived{key: "keepalived-100ms", setting: "100 ms", advert: 100 * time.Millisecond},
-		&keepalived{key: "keepalived-100ms-hasty", setting: "100 ms, one missed advert", advert: 100 * time.Millisecond, adverts: 1},
+	carp := func(base, skew int) time.Duration {
+		return time.Duration(base)*time.Second + time.Duration(skew)*time.Second/256
+	}
+	return []*system{
+		{program: topdog, key: "topdog-100ms", setting: "default", H: 100 * ms},
+		{program: topdog, key: "topdog-10ms", setting: "10 ms", H: 10 * ms},
+		{program: topdog, key: "topdog-strict", setting: "100 ms", H: 100 * ms, Strict: true},
+		{program: keepalived, key: "keepalived-1s", setting: "default", H: time.Second},
+		{program: keepalived, key: "keepalived-100ms", setting: "100 ms", H: 100 * ms},
+		{program: keepalived, key: "keepalived-100ms-hasty", setting: "100 ms, one missed advert", H: 100 * ms, Adverts: 1},
 		// What takes topdog H/2 and 11 ms after a pulled cable takes keepalived 3.2 adverts.
-		&keepalived{key: "keepalived-20ms", setting: "20 ms", advert: 20 * time.Millisecond},
-		&keepalived{key: "keepalived-10ms", setting: "10 ms", advert: 10 * time.Millisecond},
-		&ucarp{key: "ucarp-1s", setting: "default", base: 1},
-		&ucarp{key: "ucarp-1s-hasty", setting: "dead ratio 1", base: 1, ratio: 1, stagger: 10},
-		&ucarp{key: "ucarp-100ms", setting: "100 ms", skew: 26},
-		&ucarp{key: "ucarp-10ms", setting: "10 ms", skew: 3},
+		{program: keepalived, key: "keepalived-20ms", setting: "20 ms", H: 20 * ms},
+		{program: keepalived, key: "keepalived-10ms", setting: "10 ms", H: 10 * ms},
+		{program: ucarp, key: "ucarp-1s", setting: "default", H: carp(1, 0), Base: 1},
+		{program: ucarp, key: "ucarp-1s-hasty", setting: "dead ratio 1", H: carp(1, 0), Base: 1, Ratio: 1, stagger: 10},
+		{program: ucarp, key: "ucarp-100ms", setting: "100 ms", H: carp(0, 26), Skew: 26},
+		{program: ucarp, key: "ucarp-10ms", setting: "10 ms", H: carp(0, 3), Skew: 3},
 
 		// These look at a service. keepalived takes whole seconds as the interval of a script, and one is its default. So
 		// its fastest setting is the shortest interval of its adverts.
-		&topdog{key: "topdog-service", setting: "default, checks", heartbeat: election.DefaultInterval, checked: true},
-		&keepalived{key: "keepalived-1s-process", setting: "default, track_process", advert: time.Second, track: trackProcess},
-		&keepalived{key: "keepalived-1s-script", setting: "default, track_script", advert: time.Second, track: trackScript},
-		&keepalived{key: "keepalived-10ms-process", setting: "10 ms, track_process", advert: 10 * time.Millisecond, track: trackProcess},
-		&keepalived{key: "keepalived-10ms-script", setting: "10 ms, track_script", advert: 10 * time.Millisecond, track: trackScript},
+		{program: topdog, key: "topdog-service", setting: "default, checks", H: 100 * ms, Checked: true},
+		tracking("keepalived-1s-process", "default", time.Second, trackProcess),
+		tracking("keepalived-1s-script", "default", time.Second, trackScript),
+		tracking("keepalived-10ms-process", "10 ms", 10*ms, trackProcess),
+		tracking("keepalived-10ms-script", "10 ms", 10*ms, trackScript),
 	}
 }
 
-// served reports whether a system looks at a service, so that it runs the events of services and no others.
-func served(sys system) bool {
-	switch s := sys.(type) {
-	case *topdog:
-		return s.checked
-	case *keepalived:
-		return s.track != trackNothing
+func (s *system) String() string { return s.key }
+
+// programName is what tables call the program. Another build of topdog and one with the algorithm strict, which is another
+// promise, are not topdog: the goals are about neither.
+func (s *system) programName() string {
+	switch {
+	case s.other:
+		return "other topdog"
+	case s.Strict:
+		return "topdog strict"
 	}
-	return false
+	return s.name
 }
 
-// named returns those of all that have these names.
-func named[T fmt.Stringer](all []T, names ...string) (list []T) {
-	for _, one := range all {
-		for _, name := range names {
-			if one.String() == name {
-				list = append(list, one)
-			}
+// title is how tables call the system.
+func (s *system) title() string { return s.programName() + " " + s.setting }
+
+// unset reports whether this is what the program does when it is told nothing but what it is to look at.
+func (s *system) unset() bool { return strings.HasPrefix(s.setting, "default") }
+
+// served reports whether it looks at a service, so that it runs the events of services and no others.
+func (s *system) served() bool { return s.Checked || s.Track != "" }
+
+// slow reports whether it takes seconds where others take milliseconds.
+func (s *system) slow() bool { return s.H >= 500*time.Millisecond }
+
+func (s *system) stableFor() time.Duration {
+	if s.soon {
+		return time.Second
+	}
+	return max(time.Duration(s.stable)*s.H, s.atLeast)
+}
+
+// quorum is how many of so many boards must run before one of them leads.
+func (s *system) quorum(boards int) int {
+	if s.Strict {
+		return boards/2 + 1
+	}
+	return 1
+}
+
+// prepare finds the program, and says what this machine lacks to run it.
+func (s *system) prepare() error {
+	needs := [][2]string{}
+	if s.program != topdog {
+		needs = append(needs, [2]string{s.name, s.pkg})
+	}
+	if s.served() {
+		needs = append(needs, [2]string{"dnsmasq", "dnsmasq-base"})
+	}
+	if s.Track == trackScript {
+		needs = append(needs, [2]string{"dig", "bind9-dnsutils"})
+	}
+	for _, need := range needs {
+		if _, err := os.Stat(pathOf(need[0])); err != nil {
+			return fmt.Errorf("%s is not installed (Debian: apt install %s)", need[0], need[1])
 		}
 	}
-	return list
-}
-
-// installed returns an error that names the package of a program that is missing.
-func installed(program, pkg string) error {
-	if _, err := exec.LookPath(program); err == nil {
+	if s.program == topdog {
 		return nil
 	}
-	if _, err := os.Stat("/usr/sbin/" + program); err == nil {
-		return nil // sbin is not in everybody's PATH
+	s.Path = pathOf(s.name)
+	// ucarp does not tell its version.
+	out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", s.pkg).Output()
+	if s.version = strings.TrimSpace(string(out)); err != nil || s.version == "" {
+		s.version = "unknown"
 	}
-	return fmt.Errorf("%s is not installed (Debian: apt install %s)", program, pkg)
+	return nil
 }
 
-// pathOf returns where an installed program is.
+// pathOf returns where an installed program is: sbin is not in everybody's PATH.
 func pathOf(program string) string {
 	if path, err := exec.LookPath(program); err == nil {
 		return path
@@ -145,23 +191,173 @@ func pathOf(program string) string {
 	return "/usr/sbin/" + program
 }
 
-// packageVersion asks Debian's package manager, since ucarp does not tell its version.
-func packageVersion(pkg string) string {
-	out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", pkg).Output()
-	if err != nil || len(out) == 0 {
-		return "unknown"
+// versionOf asks a topdog for its version.
+func versionOf(ctx context.Context, path string) (string, error) {
+	out, err := exec.CommandContext(ctx, path, "version").Output()
+	if err != nil {
+		return "", fmt.Errorf("ask topdog for its version: %w", err)
 	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimPrefix(strings.TrimSpace(string(out)), "topdog "), nil
 }
 
-// errNotStable wraps what a group still lacks.
-var errNotStable = errors.New("not stable")
-
-// exampleConfig is the configuration of a group's first board, for people.
-func exampleConfig(sys system) string {
-	first := &cluster.Daemon{
-		Host:   &netns.Host{Addr: netip.PrefixFrom(netns.Subnet.Addr().Next(), 24)},
-		Number: 1, Dir: "/etc/" + sys.info().Program,
+// beside adds to every system of topdog the same one with another build. One that is strict needs this build.
+func beside(systems []*system, path string) (all []*system, err error) {
+	version, err := versionOf(context.Background(), path)
+	if err != nil {
+		return nil, fmt.Errorf("--beside %s: %w", path, err)
 	}
-	return sys.text(&board{Daemon: first, of: 3}, variant{})
+	for _, sys := range systems {
+		all = append(all, sys)
+		if sys.program == topdog && !sys.Strict {
+			other := *sys
+			other.key, other.Path, other.version, other.other = "other-"+sys.key, path, version, true
+			all = append(all, &other)
+		}
+	}
+	return all, nil
+}
+
+// variant is how a group is set up.
+type variant struct {
+	boards  int
+	Preempt bool // a board of higher rank takes the lead when it returns
+	Hooked  bool // a script is run when a board begins to lead
+	pages   bool // a hundred browsers have the boards' page open
+	Five    bool // the services are looked at by five checks a second, and by nothing else
+
+	strangers int // machines on the LAN on which nothing of the system runs
+}
+
+// checksASecond is how many checks every board of a group runs whose cost is measured.
+const checksASecond = 5
+
+// setup is what a template is filled in with: that of one board.
+type setup struct {
+	*system
+	variant
+	Number  int
+	Dir     string
+	Own     netip.Addr
+	More    []string // lines of topdog's configuration
+	VIP     netip.Addr
+	Service string // its name
+}
+
+func newSetup(sys *system, v variant, number int, dir string) setup {
+	own := netip.AddrFrom4([4]byte{10, 77, 0, byte(number)})
+	return setup{system: sys, variant: v, Number: number, Dir: dir, Own: own, VIP: vip, Service: serviceName}
+}
+
+// DefaultH is the interval that need not be written down.
+func (s setup) DefaultH() time.Duration { return s.defaultH }
+
+// Addresses are those of all boards.
+func (s setup) Addresses() (all []netip.Addr) {
+	for n := range s.boards {
+		all = append(all, newSetup(s.system, s.variant, n+1, "").Own)
+	}
+	return all
+}
+
+// Priority spreads the boards below 200, at most 50 apart; the last is the highest.
+func (s setup) Priority() int { return 200 - min(50, 150/s.boards)*(s.boards-s.Number) }
+
+// Skewed is the skew of the board.
+func (s setup) Skewed() int {
+	step := s.stagger
+	if s.Preempt && step == 0 {
+		step = 10
+	}
+	return min(s.Skew+step*(s.boards-s.Number), 254)
+}
+
+// Checks are the numbers of the checks whose cost is measured.
+func (s setup) Checks() []int { return []int{0, 1, 2, 3, 4}[:checksASecond] }
+
+// script is one of keepalived that asks the service.
+type script struct{ Name, Timeout, Dig string }
+
+// Scripts are those that look at the service.
+func (s setup) Scripts() (scripts []script) {
+	if s.Track != trackScript {
+		return nil
+	}
+	names := []string{"answers"}
+	if s.Five {
+		names = nil
+		for n := range checksASecond {
+			names = append(names, "answers"+strconv.Itoa(n+1))
+		}
+	}
+	for _, name := range names {
+		scripts = append(scripts, script{name, pathOf("timeout"), pathOf("dig")})
+	}
+	return scripts
+}
+
+//go:embed systems/*.tmpl
+var templateFiles embed.FS
+
+// templates are those of the programs, by name.
+var templates = func() map[string]*template.Template {
+	all := map[string]*template.Template{}
+	for _, p := range []*program{topdog, keepalived, ucarp} {
+		all[p.name] = template.Must(template.ParseFS(templateFiles, "systems/"+p.name+".tmpl"))
+	}
+	return all
+}()
+
+// fill returns one of the texts of the board's program.
+func (s setup) fill(name string) (string, error) {
+	var text strings.Builder
+	err := templates[s.name].ExecuteTemplate(&text, name, s)
+	return text.String(), err
+}
+
+// notFiles are the templates that are no files of a board.
+var notFiles = []string{"command", "shown", "flags", "checks"}
+
+// write writes the files of the board.
+func (s setup) write() error {
+	for _, t := range templates[s.name].Templates() {
+		if slices.Contains(notFiles, t.Name()) || filepath.Ext(t.Name()) == ".tmpl" {
+			continue
+		}
+		text, err := s.fill(t.Name())
+		mode := os.FileMode(0o644)
+		switch {
+		case t.Name() == "key":
+			mode = 0o600
+		case strings.HasPrefix(text, "#!"):
+			mode = 0o755
+		}
+		if err = errors.Join(err, os.WriteFile(filepath.Join(s.Dir, t.Name()), []byte(text), mode)); err != nil {
+			return fmt.Errorf("configure %s: %w", s.key, err)
+		}
+	}
+	return nil
+}
+
+// shown is the configuration of a group's first board, for people.
+func (s *system) shown() string {
+	text, err := newSetup(s, variant{boards: 3}, 1, "/etc/"+s.name).fill("shown")
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// order puts the processes of a board in the order in which a crash ends them, and leaves out what is no part of the
+// daemon. For topdog that is the process that was started, and not its holder, which is there for the case that this one
+// dies or freezes. In keepalived the child that speaks VRRP comes first, since it would leave in good order if it saw its
+// parent die.
+func (s *system) order(main int, all []int) []int {
+	others := slices.DeleteFunc(slices.Clone(all), func(pid int) bool { return pid == main })
+	switch s.program {
+	case topdog:
+		return []int{main}
+	case keepalived:
+		return append(others, main)
+	}
+	return append([]int{main}, others...)
 }

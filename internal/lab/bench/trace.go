@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,9 +18,8 @@ import (
 // moment is something that happened during a failover, as one of those saw it who
 // took part.
 type moment struct {
-	AtNs int64  `json:"at_ns"` // CLOCK_BOOTTIME, the same for all on one machine
-	Who  string `json:"who"`   // the bench, a kernel, the client, or a daemon
-	What string `json:"what"`
+	AtNs      int64  // CLOCK_BOOTTIME, the same for all on one machine
+	Who, What string // the bench, a kernel, the client, or a daemon
 }
 
 // clockPair is one moment on two clocks: Go's, and the kernel's CLOCK_BOOTTIME.
@@ -35,137 +33,105 @@ func readClocks() clockPair { return clockPair{time.Now(), int64(boottime.Now())
 // kernel converts a time of this process.
 func (c clockPair) kernel(t time.Time) int64 { return c.ns + t.Sub(c.here).Nanoseconds() }
 
-// trace lets one leader of topdog's default setting lose its cable, and writes down from
+// traceFailover lets one leader of topdog's default setting lose its cable, and writes down from
 // the last heartbeat to the client's first answer what happened when: what the
 // daemons noted themselves, what the kernels reported, and what the client saw.
-func (o options) trace(ctx context.Context, show *progress, dir string) error {
-	moments, err := traceOnNewRig(ctx, show, dir)
-	if err != nil {
+func (o options) traceFailover(ctx context.Context, show *progress, dir string) error {
+	s := &session{plan: plan{systems: allSystems()[:1]}, dir: dir, show: show, record: record{facts: map[string]string{}}}
+	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	show.close()
-	var errs []error
-	if o.json != "" {
-		errs = append(errs, write(o.json, func(w io.Writer) error {
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			return e.Encode(moments)
-		}))
-	}
-	if o.report != "" {
-		errs = append(errs, write(o.report, func(w io.Writer) error {
+	show.say("one failover")
+	return s.with(ctx, s.plan.systems[0], variant{boards: 3}, func(g *Group, err error) error {
+		if err != nil {
+			return err
+		}
+		moments, err := g.trace(ctx)
+		show.close()
+		if err != nil {
+			return err
+		}
+		return write(o.report, func(w io.Writer) error {
 			_, err := io.WriteString(w, traceTable(moments))
 			return err
-		}))
-	}
-	return errors.Join(errs...)
+		})
+	})
 }
 
-// traceOnNewRig builds a LAN for one failover.
-func traceOnNewRig(ctx context.Context, show *progress, dir string) ([]moment, error) {
-	sys := allSystems()[0].(*topdog)
-	show.say("building topdog")
-	var err error
-	if sys.path, sys.version, err = buildTopdog(ctx, dir); err != nil {
-		return nil, err
-	}
-	show.say("one failover")
-	r, err := newRig(sys, 3, variant{})
+// trace pulls the leader's cable and collects what everybody saw.
+func (g *Group) trace(ctx context.Context) ([]moment, error) {
+	s, err := g.newStage(ctx, pulledUnderLoss, newSlot(), turn{1, 0.5})
+	defer s.close()
 	if err != nil {
 		return nil, err
 	}
-	defer r.close()
-	if err := r.startInTurn(ctx); err != nil {
-		return nil, err
-	}
-	return r.traceFailover(ctx, sys)
-}
-
-// traceFailover pulls the leader's cable and collects what everybody saw.
-func (r *rig) traceFailover(ctx context.Context, sys *topdog) ([]moment, error) {
-	t, err := r.newTrial(ctx, event{}, newSlot(), turn{1, 0.5})
-	if err != nil {
-		return nil, err
-	}
-	defer t.end()
-	heard, err := r.hearAnnouncements()
-	if err != nil {
-		return nil, err
-	}
-	defer heard.close()
 	faultAt := time.Now()
-	if err := t.leader.Pull(); err != nil {
+	if err := s.leader.Pull(); err != nil {
 		return nil, err
 	}
 	pulled := time.Now()
-	if err := t.awaitTakeover(ctx); err != nil {
+	if err := s.await("takeover"); err != nil {
 		return nil, err
 	}
 	clocks := readClocks()
-	gap := t.asker.Report(faultAt).Longest
+	gap := s.asker.Report(faultAt).Longest
 	if gap.After == 0 {
 		return nil, errors.New("nobody took over")
 	}
 	list := []moment{
 		{clocks.kernel(gap.From), "client", fmt.Sprintf("gets the last answer of pi%d", gap.Before)},
-		{clocks.kernel(faultAt), "bench", fmt.Sprintf("begins to pull the cable of pi%d", t.leader.Number)},
+		{clocks.kernel(faultAt), "bench", fmt.Sprintf("begins to pull the cable of pi%d", s.leader.Number)},
 		{clocks.kernel(pulled), "bench", "the cable is pulled for certain"},
 		{clocks.kernel(gap.To), "client", fmt.Sprintf("gets the first answer of pi%d", gap.After)},
 	}
-	for _, a := range heard.all() {
-		list = append(list, moment{clocks.kernel(a.at), "client", "hears the address announced by " + r.nameOf(a.mac)})
+	for _, a := range s.heard.since(faultAt) {
+		list = append(list, moment{clocks.kernel(a.at), "client", "hears the address announced by " + g.nameOf(a.from)})
 	}
-	list = append(list, t.kernelReports(faultAt, clocks)...)
-	steps, err := r.collectSteps(ctx, sys, gap.After)
+	list = append(list, s.kernelReports(faultAt, clocks)...)
+	steps, zero, err := g.daemonSteps(ctx, gap.After)
 	if err != nil {
 		return nil, err
 	}
-	return upTo(append(list, steps.moments...), steps.zero, clocks.kernel(gap.To)), nil
+	return upTo(append(list, steps...), zero, clocks.kernel(gap.To)), nil
 }
 
 // kernelReports is who got the address since the fault, and when the old leader lost it.
-func (t *trial) kernelReports(faultAt time.Time, clocks clockPair) (list []moment) {
-	for _, s := range t.Holders.Since(faultAt).Spans {
-		who := fmt.Sprintf("kernel of pi%d", s.Board)
-		if s.From.After(faultAt) {
-			list = append(list, moment{clocks.kernel(s.From), who, "reports that it has the address"})
+func (s *stage) kernelReports(faultAt time.Time, clocks clockPair) (list []moment) {
+	for _, span := range s.Group.Holders.Since(faultAt).Spans {
+		who := fmt.Sprintf("kernel of pi%d", span.Board)
+		if span.From.After(faultAt) {
+			list = append(list, moment{clocks.kernel(span.From), who, "reports that it has the address"})
 		}
-		if s.Board == t.leader.Number {
-			list = append(list, moment{clocks.kernel(s.To), who, "reports that it has lost the address"})
+		if span.Board == s.leader.Number {
+			list = append(list, moment{clocks.kernel(span.To), who, "reports that it has lost the address"})
 		}
 	}
 	return list
 }
 
-// daemonSteps is what the daemons noted.
-type daemonSteps struct {
-	moments []moment
-	zero    int64 // the last heartbeat that the new leader heard
-}
-
-// collectSteps asks every daemon for the steps of its last change of leader.
-func (r *rig) collectSteps(ctx context.Context, sys *topdog, winner int) (all daemonSteps, err error) {
-	for _, b := range r.boards {
-		trace, err := console.Dial(sys.socket(b)).Trace(ctx)
+// daemonSteps asks every daemon for the steps of its last change of leader. They begin with the last heartbeat that the new
+// leader heard.
+func (g *Group) daemonSteps(ctx context.Context, winner int) (steps []moment, zero int64, err error) {
+	for _, b := range g.boards {
+		trace, err := console.Dial(b.file("s")).Trace(ctx)
 		if err != nil {
-			return all, fmt.Errorf("ask pi%d for its steps: %w", b.Number, err)
+			return nil, 0, fmt.Errorf("ask pi%d for its steps: %w", b.Number, err)
 		}
-		newest := trace.Newest()
-		if len(newest.Changes) == 0 {
-			if b.Number == winner {
-				return all, fmt.Errorf("pi%d has noted no change of leader", b.Number)
-			}
+		changes := trace.Newest().Changes
+		if len(changes) == 0 && b.Number == winner {
+			return nil, 0, fmt.Errorf("pi%d has noted no change of leader", b.Number)
+		}
+		if len(changes) == 0 {
 			continue
 		}
-		change := newest.Changes[0]
 		if b.Number == winner {
-			all.zero = change.ZeroNs
+			zero = changes[0].ZeroNs
 		}
-		for _, s := range change.Steps {
-			all.moments = append(all.moments, moment{s.AtNs, fmt.Sprintf("pi%d", b.Number), stepWords(s)})
+		for _, s := range changes[0].Steps {
+			steps = append(steps, moment{s.AtNs, fmt.Sprintf("pi%d", b.Number), stepWords(s)})
 		}
 	}
-	return all, nil
+	return steps, zero, nil
 }
 
 // stepWords says what a step is, in the words of `topdog trace --json`.
@@ -210,8 +176,8 @@ func traceTable(list []moment) string {
 }
 
 // nameOf returns which board has a hardware address.
-func (r *rig) nameOf(mac []byte) string {
-	for _, b := range r.boards {
+func (g *Group) nameOf(mac []byte) string {
+	for _, b := range g.boards {
 		if bytes.Equal(b.HardwareAddr, mac) {
 			return fmt.Sprintf("pi%d", b.Number)
 		}

@@ -391,6 +391,12 @@ func (p *player) exist(machines []int) error {
 func (p *player) named(text string) (boards []int, err error) {
 	all := slices.Sorted(maps.Keys(p.boards))
 	for name := range strings.SplitSeq(text, ",") {
+		if s, ok := p.Stage.(Naming); ok {
+			if some, known := s.Named(name); known {
+				boards = append(boards, some...)
+				continue
+			}
+		}
 		switch name {
 		case "all":
 			boards = append(boards, all...)

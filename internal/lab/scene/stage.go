@@ -69,6 +69,10 @@ type (
 		Measure(name, title string) error
 		Measured() error
 	}
+	// Naming is a stage that knows boards by names of its own.
+	Naming interface {
+		Named(name string) (boards []int, known bool)
+	}
 	// Extended is a stage with lines of its own.
 	Extended interface {
 		// Line does what a line says, and reports whether it knows it.

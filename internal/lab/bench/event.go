@@ -1,0 +1,97 @@
+package bench
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"topdog/internal/lab/scene"
+)
+
+//go:embed events.scene
+var eventsText string
+
+// event is something that is done to a group: a scene.
+type event struct {
+	measures []measure // that of the event itself is the first one, and has its name
+	scene    *scene.Scene
+	variant  variant
+	options  []string
+	reason   string // why some systems do not have it
+}
+
+// measure is what the scene measures. A run of the event has a line in the output for each.
+type measure struct{ key, title string }
+
+func (e *event) String() string { return e.measures[0].key }
+
+// is reports whether the event has an option; see events.scene.
+func (e *event) is(option string) bool { return slices.Contains(e.options, option) }
+
+// measured reports whether runs of the event have such a measure.
+func (e *event) measured(key string) bool {
+	return slices.ContainsFunc(e.measures, func(m measure) bool { return m.key == key })
+}
+
+// unable says why a system has no such event, or "".
+func (e *event) unable(s *system) string {
+	if e.is("topdog-only") && s.program != topdog || e.is("noticing-only") && s.Track == trackProcess {
+		return e.reason
+	}
+	return ""
+}
+
+// suits reports whether a system runs the event at all.
+func (e *event) suits(s *system) bool { return e.is("served") == s.served() }
+
+// allEvents returns all events in the order in which tables show them.
+func allEvents() (all []*event) {
+	for i, text := range strings.Split(eventsText, "\nevent")[1:] {
+		e, err := readEvent(text)
+		if err != nil {
+			panic(fmt.Sprintf("event %d: %v", i+1, err)) // It is a mistake in events.scene.
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// measures are those of all events, in the order in which tables show them.
+var measures = sync.OnceValue(func() (all []measure) {
+	for _, e := range allEvents() {
+		all = append(all, e.measures...)
+	}
+	return all
+})
+
+// readEvent reads what follows the word event.
+func readEvent(text string) (*event, error) {
+	head, scenes, _ := strings.Cut(text, "\n")
+	options, reason, _ := strings.Cut(head, `"`)
+	e := &event{options: strings.Fields(options), reason: strings.TrimSuffix(reason, `"`)}
+	e.variant = variant{boards: 3, Preempt: e.is("preempt"), Hooked: e.is("hooked"), pages: e.is("pages")}
+	if e.is("five-boards") {
+		e.variant.boards = 5
+	}
+	for line := range strings.Lines(scenes) {
+		_, line, found := strings.Cut(line, "measure ")
+		if !found || strings.HasPrefix(line, "#") {
+			continue
+		}
+		key, quoted, _ := strings.Cut(strings.TrimSpace(line), " ")
+		title, err := strconv.Unquote(quoted)
+		if err != nil {
+			return nil, fmt.Errorf("%s has no title: %w", key, err)
+		}
+		e.measures = append(e.measures, measure{key, title})
+	}
+	if len(e.measures) == 0 {
+		return nil, fmt.Errorf("%q measures nothing", text)
+	}
+	var err error
+	e.scene, err = scene.Parse(e.String(), scenes)
+	return e, err
+}

@@ -1,0 +1,367 @@
+package bench
+
+import (
+	"cmp"
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// goal is one thing that must hold of topdog; see goals.txt. Of several settings the worst counts.
+type goal struct {
+	of    string   // an event, or another benchmark with its labels
+	in    settings // those of topdog that it is about
+	what  string   // is looked at, for people
+	p     int      // the percentile of all runs
+	unit  string   // of the figure; of several, the most counts
+	limit float64
+	least bool   // the figure is to be at least the limit
+	peer  string // what is limited is how many times as long this peer takes
+	over  string // the figure counts as far as it is more than this
+}
+
+// heartbeats stands for those of the leader, in over.
+const heartbeats = "1/H"
+
+// settings are those of a system.
+type settings struct {
+	h     time.Duration // or 0 for any
+	unset bool          // only those that were told nothing
+	words string
+}
+
+func (s settings) include(sys *system) bool {
+	return (s.h == 0 || sys.H == s.h) && (!s.unset || sys.unset())
+}
+
+//go:embed goals.txt
+var goalsText string
+
+// goals are what topdog is to be.
+var goals = func() (all []goal) {
+	for line := range strings.Lines(goalsText) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		g, err := parseGoal(line)
+		if err != nil {
+			panic(fmt.Sprintf("goals.txt: %s: %v", line, err))
+		}
+		all = append(all, g)
+	}
+	return all
+}()
+
+func parseGoal(line string) (g goal, err error) {
+	head, what, _ := strings.Cut(line, `"`)
+	words := strings.Fields(head)
+	if len(words) < 6 {
+		return g, errors.New("something is missing")
+	}
+	g = goal{of: words[0], in: settings{words: ", H = 100 ms"}, unit: words[3], least: words[4] == ">="}
+	g.what = strings.TrimSuffix(what, `"`)
+	switch words[1] {
+	case "any":
+		g.in = settings{}
+	case "default": // topdog's default interval
+		g.in.unset = true
+	default:
+		g.in.h, err = time.ParseDuration(strings.TrimPrefix(words[1], "H="))
+		g.in.words = ", H = " + span(g.in.h)
+	}
+	p, percentileErr := strconv.Atoi(strings.TrimPrefix(words[2], "p"))
+	limit, limitErr := strconv.ParseFloat(words[5], 64)
+	g.p, g.limit = p, limit
+	switch {
+	case len(words) == 6:
+	case words[6] == "x":
+		g.peer = words[7]
+	case words[6] == "over":
+		g.over = words[7]
+	}
+	return g, errors.Join(err, percentileErr, limitErr)
+}
+
+// titles are what tables call what is no event.
+var titles = map[string]string{
+	start: "cold start", checks: "five checks a second", calm: "steady state", size: "arm64 binary, stripped",
+	calm + "/boards=3":       "steady state, 3 boards",
+	calm + "/boards=10":      "steady state, 10 boards",
+	calm + "/boards=50":      "steady state, 50 boards",
+	loss0 + "/loss=0%":       "no loss, nobody fails",
+	loss0 + "/loss=20%":      "20 % loss, nobody fails",
+	loss0 + "/loss=40%":      "40 % loss, nobody fails",
+	lossPulled + "/loss=40%": "40 % loss, the leader dies",
+}
+
+func titleOf(name string) string {
+	for _, m := range measures() {
+		if m.key == name {
+			return m.title
+		}
+	}
+	return cmp.Or(titles[name], name)
+}
+
+// limitWords is the limit for people.
+func (g goal) limitWords() string {
+	number := strconv.FormatFloat(g.limit, 'g', -1, 64)
+	switch {
+	case g.peer != "":
+		return "at least " + number + " times as long"
+	case g.least:
+		return "in every run"
+	case g.over == heartbeats:
+		return "at most 1/H + " + number
+	case g.over != "":
+		return "at most " + number + " ms more"
+	case g.limit == 0:
+		return "none"
+	}
+	return "at most " + number + unitWords(g.unit)
+}
+
+// unitWords are how people read a unit behind a number.
+func unitWords(unit string) string {
+	switch {
+	case strings.HasSuffix(unit, "-ms"):
+		return " ms"
+	case strings.HasSuffix(unit, "-%"):
+		return " % of a core"
+	case strings.HasSuffix(unit, "MB"):
+		return " MB"
+	}
+	return ""
+}
+
+// where are the series that the goal is about.
+func (g goal) where() (bench string, of labels) {
+	name, label, _ := strings.Cut(g.of, "/")
+	if !slices.Contains([]string{start, checks, calm, size, loss0, lossPulled}, name) {
+		return failover, labels{"event": g.of}
+	}
+	if key, value, ok := strings.Cut(label, "="); ok {
+		return name, labels{key: value}
+	}
+	return name, labels{}
+}
+
+// verdict is what the figures say of a goal.
+type verdict int
+
+const (
+	held       verdict = iota + 1
+	unmeasured         // there is no figure, or not enough of one: never taken for held
+	disturbed          // missed by no more than what standstills of this machine may have cost
+	missed
+)
+
+func (v verdict) String() string {
+	return [...]string{held: "held", unmeasured: "not measured", disturbed: "disturbed", missed: "MISSED"}[v]
+}
+
+// judgement is a goal, and whether it holds.
+type judgement struct {
+	goal
+	verdict  verdict
+	measured string // the figure and whose it is, or why there is none
+	system   string // whose it is, if it is of an event
+	value    float64
+}
+
+// judge looks at the worst of all figures that a goal is about.
+func (g goal) judge(r *record) judgement {
+	bench, of := g.where()
+	worst := judgement{goal: g, verdict: unmeasured, measured: "no runs"}
+	found := false
+	for _, s := range r.series(bench, of) {
+		if bench != size && (s.system.programName() != "topdog" || !g.in.include(s.system)) {
+			continue
+		}
+		j, ok := g.judgeSeries(r, bench, of, s)
+		if ok && (!found || cmp.Or(cmp.Compare(j.verdict, worst.verdict), cmp.Compare(j.value, worst.value)) > 0) {
+			worst, found = j, true
+		}
+	}
+	return worst
+}
+
+// judgeSeries judges the runs of one system, if they have the figure.
+func (g goal) judgeSeries(r *record, bench string, of labels, s *series) (j judgement, ok bool) {
+	f, ok := s.worstOf(g.unit, g.p, 0)
+	if !ok {
+		return j, false // Another one may have it.
+	}
+	rest, _ := s.worstOf(g.unit, g.p, standstillCost)
+	late, _ := s.rank("late-ms", 100)
+	watched, _ := s.rank("watched-s", 0)
+	j = judgement{goal: g, measured: g.words(f, s)}
+	if bench == failover {
+		j.system = s.of["system"]
+	}
+	base, beside, ok := g.base(r, s, f, r.series(bench, of))
+	if !ok {
+		j.verdict, j.measured = unmeasured, beside
+		return j, true
+	}
+	j.measured += beside
+	j.value = g.compared(f, base)
+	switch holds := g.allows(j.value); {
+	case f.open:
+		j.verdict = missed // An outage that did not end is no time, nor is it a matter of milliseconds.
+	case holds && bench == loss0 && watched.value < lossWatch.Seconds():
+		j.verdict = unmeasured // No move in less than ten minutes proves nothing; a move in less than that does.
+	case holds:
+		j.verdict = held
+	case late.value > lateEnough && strings.HasSuffix(g.unit, "-ms") && g.allows(g.compared(rest, base)):
+		j.verdict = disturbed
+		j.measured += fmt.Sprintf("; this machine stood still for up to %s ms", number(late.value))
+	default:
+		j.verdict = missed
+	}
+	if g.peer != "" {
+		j.measured = "x " + number(j.value) + ": " + j.measured
+		j.value = -j.value // the lower the worse
+	}
+	return j, true
+}
+
+// compared is what the limit is about: the figure, how much it is more than the base, or how many times as much the base is.
+func (g goal) compared(f figure, base float64) float64 {
+	if g.peer != "" {
+		return base / f.value
+	}
+	return f.value - base
+}
+
+func (g goal) allows(v float64) bool {
+	if g.least {
+		return v >= g.limit
+	}
+	return v <= g.limit
+}
+
+// base is what the figure is compared with, and what is said of that. If there is none it says why.
+func (g goal) base(r *record, s *series, f figure, all []*series) (base float64, words string, ok bool) {
+	switch {
+	case g.peer != "":
+		return g.fastest(f, all)
+	case g.over == heartbeats:
+		return 1 / s.system.H.Seconds(), "", true
+	case g.over != "":
+		for _, other := range r.series(failover, labels{"event": g.over, "system": s.system.key}) {
+			if median, ok := other.rank(g.unit, g.p); ok {
+				return median.value, ", and " + number(median.value) + " ms without", true
+			}
+		}
+		return 0, s.system.title() + ": no runs of " + g.over, false
+	}
+	if bench := s.samples[0].bench; bench == loss0 || bench == checks {
+		words = g.peers(all)
+	}
+	return 0, words, true
+}
+
+// fastest is the median of the fastest peer that was told no more than its interval. What the others do stands beside it.
+func (g goal) fastest(own figure, all []*series) (base float64, words string, ok bool) {
+	for _, s := range all {
+		f, found := s.rank(g.unit, g.p)
+		if s.system.name != g.peer || !g.in.include(s.system) || !found {
+			continue
+		}
+		words += fmt.Sprintf("; %s %s ms, x %s", s.system.title(), number(f.value), number(f.value/own.value))
+		plain := s.system.unset() || s.system.setting == span(s.system.H)
+		if plain && (!ok || f.value < base) {
+			base, ok = f.value, true
+		}
+	}
+	if !ok {
+		return 0, "no runs of " + g.peer, false
+	}
+	return base, words, true
+}
+
+const (
+	// standstillCost is how many times a standstill of this machine may be in a figure: a
+	// follower waits for longer by as much as heartbeats have been late (docs/how-it-works.md),
+	// and then it may be late itself.
+	standstillCost = 2
+	// lateEnough is from when on the client's own lateness is worth a word, in milliseconds.
+	lateEnough = 1
+	// lossWatch is how long nobody must move under loss.
+	lossWatch = 10 * time.Minute
+)
+
+// worstOf is the most of the percentiles of some figures, without so many times what this machine was late in each run.
+func (s *series) worstOf(units string, p, lates int) (most figure, ok bool) {
+	for unit := range strings.SplitSeq(units, ",") {
+		f, found := s.rankOf(p, func(one sample) (figure, bool) {
+			f, ok := one.get(unit)
+			if unit == "unended" {
+				ok = true // it is there if it is so
+			}
+			f.value = max(0, f.value-float64(lates)*one.values["late-ms"])
+			return f, ok
+		})
+		if found && (!ok || f.value > most.value) {
+			most, ok = f, true
+		}
+	}
+	return most, ok
+}
+
+// words are a figure, with whose it is.
+func (g goal) words(f figure, s *series) string {
+	text := number(f.value) + unitWords(g.unit)
+	if f.open {
+		text = "more than " + text
+	}
+	if g.over == heartbeats {
+		text += " of " + number(1/s.system.H.Seconds()+g.limit)
+	}
+	text += ": " + s.system.title()
+	if boards := s.of["boards"]; boards != "" {
+		text += ", " + boards + " boards"
+	}
+	if watched, ok := s.rank("watched-s", 0); ok {
+		return text + ", in " + span(time.Duration(watched.value*float64(time.Second)))
+	}
+	return text + ", " + count(len(s.samples), "run", "runs")
+}
+
+// peers are what keepalived does, for comparison.
+func (g goal) peers(all []*series) string {
+	var texts []string
+	for _, s := range all {
+		if f, ok := s.worstOf(g.unit, g.p, 0); ok && s.system.name == "keepalived" {
+			texts = append(texts, s.system.title()+" "+number(f.value)+unitWords(g.unit))
+		}
+	}
+	if texts == nil {
+		return ""
+	}
+	return " (" + strings.Join(texts, ", ") + ")"
+}
+
+// number writes a figure as exactly as it can be held against a limit.
+func number(v float64) string {
+	return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v, 'f', 3, 64), "0"), ".")
+}
+
+// disturbedSteps are the events and systems to measure again, because a goal could not be judged.
+func (r *record) disturbedSteps() (steps []labels) {
+	for _, g := range goals {
+		j := g.judge(r)
+		step := labels{"system": j.system, "event": g.of}
+		known := slices.ContainsFunc(steps, func(other labels) bool { return maps.Equal(other, step) })
+		if j.verdict == disturbed && j.system != "" && !known {
+			steps = append(steps, step)
+		}
+	}
+	return steps
+}

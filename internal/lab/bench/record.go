@@ -1,0 +1,280 @@
+package bench
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// record is all that one session has measured. It is written in the format of Go's benchmarks, a line for each run, so
+// that benchstat compares two of them, and one system with another.
+type record struct {
+	facts   map[string]string // begun, form, machine, and version of each system
+	missing []string
+	samples []sample
+}
+
+// sample is one line: what was measured once.
+type sample struct {
+	bench  string // such as Failover
+	of     labels
+	values map[string]float64 // by unit
+}
+
+// labels say of what a sample is.
+type labels map[string]string
+
+// The benchmarks, and what their lines have beside the figures of a run of an event (Failover).
+const (
+	failover   = "Failover"
+	start      = "Start"      // the time from the start of the last daemon to the first answer of the address
+	calm       = "Calm"       // what a group costs that does nothing but its duty
+	checks     = "Checks"     // the same with five checks a second on every board
+	loss0      = "Loss"       // a group that loses packets, and in which nobody fails
+	lossPulled = "LossPulled" // the leader's cable is pulled under the same loss
+	size       = "Size"       // of the program for a Raspberry Pi
+)
+
+// order is that of labels and units in a line. All others come last.
+var order = []string{
+	"system", "event", "loss", "boards",
+	"start-ms", "watched-s", "outage-ms", "unended", "two-ms", "two-lasts", "two-answer-ms", "none-ms", "moves",
+	"announcements", "hook-ms", "pages-ms", "unanswered-ms", "trip-ms", "late-ms", "packets/s", "bytes/packet",
+	"leader-cpu-%", "follower-cpu-%", "leader-rss-MB", "leader-pss-MB", "follower-rss-MB", "follower-pss-MB", "MB",
+}
+
+func byOrder(a, b string) int {
+	place := func(s string) int {
+		if i := slices.Index(order, s); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	return cmp.Or(cmp.Compare(place(a), place(b)), strings.Compare(a, b))
+}
+
+// millis is a time as the lines have it.
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// String is the line.
+func (s sample) String() string {
+	var t strings.Builder
+	t.WriteString("Benchmark" + s.bench)
+	for _, key := range slices.SortedFunc(maps.Keys(s.of), byOrder) {
+		t.WriteString("/" + key + "=" + s.of[key])
+	}
+	t.WriteString(" 1")
+	for _, unit := range slices.SortedFunc(maps.Keys(s.values), byOrder) {
+		fmt.Fprintf(&t, " %s %s", strconv.FormatFloat(math.Round(s.values[unit]*1e6)/1e6, 'f', -1, 64), unit)
+	}
+	return t.String()
+}
+
+// write writes the record. benchstat takes no notice of lines that begin with #.
+func (r *record) write(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	for _, key := range slices.Sorted(maps.Keys(r.facts)) {
+		fmt.Fprintf(out, "# %s: %s\n", key, r.facts[key])
+	}
+	for _, m := range r.missing {
+		fmt.Fprintf(out, "# missing: %s\n", m)
+	}
+	for _, s := range r.samples {
+		fmt.Fprintln(out, s)
+	}
+	return out.Flush()
+}
+
+// read reads what write has written, and refuses what cannot have been measured.
+func read(from io.Reader) (*record, error) {
+	r := &record{facts: map[string]string{}}
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	for number := 1; lines.Scan(); number++ {
+		line := clean(lines.Text())
+		if fact, ok := strings.CutPrefix(line, "# "); ok {
+			key, value, _ := strings.Cut(fact, ": ")
+			if key == "missing" {
+				r.missing = append(r.missing, value)
+			} else {
+				r.facts[key] = value
+			}
+			continue
+		}
+		name, ok := strings.CutPrefix(line, "Benchmark")
+		if !ok {
+			continue
+		}
+		s, err := parseSample(strings.Fields(name))
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", number, err)
+		}
+		r.samples = append(r.samples, s)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if len(r.samples) == 0 {
+		return nil, fmt.Errorf("there is no line of a benchmark in it")
+	}
+	return r, nil
+}
+
+func parseSample(words []string) (s sample, err error) {
+	if len(words) < 4 || len(words)%2 != 0 {
+		return s, fmt.Errorf("write: BenchmarkNAME/LABEL=VALUE 1 FIGURE UNIT …")
+	}
+	parts := strings.Split(words[0], "/")
+	s = sample{parts[0], labels{}, map[string]float64{}}
+	for _, part := range parts[1:] {
+		key, value, ok := strings.Cut(part, "=")
+		if !ok || key == "" || s.of[key] != "" {
+			return s, fmt.Errorf("%q is no label with a value", part)
+		}
+		s.of[key] = value
+	}
+	for i := 2; i < len(words); i += 2 {
+		v, err := strconv.ParseFloat(words[i], 64)
+		if err != nil || v < 0 || math.IsInf(v, 0) || math.IsNaN(v) {
+			return s, fmt.Errorf("%s of %s cannot have been measured", words[i], words[i+1])
+		}
+		if _, twice := s.values[words[i+1]]; twice {
+			return s, fmt.Errorf("%s is there twice", words[i+1])
+		}
+		s.values[words[i+1]] = v
+	}
+	return s, nil
+}
+
+// clean makes a line from outside fit for a terminal or a page: what steers a terminal becomes a question mark.
+func clean(line string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case r < ' ' || r >= 0x7f && r < 0xa0 || r == '\ufffd' || r == '\ufffe' || r == '\uffff':
+			return '?'
+		}
+		return r
+	}, line)
+}
+
+// series are the samples of one benchmark that have all labels in common.
+type series struct {
+	of      labels
+	system  *system
+	samples []sample
+}
+
+// series returns those of a benchmark that have some labels, in the order of the systems, and then as they were measured.
+func (r *record) series(bench string, want labels) (all []*series) {
+	for _, s := range r.samples {
+		if s.bench != bench || !s.of.have(want) {
+			continue
+		}
+		i := slices.IndexFunc(all, func(other *series) bool { return maps.Equal(other.of, s.of) })
+		if i < 0 {
+			i = len(all)
+			all = append(all, &series{of: s.of, system: systemOf(s.of["system"])})
+		}
+		all[i].samples = append(all[i].samples, s)
+	}
+	slices.SortStableFunc(all, func(a, b *series) int { return cmp.Compare(place(a.system), place(b.system)) })
+	return all
+}
+
+func (l labels) have(want labels) bool {
+	for key, value := range want {
+		if l[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// systemOf finds a system by its key, also if it is another build or unknown.
+func systemOf(key string) *system {
+	known, other := strings.CutPrefix(key, "other-")
+	for _, s := range allSystems() {
+		if s.key == known {
+			s.key, s.other = key, other
+			return s
+		}
+	}
+	return &system{program: &program{name: key}, key: key}
+}
+
+// places are those of the systems in tables.
+var places = sync.OnceValue(func() map[string]int {
+	all := map[string]int{}
+	for i, s := range allSystems() {
+		all[s.key], all["other-"+s.key] = 2*i+1, 2*i+2 // another build stands behind this one
+	}
+	return all
+})
+
+// place is where a system stands in tables. What is unknown comes last.
+func place(s *system) int { return cmp.Or(places()[s.key], math.MaxInt) }
+
+// figure is something that was measured, or if it is open the least that it can have been, because the bench stopped
+// waiting.
+type figure struct {
+	value float64
+	open  bool
+}
+
+// get returns a figure of the sample.
+func (s sample) get(unit string) (f figure, ok bool) {
+	f.value, ok = s.values[unit]
+	f.open = unit == "outage-ms" && s.values["unended"] > 0 || unit == "two-ms" && s.values["two-lasts"] > 0
+	return f, ok
+}
+
+// rank returns the nearest-rank percentile of a figure: the smallest one that at least p percent of all are not above.
+// Nothing is interpolated, so every figure is one that was measured. p = 50 is the median (of an even number the lower of
+// the two in the middle), and the 95th percentile of fewer than 20 is the largest. What has no end comes last.
+func (s *series) rank(unit string, p int) (figure, bool) {
+	return s.rankOf(p, func(one sample) (figure, bool) { return one.get(unit) })
+}
+
+func (s *series) rankOf(p int, pick func(sample) (figure, bool)) (figure, bool) {
+	var all []figure
+	for _, one := range s.samples {
+		if f, ok := pick(one); ok {
+			all = append(all, f)
+		}
+	}
+	if len(all) == 0 {
+		return figure{}, false
+	}
+	slices.SortFunc(all, func(a, b figure) int {
+		return cmp.Or(compareOpen(a.open, b.open), cmp.Compare(a.value, b.value))
+	})
+	return all[max(1, (p*len(all)+99)/100)-1], true
+}
+
+func compareOpen(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// ratio says how many times as much a figure is as another one. There is none if that is nothing, or could be more.
+func ratio(a, b figure) (f figure, ok bool) {
+	if b.value <= 0 || b.open {
+		return f, false
+	}
+	return figure{a.value / b.value, a.open}, true
+}

@@ -1,0 +1,547 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/netns"
+	"topdog/internal/lab/observe"
+	"topdog/internal/lab/scene"
+)
+
+const (
+	// twoHoldersTimeout is how long a run waits for the second holder to let go. If it has
+	// not by then, it never will by itself, or it does not matter how much later.
+	twoHoldersTimeout = 2 * time.Second
+	// slotPatience is for how long a run in which nobody takes over keeps others waiting.
+	slotPatience = 2 * time.Second
+	// handoverFor is how long something may go on in a group whose interval is short,
+	// after a return.
+	handoverFor = 500 * time.Millisecond
+)
+
+// stage is where the scene of an event is played once: a group, a client that asks, and whatever else observes.
+type stage struct {
+	*Group
+	*observation
+	ctx    context.Context
+	event  *event
+	leader *board // when the event began, or whom the scene has chosen
+	frames *firstFrame
+	mends  []func() error // what brings the group back to what it was
+	again  bool           // all boards are started anew then
+	slot   slot           // nil for a slow system
+	has    bool           // whether this run has it
+}
+
+// slot is for one run at a time in which milliseconds count. Groups become stable beside
+// each other.
+type slot chan struct{}
+
+func newSlot() slot { return make(slot, 1) }
+
+// turn is which one of the runs of an event a run is.
+type turn struct {
+	number int     // from 1
+	phase  float64 // the part of the interval, 0 to 1, that passes between the leader's message and the event
+}
+
+// try does an event to the group, when it is stable, and returns what was measured. The group may not be stable afterwards.
+func (g *Group) try(ctx context.Context, e *event, only slot, now turn) ([]sample, error) {
+	s, err := g.newStage(ctx, e, only, now)
+	if err == nil {
+		err = e.scene.Play(s, uint64(now.number))
+	}
+	if err == nil {
+		err = s.finish()
+	}
+	s.close()
+	if err == nil && g.Holders.Lost() > 0 {
+		err = cluster.ErrLost
+	}
+	return s.samples, errors.Join(err, ctx.Err())
+}
+
+// newStage waits until the group is stable, for the slot, and for the part of the interval of this turn. The stage is to
+// be closed in any case.
+func (g *Group) newStage(ctx context.Context, e *event, only slot, now turn) (*stage, error) {
+	s := &stage{Group: g, observation: newObservation(g), ctx: ctx, event: e, slot: only}
+	if g.sys.slow() {
+		s.slot = nil
+	}
+	if err := s.acquireStable(); err != nil {
+		return s, err
+	}
+	if e.is("coarse") {
+		s.releaseSlot()
+	}
+	if err := s.observe(ctx, e, s.leader); err != nil {
+		return s, err
+	}
+	if err := s.toPhase(now.phase); err != nil {
+		return s, err
+	}
+	if h := s.Holders(); !slices.Equal(h, []int{s.leader.Number}) {
+		return s, fmt.Errorf("%s led, and right before the event the address is on %v: %w", s.leader.Name, h, errNotStable)
+	}
+	s.began = time.Now()
+	return s, nil
+}
+
+// acquireStable waits until the group is stable and the run has the slot. While it waited for that
+// the address may have moved, if this machine stood still.
+func (s *stage) acquireStable() (err error) {
+	for {
+		if s.leader, err = s.stableLeader(s.ctx); err != nil {
+			return err
+		}
+		if err := s.acquireSlot(); err != nil {
+			return err
+		}
+		wanted := s.sys.stableFor()
+		if soleHolder(s.Group.Holders.Since(time.Now().Add(-wanted)), wanted) == s.leader.Number {
+			return nil
+		}
+		s.releaseSlot()
+	}
+}
+
+// toPhase waits for a message of the leader, and then for a part of the interval. A fault
+// happens at a random moment. With the moments of the runs spread evenly over the interval,
+// 20 runs say as much about the median as 400 that are not.
+func (s *stage) toPhase(phase float64) error {
+	heard, err := s.hearLeader(s.leader)
+	if err != nil {
+		return err
+	}
+	defer heard.close()
+	at, err := heard.wait(s.ctx, 3*s.sys.H+time.Second)
+	if err != nil {
+		return err
+	}
+	return wait(s.ctx, time.Until(at.Add(time.Duration(phase*float64(s.sys.H)))))
+}
+
+// acquireSlot waits until no other run has the slot.
+func (s *stage) acquireSlot() error {
+	if s.slot == nil || s.has {
+		return nil
+	}
+	select {
+	case s.slot <- struct{}{}:
+		s.has = true
+		return nil
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}
+
+// releaseSlot lets the next run begin.
+func (s *stage) releaseSlot() {
+	if s.has {
+		s.has = false
+		<-s.slot
+	}
+}
+
+// finish records what was measured until the end, and brings the group back to what it was.
+func (s *stage) finish() error {
+	if err := errors.Join(s.Measured(), s.recordOpen(s.ctx)); err != nil {
+		return err
+	}
+	s.releaseSlot()
+	if err := s.Filter(nil); err != nil {
+		return err
+	}
+	for _, mend := range slices.Backward(s.mends) {
+		if err := mend(); err != nil {
+			return err
+		}
+	}
+	if s.again {
+		return s.restart(s.ctx)
+	}
+	return nil
+}
+
+func (s *stage) close() {
+	s.releaseSlot()
+	if s.frames != nil {
+		s.frames.close()
+	}
+	s.observation.close()
+}
+
+// What follows is scene.Stage, as far as the scenes of the bench need it.
+
+func (s *stage) Machines() (all []int) {
+	for _, b := range s.boards {
+		all = append(all, b.Number)
+	}
+	return append(all, scene.Client)
+}
+
+// Named are the boards of a name that scenes of the bench have.
+func (s *stage) Named(name string) (boards []int, known bool) {
+	others := without(s.boards, func(b *board) bool { return b == s.leader })
+	chosen, known := map[string][]*board{
+		"leader": {s.leader}, "all": s.boards, "others": others, "another": others[:1], "heir": others[len(others)-1:],
+	}[name]
+	for _, b := range chosen {
+		boards = append(boards, b.Number)
+	}
+	return boards, known
+}
+
+func (s *stage) Start(board int, _ []string) error {
+	s.boards[board-1].thaw()
+	return s.boards[board-1].start()
+}
+
+// Signal sends a signal. A board whose daemon ends is started anew when the event is over.
+func (s *stage) Signal(number int, to scene.Processes, sig scene.Signal) error {
+	b := s.boards[number-1]
+	everything := to == scene.Everything
+	switch sig {
+	case scene.Thaw:
+		b.thaw()
+		return s.ctx.Err()
+	case scene.Freeze:
+		s.mend(func() error { b.thaw(); return nil })
+		return b.signal(everything, unix.SIGSTOP)
+	case scene.Terminate:
+		s.mend(func() error { b.Ended(exitTimeout); return b.repair() })
+		return b.Signal(unix.SIGTERM)
+	}
+	if everything {
+		s.again = true
+		return b.cleanUp()
+	}
+	s.mend(b.repair)
+	return b.signal(false, unix.SIGKILL)
+}
+
+// mend has something done when the event is over.
+func (s *stage) mend(do func() error) { s.mends = append(s.mends, do) }
+
+func (s *stage) Cable(number int, in bool) error {
+	b := s.boards[number-1]
+	if in {
+		return errors.Join(b.Plug(), s.ctx.Err())
+	}
+	s.mend(b.Plug)
+	return b.Pull()
+}
+
+// Filter has the switch lose frames. While it loses all of them, nobody can be blamed.
+func (s *stage) Filter(filters []scene.Filter) error {
+	now := time.Now()
+	if n := len(s.halted); n > 0 && s.halted[n-1].To.IsZero() {
+		defer func() { s.halted[n-1].To = time.Now() }()
+	}
+	var all []netns.Filter
+	for _, f := range filters {
+		one := netns.Filter{From: s.ports(f.From), To: s.ports(f.To), Multicast: f.Multicast, Share: f.Share}
+		if f.Election {
+			one.Traffic = s.sys.traffic
+		}
+		if all = append(all, one); f.From == nil && f.To == nil && !f.Multicast && f.Share == 0 {
+			s.halted = append(s.halted, observe.Span{From: now})
+		}
+	}
+	return errors.Join(s.LAN.Filter(all...), s.ctx.Err())
+}
+
+// ports are those of some machines; nil is all.
+func (s *stage) ports(machines []int) []netns.Port {
+	if machines == nil {
+		return nil
+	}
+	var hosts []*netns.Host
+	for _, n := range machines {
+		if n == scene.Client {
+			hosts = append(hosts, s.LAN.Client())
+		} else {
+			hosts = append(hosts, s.LAN.Board(n))
+		}
+	}
+	return netns.Ports(hosts...)
+}
+
+func (s *stage) Holders() []int { return s.Group.Holders.Current() }
+
+func (s *stage) State(int) (scene.State, error) { return scene.State{}, scene.ErrCannot }
+
+func (s *stage) Answers(board int) bool {
+	last, _ := s.asker.Last()
+	return last == board
+}
+
+func (s *stage) Mark() {}
+
+func (s *stage) Seen() (moves int, two bool) { return s.Group.Holders.Since(s.began).Moves(), false }
+
+func (s *stage) Pass(d time.Duration) { _ = wait(s.ctx, d) } // The next line says that it was interrupted.
+
+func (s *stage) Now() time.Duration { return time.Since(s.began) }
+
+func (s *stage) Until(limit time.Duration, missing func() string) (lack string) {
+	for deadline := time.Now().Add(limit); ; {
+		if lack = missing(); lack == "" || time.Now().After(deadline) || s.ctx.Err() != nil {
+			return lack
+		}
+		s.Pass(pollInterval)
+	}
+}
+
+// Line does what only scenes of the bench have:
+//
+//	await takeover          another board has taken over for good
+//	await another           another board answers the client, or heir, or leader; anybody with answer
+//	await one               one board alone has the address
+//	await frame             the first frame has passed between those for whom the scene listens
+//	await pages             all pages show another leader; await hook: the script of the new leader was run
+//	settle 2s 4H            watch for so long, the longest counts; others may begin when milliseconds do not count any more
+//	pass 3s 5H              let so much time pass
+//	alone                   milliseconds count from here on; beside: they do not any more
+//	choose holder           from here on the leader is the board that has the address; stable: that has had it for a while
+//	listen leader client    listen for frames between these and all other boards; with client it is among the others
+//	outage WAY              how the outage is counted; see count
+//	holders afterwards      two holders count after the measure; from-frame: from the first frame
+//	from frame              the measure counts from the first frame; until end: it lasts until the scene ends
+//	leader readdress        its interface gets another Ethernet address
+//	leader resign, leave, repair, kill-service, freeze-service, start-service, stop-service
+func (s *stage) Line(words, _ []string) (known bool, err error) {
+	if err := s.ctx.Err(); err != nil {
+		return true, err
+	}
+	more := words[1:]
+	switch words[0] {
+	case "await":
+		return true, s.await(more[0])
+	case "settle":
+		return true, s.settle(more)
+	case "pass":
+		return true, wait(s.ctx, s.longest(more))
+	case "alone":
+		return true, s.acquireSlot()
+	case "beside":
+		s.releaseSlot()
+		return true, nil
+	case "choose":
+		return true, s.choose(more[0] == "stable")
+	case "listen":
+		return true, s.listen(more)
+	case "outage", "holders", "from", "until":
+		s.now.how[words[0]] = more[0]
+		return true, nil
+	}
+	named, known := s.Named(words[0])
+	if !known || len(more) != 1 {
+		return false, nil
+	}
+	do, known := boardLines[more[0]]
+	for _, number := range named {
+		if known && err == nil {
+			err = do(s, s.boards[number-1])
+		}
+	}
+	return known, err
+}
+
+// boardLines are the lines that do something to a board.
+var boardLines = map[string]func(*stage, *board) error{
+	"readdress":      (*stage).readdress,
+	"resign":         (*stage).resign,
+	"leave":          func(s *stage, b *board) error { return b.leave(s.ctx) },
+	"repair":         func(_ *stage, b *board) error { return b.repair() },
+	"kill-service":   func(_ *stage, b *board) error { return b.service.kill() },
+	"freeze-service": func(_ *stage, b *board) error { return b.service.freeze() },
+	"start-service":  func(_ *stage, b *board) error { return b.service.start() },
+	"stop-service":   func(_ *stage, b *board) error { return b.service.stop() },
+}
+
+// resign has a board hand over, until the event is over.
+func (s *stage) resign(b *board) error {
+	if s.sys.program == keepalived {
+		s.mend(func() error { return b.drain("0") })
+	}
+	return b.resign(s.ctx)
+}
+
+// readdress gives the board's interface another Ethernet address until the event is over. Then the client forgets where
+// the address was: after some programs it would not learn that for a minute, and the next run would have to wait.
+func (s *stage) readdress(b *board) error {
+	own := b.HardwareAddr
+	s.mend(func() error { return errors.Join(b.SetHardwareAddr(own), s.LAN.Client().ForgetNeighbours()) })
+	return b.SetHardwareAddr(net.HardwareAddr{2, 0, 0, 0, 0x99, byte(b.Number)})
+}
+
+// longest is the longest of some times, of which some may be in intervals: 5H.
+func (s *stage) longest(texts []string) (most time.Duration) {
+	for _, text := range texts {
+		d, err := time.ParseDuration(text)
+		if intervals, ok := strings.CutSuffix(text, "H"); ok {
+			var n int
+			n, err = strconv.Atoi(intervals)
+			d = time.Duration(n) * s.sys.H
+		}
+		if err != nil {
+			panic(fmt.Sprintf("%q is no time", text)) // It is a mistake in events.scene.
+		}
+		most = max(most, d)
+	}
+	return most
+}
+
+// watchAfter is how long a run goes on to look when all seems well.
+func (s *stage) watchAfter() time.Duration {
+	return min(max(3*s.sys.H, 100*time.Millisecond), 1500*time.Millisecond)
+}
+
+// settle waits, and lets the next run begin as soon as milliseconds do not count any more.
+func (s *stage) settle(times []string) error {
+	if len(times) == 0 {
+		return wait(s.ctx, s.watchAfter())
+	}
+	d := s.longest(times)
+	soon := min(d, max(handoverFor, s.watchAfter()))
+	if err := wait(s.ctx, soon); err != nil {
+		return err
+	}
+	s.releaseSlot()
+	return wait(s.ctx, d-soon)
+}
+
+// choose makes the board that has the address the leader of the scene.
+func (s *stage) choose(stable bool) (err error) {
+	if !stable {
+		if b := s.holder(); b != nil {
+			s.leader = b
+		}
+		return nil
+	}
+	if s.leader, err = s.stableOrAnyHolder(s.ctx); err == nil {
+		err = s.awaitAnswer(s.ctx, s.maxOutage(), func(n int) bool { return n == s.leader.Number })
+	}
+	return err
+}
+
+// listen begins to listen for frames between some boards and the others.
+func (s *stage) listen(words []string) error {
+	numbers, other := []int{}, []*netns.Host{}
+	for name := range strings.SplitSeq(words[0], ",") {
+		some, _ := s.Named(name)
+		numbers = append(numbers, some...)
+	}
+	one := []*netns.Host{}
+	for _, b := range s.boards {
+		if slices.Contains(numbers, b.Number) {
+			one = append(one, b.Host)
+		} else {
+			other = append(other, b.Host)
+		}
+	}
+	if len(words) > 1 {
+		other = append(other, s.LAN.Client())
+	}
+	if s.frames != nil {
+		s.frames.close()
+	}
+	var err error
+	s.frames, err = s.firstBetween(one, other)
+	return err
+}
+
+// await waits for something that the scene wants, or that may never come: then the figures will say so.
+func (s *stage) await(what string) (err error) {
+	switch what {
+	case "takeover":
+		return s.awaitTakeover()
+	case "one":
+		return s.awaitOneHolder()
+	case "frame":
+		s.passed, err = s.frames.wait(s.ctx, s.maxOutage())
+		return err
+	case "pages":
+		shown, err := s.browsers.awaitOther(s.ctx, s.leader)
+		s.now.more = map[string]float64{"pages-ms": millis(shown.Sub(s.now.began))}
+		return err
+	case "hook":
+		return s.awaitHook()
+	case "answer":
+		return s.atMost(s.maxOutage(), func(ctx context.Context) error { return s.awaitAnswer(ctx, s.maxOutage(), anybody) })
+	case "another":
+		return s.atMost(s.maxOutage(), s.awaitOther)
+	}
+	boards, _ := s.Named(what)
+	return s.atMost(s.maxOutage(), func(ctx context.Context) error {
+		return s.awaitAnswer(ctx, s.maxOutage(), func(n int) bool { return slices.Contains(boards, n) })
+	})
+}
+
+func (s *stage) awaitOther(ctx context.Context) error {
+	return s.awaitAnswer(ctx, s.maxOutage(), func(n int) bool { return n != s.leader.Number })
+}
+
+// awaitTakeover waits until another board has taken over for good.
+func (s *stage) awaitTakeover() error {
+	if err := s.atMost(slotPatience, s.awaitOther); err != nil {
+		return err
+	}
+	if last, silent := s.asker.Last(); last == s.leader.Number {
+		if silent < handoverFor {
+			s.releaseSlot() // It goes on answering, so it is no matter of milliseconds any more.
+		}
+		if err := s.atMost(s.maxOutage(), s.awaitOther); err != nil {
+			return err
+		}
+	}
+	if err := wait(s.ctx, s.watchAfter()); err != nil {
+		return err
+	}
+	if len(s.Holders()) > 1 {
+		s.releaseSlot() // it won't be a matter of milliseconds any more
+	}
+	return s.awaitOneHolder()
+}
+
+// awaitOneHolder waits until one board alone has the address.
+func (s *stage) awaitOneHolder() error {
+	return s.atMost(twoHoldersTimeout, func(ctx context.Context) error {
+		return s.Group.Holders.WaitFor(ctx, func(h []int) bool { return len(h) == 1 })
+	})
+}
+
+// awaitHook reads when the script of the next leader was run.
+func (s *stage) awaitHook() error {
+	for _, span := range s.Group.Holders.Since(s.now.began).Spans {
+		if span.Board == s.leader.Number {
+			continue
+		}
+		ran, err := s.boards[span.Board-1].awaitHook(s.ctx, s.now.began)
+		s.now.more = map[string]float64{"hook-ms": millis(max(0, ran.Sub(span.From)))} // keepalived may run it before
+		return err
+	}
+	return fmt.Errorf("nobody took over from %s", s.leader.Name)
+}
+
+// atMost waits for something that may never come.
+func (s *stage) atMost(most time.Duration, waitFor func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(s.ctx, most)
+	defer cancel()
+	err := waitFor(bounded)
+	if errors.Is(err, context.DeadlineExceeded) && s.ctx.Err() == nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,97 @@
+package bench
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
+)
+
+// usage is what processes have used and use, together.
+type usage struct {
+	busy     time.Duration // user and system
+	rss, pss uint64        // bytes
+}
+
+// usage looks at the processes of every board, without some, and without its service.
+func (g *Group) usage(strangers ...int) (all []usage, err error) {
+	err = each(g.boards, func(b *board) error {
+		pids, err := b.Processes()
+		if err != nil {
+			return err
+		}
+		pids = slices.DeleteFunc(b.withoutService(pids), func(pid int) bool { return slices.Contains(strangers, pid) })
+		u, err := usageOf(pids)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.Name, err)
+		}
+		all = append(all, u)
+		return nil
+	})
+	return all, err
+}
+
+// userTick is the unit of the times of a process (USER_HZ, which is 100 on all machines that Go runs on).
+const userTick = 10 * time.Millisecond
+
+// usageOf reads the usage of processes. One that ends meanwhile, such as a script, counts as its parent's.
+func usageOf(pids []int) (sum usage, err error) {
+	for _, pid := range pids {
+		p, err := procfs.NewProc(pid)
+		if err == nil {
+			err = sum.add(p)
+		}
+		if err != nil && !ended(err) {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+func ended(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
+
+// add adds what a process uses, and what its children have used that have ended.
+func (u *usage) add(p procfs.Proc) error {
+	memory, err := p.ProcSMapsRollup()
+	if err != nil {
+		return err
+	}
+	stat, err := p.Stat()
+	if err != nil {
+		return err
+	}
+	threads, err := procfs.AllThreads(p.PID)
+	if err != nil {
+		return err
+	}
+	u.rss += memory.Rss
+	u.pss += memory.Pss
+	u.busy += time.Duration(stat.CUTime+stat.CSTime) * userTick
+	for _, thread := range threads {
+		// Threads have nanoseconds; the process has ticks of 10 ms.
+		ran, err := thread.Schedstat()
+		if err != nil && !ended(err) {
+			return err
+		}
+		u.busy += time.Duration(ran.RunningNanoseconds)
+	}
+	return nil
+}
+
+// processorModel returns what the processor calls itself.
+func processorModel() string {
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return "unknown"
+	}
+	all, err := proc.CPUInfo()
+	if err != nil || len(all) == 0 {
+		return "unknown"
+	}
+	return cmp.Or(all[0].ModelName, "unknown")
+}
