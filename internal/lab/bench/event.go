@@ -59,9 +59,36 @@ func allEvents() (all []*event) {
 	return all
 }
 
+// faultEvents are those of the faults of scenes that no event has: each hits the leader or the LAN, for three seconds. A form
+// has them only if it is told to, so that its tables stay the same.
+func faultEvents() (all []*event) {
+	for _, f := range scene.Faults {
+		if f.Lasts.Most == 0 || slices.ContainsFunc(allEvents(), func(e *event) bool { return e.measured(f.Name) }) {
+			continue
+		}
+		begin, end := map[scene.Form]string{
+			scene.OfBoards: "leader " + f.Name, scene.OfLAN: f.Name, scene.OfShare: f.Name + " 20%",
+			scene.OfGroups: f.Name + " leader", scene.OfTwoGroups: f.Name + " leader / others",
+		}[f.Of], ""
+		if f.End != "" {
+			end = "wait 3s\n" + strings.TrimSuffix(begin, f.Name) + f.End + "\n"
+			if f.Of != scene.OfBoards {
+				end = "wait 3s\n" + f.End + "\n"
+			}
+		}
+		text := fmt.Sprintf(" probed teaches seldom\nmeasure %s %q\n%s\n%ssettle 2s 4H\nawait one\n", f.Name, f.Title+", for 3 s", begin, end)
+		e, err := readEvent(text)
+		if err != nil {
+			panic(fmt.Sprintf("event %s: %v", f.Name, err)) // It is a mistake in the table of faults.
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
 // measures are those of all events, in the order in which tables show them.
 var measures = sync.OnceValue(func() (all []measure) {
-	for _, e := range allEvents() {
+	for _, e := range slices.Concat(allEvents(), faultEvents()) {
 		all = append(all, e.measures...)
 	}
 	return all

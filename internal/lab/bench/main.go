@@ -188,7 +188,7 @@ func parse(args []string) (o options, err error) {
 			return o, err
 		}
 	}
-	if p.events, err = choose("--events", *events, p.events, allEvents()); err != nil {
+	if p.events, err = choose("--events", *events, p.events, slices.Concat(allEvents(), faultEvents())); err != nil {
 		return o, err
 	}
 	p.parts, err = choose("--parts", *only, p.parts, partNames())

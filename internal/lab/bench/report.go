@@ -56,7 +56,13 @@ func (r *record) report(w io.Writer, page bool) error {
 	d := &document{page: page}
 	r.systems(d)
 	d.section(2, "Outage", outageIntro)
-	for _, e := range allEvents() {
+	events := allEvents()
+	for _, e := range faultEvents() {
+		if len(r.series(failover, labels{"event": e.String()})) > 0 {
+			events = append(events, e)
+		}
+	}
+	for _, e := range events {
 		for _, m := range e.measures {
 			if r.table(d, 3, m.title, "", failover, labels{"event": m.key}, failoverColumns) {
 				r.notes(d, e, r.series(failover, labels{"event": m.key}))
