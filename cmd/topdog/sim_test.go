@@ -129,6 +129,7 @@ func TestSimScene(t *testing.T) {
 			t.Errorf("%s\n%v", text, o)
 		}
 	}
+	assert.NoError(t, os.WriteFile(file, []byte("boards 3"), 0o600))
 	if o := executed(t, "sim", "run", "--scene", file, "--kill", "3@2s"); o.status == 0 || !strings.Contains(o.stderr, "--scene: the faults are in the scene") {
 		t.Errorf("%v", o)
 	}
