@@ -109,6 +109,9 @@ func (s *stage) Filter(filters []scene.Filter) error {
 	var lost []sim.Filter
 	w, share := s.Scenario.Wire, 0.0
 	for _, f := range filters {
+		if f.From != nil && f.Multicast {
+			return fmt.Errorf("a board that sends no multicast: %w", scene.ErrCannot)
+		}
 		if f.Share > 0 {
 			if f.From != nil || f.To != nil || f.Multicast {
 				return fmt.Errorf("a share of what some boards send: %w", scene.ErrCannot)
