@@ -70,13 +70,15 @@ func faultEvents() (all []*event) {
 			scene.OfBoards: "leader " + f.Name, scene.OfLAN: f.Name, scene.OfShare: f.Name + " 20%",
 			scene.OfGroups: f.Name + " leader", scene.OfTwoGroups: f.Name + " leader / others",
 		}[f.Of], ""
+		title := f.Title
 		if f.End != "" {
+			title += ", for 3 s"
 			end = "wait 3s\n" + strings.TrimSuffix(begin, f.Name) + f.End + "\n"
 			if f.Of != scene.OfBoards {
 				end = "wait 3s\n" + f.End + "\n"
 			}
 		}
-		text := fmt.Sprintf(" probed teaches seldom\nmeasure %s %q\n%s\n%ssettle 2s 4H\nawait one\n", f.Name, f.Title+", for 3 s", begin, end)
+		text := fmt.Sprintf(" probed teaches seldom\nmeasure %s %q\n%s\n%ssettle 2s 4H\nawait one\n", f.Name, title, begin, end)
 		e, err := readEvent(text)
 		if err != nil {
 			panic(fmt.Sprintf("event %s: %v", f.Name, err)) // It is a mistake in the table of faults.

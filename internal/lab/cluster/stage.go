@@ -72,6 +72,9 @@ func (s *Stage) Configure(n int, lines []string) error {
 
 // Start starts the daemon of a board, unless it runs.
 func (s *Stage) Start(n int, config []string) error {
+	if n < 1 || n > len(s.Boards) {
+		return fmt.Errorf("there is no %s: this stage has %d boards", scene.Name(n), len(s.Boards))
+	}
 	b := s.board(n)
 	if s.ending[n] {
 		b.Ended(exitTimeout)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"topdog/election"
 )
 
 // Fault is something that can happen to boards, or to the LAN. The simulator has a flag for each, and the soak and the bench try each.
@@ -59,7 +61,7 @@ const (
 	// Healed is when two leaders that can reach each other again are one: the one that has replaced the other looks for it every 40 ms.
 	Healed = 50 * time.Millisecond
 	// Found is when they are where messages are lost, too: the next heartbeat of either tells the other.
-	Found = 100 * time.Millisecond
+	Found = election.DefaultInterval
 )
 
 const ms = time.Millisecond
