@@ -59,7 +59,7 @@ var importRules = []struct {
 	{"topdog/internal/lab/observe", []string{"topdog/internal/lab/frame", "golang.org/x/sys/"}, []string{"testing"}, "whoever watches a cluster knows nothing of its boards"},
 	{"topdog/internal/lab/netns", []string{"topdog/internal/lab/frame", "topdog/internal/lab/observe", "github.com/google/", "github.com/vishvananda/", "golang.org/x/sys/"}, []string{"testing"}, "a LAN for tests, demo and benchmarks that knows nothing of topdog"},
 	{"topdog/internal/lab/cluster", []string{"golang.org/x/sys/", "topdog/election", "topdog/wire", "topdog/internal/config", "topdog/internal/console", "topdog/internal/lab/netns", "topdog/internal/lab/observe", "topdog/internal/lab/scene"}, []string{"testing"}, "tests, demo and benchmarks run daemons alike, and from outside"},
-	{"topdog/internal/lab/scene", nil, []string{"net", "os/exec", "testing"}, "a scene is data, whatever it is played on"},
+	{"topdog/internal/lab/scene", []string{"topdog/election"}, []string{"net", "os/exec", "testing"}, "a scene is data, whatever it is played on"},
 	{"topdog/internal/lab/attack", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/config", "topdog/internal/lab/", "golang.org/x/sys/"}, []string{"testing"}, "an adversary has no part of the daemon; the configuration reads the key of which it plays recordings"},
 	{"topdog/internal/lab/webpage", []string{"topdog/internal/web"}, []string{"testing"}, "what the pages share has nothing to do with what is on them"},
 	{"topdog/internal/lab/demopage", []string{"topdog/internal/web", "topdog/internal/lab/webpage", "golang.org/x/sys/"}, []string{"testing", "topdog/internal/daemon", "text/template"}, "what talks to browsers knows nothing of boards"},
