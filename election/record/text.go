@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"topdog/wire"
+	"unicode/utf8"
 )
 
 // writer writes structs as words: "name=value" for each field that is not zero, and "name" for a flag. It finds the fields by
@@ -155,15 +156,19 @@ func appendValue(b []byte, v reflect.Value) []byte {
 	return strconv.AppendUint(b, v.Uint(), 10)
 }
 
-// appendQuoted quotes a text so that it is one word, and no comment. strconv.Unquote reads it.
+// appendQuoted quotes a text so that it is one word, and no comment. strconv.Unquote reads it. Another board may have chosen the
+// text, so nothing in it may steer a terminal: all that is not printed is written as bytes.
 func appendQuoted(b []byte, text string) []byte {
 	b = append(b, '"')
-	for i := range len(text) {
-		switch c := text[i]; {
-		case c <= ' ' || c == '"' || c == '#' || c == '\\' || c == 0x7f:
+	for size := 0; text != ""; text = text[size:] {
+		var r rune
+		r, size = utf8.DecodeRuneInString(text)
+		if broken := r == utf8.RuneError && size == 1; !broken && strconv.IsPrint(r) && !strings.ContainsRune(" \"#\\", r) {
+			b = append(b, text[:size]...)
+			continue
+		}
+		for _, c := range []byte(text[:size]) {
 			b = append(b, '\\', 'x', "0123456789abcdef"[c>>4], "0123456789abcdef"[c&15])
-		default:
-			b = append(b, c)
 		}
 	}
 	return append(b, '"')
