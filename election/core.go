@@ -102,6 +102,7 @@ func (c *Core) readsFirst(waited *bool, d *clock.Deadline) bool {
 // duties returns the timetable of this core.
 func (c *Core) duties() timetable {
 	return timetable{
+		{&c.named, (*Core).claimAsNamed},
 		{&c.leading.heartbeat, (*Core).heartbeatDue},
 		{&c.leading.lapse.over, (*Core).lapseOver},
 		{&c.leading.reclaim, func(c *Core) { c.reclaim(c.leading.exceeded) }},

@@ -50,9 +50,10 @@
 //     the address was probed; later it does not answer any more after the lease of the silent leader; and this board
 //     has received something since its first question, unless it has never heard anything but that leader.
 //     On total silence nobody claims: the others wait once for a candidate that hears nothing.
-//   - A board that the leader names in its RESIGN claims at once. The leader releases the address first (handover.go). So
-//     does a board that the judge of the algorithm agents names. With votes, whoever would claim asks the voters first
-//     (lead in leader.go).
+//   - A board that the leader names in its RESIGN claims as soon as it has read what has arrived behind it: it may have
+//     stood still, and another board may have been named since. The leader releases the address first (handover.go).
+//     A board that the judge of the algorithm agents names claims at once. With votes, whoever would claim asks the
+//     voters first (lead in leader.go).
 //   - Of two leaders that hear each other, the fitter one stays, and of two that are as fit the one that more boards have
 //     followed since the younger of the two began to lead. The leader of the lower term decides, and the other one obeys.
 //     Where the highest rank always leads, the lower one releases the address at once, and the higher one proclaims

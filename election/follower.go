@@ -85,8 +85,12 @@ func (c *Core) leaderless(reason Reason) {
 	}
 }
 
-// compareRanks is called when the rank of a follower or of its leader may have changed.
+// compareRanks is called when the rank of a follower or of its leader may have changed. A board that the leader has
+// named claims anyway.
 func (c *Core) compareRanks() {
+	if c.named.Set {
+		return
+	}
 	c.planPreemption()
 	c.happens(EventLeader)
 }

@@ -128,6 +128,13 @@ func (c *Core) yieldLead() {
 	c.resign(successor.ID, reason)
 }
 
+// claimAsNamed makes this board the leader, since the one that handed over has named it.
+func (c *Core) claimAsNamed() {
+	if c.rank().Eligible() {
+		c.lead(ReasonHandover)
+	}
+}
+
 // endHandover gives up waiting for the successor of this board, since there is an election.
 // It reports whether the board was to stop, and has finished.
 func (c *Core) endHandover() (finished bool) {

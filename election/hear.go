@@ -1,6 +1,9 @@
 package election
 
-import "topdog/wire"
+import (
+	"topdog/election/clock"
+	"topdog/wire"
+)
 
 // Step receives a message that was authenticated and found to be no replay.
 func (c *Core) Step(now Instant, m *wire.Message) []Effect {
@@ -134,7 +137,7 @@ func (c *Core) otherHears(m *wire.Message, was *Peer) {
 	case m.Sender != c.leader:
 	case was.ID != wire.Nobody && was.Incarnation != m.Incarnation:
 		c.leaderless(ReasonRestarted)
-	case m.Type != wire.TypeResign:
+	case m.Type != wire.TypeResign && !c.named.Set:
 		c.leaderless(ReasonResigned) // its RESIGN was lost
 	}
 }
@@ -299,7 +302,8 @@ func (c *Core) receiveResign(m *wire.Message) {
 
 // hearLeaderResign is for a board without the lead that hears a RESIGN. If it is named it
 // leads at once: one message after the RESIGN the address is back. Nothing is asked,
-// since the only board that could object has just released it.
+// since the only board that could object has just released it. But what has arrived behind the RESIGN is read
+// first: if this board stood still, another one was named meanwhile, and may lead by now.
 func (c *Core) hearLeaderResign(m *wire.Message, named bool) {
 	mine := m.Sender == c.leader
 	switch {
@@ -310,7 +314,7 @@ func (c *Core) hearLeaderResign(m *wire.Message, named bool) {
 		c.becomeFollower(wire.Nobody, ReasonResigned)
 		c.postpone(c.successorFirst())
 	case named && c.rank().Eligible():
-		c.lead(ReasonHandover)
+		c.named = clock.Due(c.now)
 	case mine && m.Resign.Successor != wire.Nobody:
 		c.becomeFollower(wire.Nobody, ReasonResigned)
 		c.postpone(c.successorFirst())

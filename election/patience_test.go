@@ -188,8 +188,8 @@ func TestFollowerLeavesHalvingToTheLeader(t *testing.T) {
 	b.grace.HalveAt = b.clock
 	b.sleep(testInterval)
 	b.hear(3, wire.TypeHeartbeat, leading, func(m *wire.Message) { m.Heartbeat.Number, m.Heartbeat.Grace = 3, 80*ms })
-	effects := b.hear(3, wire.TypeResign, func(m *wire.Message) { m.Resign.Successor = 2 })
-	if got := announces(t, effects); got != 80*ms || b.grace.HalveAt != b.clock+time.Hour {
+	b.hear(3, wire.TypeResign, func(m *wire.Message) { m.Resign.Successor = 2 })
+	if got := announces(t, b.Wake(b.clock)); got != 80*ms || b.grace.HalveAt != b.clock+time.Hour {
 		t.Errorf("the next leader announces %v, and halves it in %v", got, b.grace.HalveAt-b.clock)
 	}
 }

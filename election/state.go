@@ -64,6 +64,7 @@ type roleState struct {
 	leading   leaderState
 	barred    barredState
 	answers   clock.Deadline // the question of a candidate, or of a leader that was called upon, has gone unanswered
+	named     clock.Deadline // a RESIGN has named this board, and what had arrived behind it is read
 }
 
 // listenerState is that of a listener.
@@ -336,7 +337,7 @@ type duty struct {
 }
 
 // timetable has all duties of one core, in the order in which what is due together is done.
-type timetable [24 + ownDeadlines]duty
+type timetable [25 + ownDeadlines]duty
 
 // earliest returns the first deadline to come, beside one.
 func (t *timetable) earliest(beside *clock.Deadline) (first clock.Deadline) {

@@ -90,7 +90,7 @@ func TestEveryDeadlineIsInTheTimetable(t *testing.T) {
 		"candidacy.incumbent": &b.candidacy.incumbent, "candidacy.coordinator": &b.candidacy.coordinator,
 		"leading.reclaim": &b.leading.reclaim, "leading.hearing.again": &b.leading.hearing.again, "candidacy.askLAN": &b.candidacy.askLAN,
 		"candidacy.address.ask": &b.candidacy.address.ask, "candidacy.address.silent": &b.candidacy.address.silent,
-		"leading.heartbeat": &b.leading.heartbeat, "leading.lapse.over": &b.leading.lapse.over, "answers": &b.answers, "leading.deposed.look": &b.leading.deposed.look,
+		"leading.heartbeat": &b.leading.heartbeat, "leading.lapse.over": &b.leading.lapse.over, "answers": &b.answers, "named": &b.named, "leading.deposed.look": &b.leading.deposed.look,
 		"leading.yield": &b.leading.yield, "pause.end": &b.pause.end, "barred.end": &b.barred.end, "handover.repeat": &b.handover.repeat, "hello": &b.Core.hello,
 		"votes.promiseEnds": &b.votes.promiseEnds, "leading.fence.repeat": &b.leading.fence.repeat, "leading.fence.leaseEnds": &b.leading.fence.leaseEnds,
 		"own": &b.own[0], "own, the last one": &b.own[ownDeadlines-1],
@@ -99,8 +99,8 @@ func TestEveryDeadlineIsInTheTimetable(t *testing.T) {
 			t.Errorf("nobody looks after the deadline %s", name)
 		}
 	}
-	if len(listed) != 24+ownDeadlines {
-		t.Errorf("the timetable has %d deadlines, this test knows %d", len(listed), 24+ownDeadlines)
+	if len(listed) != 25+ownDeadlines {
+		t.Errorf("the timetable has %d deadlines, this test knows %d", len(listed), 25+ownDeadlines)
 	}
 }
 

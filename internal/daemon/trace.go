@@ -183,9 +183,10 @@ func (t *trace) messageReceived(read, now time.Duration, m *wire.Message) {
 	if t.role == election.Isolated || chatter(m) {
 		return // matters only if something follows from it
 	}
-	if m.Type == wire.TypeElection {
-		// A board that waits for its turn hears the questions of others before it changes anything itself. If nothing
-		// follows from them, the timeline is thrown away.
+	switch m.Type {
+	case wire.TypeElection, wire.TypeResign:
+		// A board that waits for its turn hears the questions of others before it changes anything itself, and one that
+		// is named reads what else has arrived. If nothing follows, the timeline is thrown away.
 		t.begin()
 	}
 	if t.recording {

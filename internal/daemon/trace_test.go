@@ -183,6 +183,7 @@ func TestTraceOfAHandover(t *testing.T) {
 		two.wantStory(t,
 			"heard HEARTBEAT pi3",
 			"heard RESIGN pi3",
+			"timer",
 			"role pi2 leader handed_over",
 			"acquire_begun",
 			"acquire_ended",

@@ -318,7 +318,7 @@ func TestInterrupt(t *testing.T) {
 
 // TestScenes plays the scenes of package scene that need no daemon. Those with a command, or with a score, are for other stages.
 func TestScenes(t *testing.T) {
-	for _, name := range []string{"cable", "cut", "freeze", "halt", "loss", "multicast", "split", "voters"} {
+	for _, name := range []string{"cable", "cut", "freeze", "halt", "late-resign", "loss", "multicast", "split", "voters"} {
 		t.Run(name, func(t *testing.T) {
 			r := NewRequest()
 			r.SceneFile, r.Scenario.For = "../scene/testdata/"+name+".scene", time.Hour
