@@ -26,8 +26,11 @@ const (
 // Ask begins to ask all boards for an address, once every interval.
 func (l *Lab) Ask(addr netip.Addr, interval time.Duration) (*observe.Prober, error) {
 	probe := observe.Probe{Address: addr, Boards: make(map[int]net.HardwareAddr), ARP: interval}
-	for i, m := range l.Members() {
-		probe.Boards[i+1] = m.hardwareAddr()
+	for n := 1; n <= l.Natives(); n++ {
+		probe.Boards[n] = l.Native(n).HardwareAddr
+	}
+	for _, b := range l.Boards {
+		probe.Boards[b.N] = b.hardwareAddr()
 	}
 	for n := range askerNumbers {
 		probe.From = append(probe.From, address(firstAsker+n).Addr())

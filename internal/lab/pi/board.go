@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/netns"
+	"topdog/internal/lab/scene"
 )
 
 const (
@@ -51,7 +52,7 @@ type Board struct {
 }
 
 // Name is the board's host name: "pi1".
-func (b *Board) Name() string { return "pi" + strconv.Itoa(b.N) }
+func (b *Board) Name() string { return scene.Name(b.N) }
 
 // Address is the board's own address.
 func (b *Board) Address() netip.Addr { return address(b.N).Addr() }

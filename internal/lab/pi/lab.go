@@ -27,6 +27,7 @@ import (
 
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
+	"topdog/internal/lab/scene"
 )
 
 const (
@@ -54,13 +55,12 @@ func address(n int) netip.Prefix {
 type Lab struct {
 	Machine Machine
 	Segment *netns.Segment // the LAN of the boards
-	Natives []*Native      // their numbers come first
 	Boards  []*Board       // those that are emulated
 
 	dir       string
 	temporary bool
-	cluster   *cluster.Cluster // of the natives; nil without any
-	processes sync.WaitGroup   // threads that wait for a QEMU; see launch
+	natives   *cluster.Stage // nil without any
+	processes sync.WaitGroup // threads that wait for a QEMU; see launch
 }
 
 // ErrDown says that there is no lab in the directory.
@@ -70,8 +70,9 @@ var ErrDown = errors.New("no lab is up (start one with: up)")
 var errNoRoot = errors.New("network namespaces need root: use sudo")
 
 // Temporary makes a lab that goes when this program does, however it ends: for
-// tests. Its boards are lost if the directory is. With natives, which run the program topdog, it has so
-// many of them, and the numbers of its boards come after theirs.
+// tests. Its boards are lost if the directory is. It may have boards that are native, which run the program topdog: on this
+// machine, in a network namespace on the boards' LAN. Such a board has no light, and costs next to nothing. The numbers of
+// the natives are lower than those of the others, and so is their rank.
 func Temporary(dir string, machine Machine, boards, natives int, topdog string) (l *Lab, err error) {
 	l = &Lab{Machine: machine, dir: dir, temporary: true}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -80,7 +81,7 @@ func Temporary(dir string, machine Machine, boards, natives int, topdog string) 
 	if natives == 0 {
 		l.Segment, err = netns.NewSegment("", address(hostNumber))
 	} else if err = l.buildNatives(natives, topdog); err == nil {
-		l.Segment, err = l.cluster.LAN.Segment(address(hostNumber))
+		l.Segment, err = l.natives.LAN.Segment(address(hostNumber))
 	}
 	if err == nil {
 		err = l.plugIn(boards)
@@ -90,6 +91,40 @@ func Temporary(dir string, machine Machine, boards, natives int, topdog string) 
 	}
 	return l, nil
 }
+
+// buildNatives makes the LAN of the natives. They run when Configure has given them the boards' key.
+func (l *Lab) buildNatives(count int, topdog string) error {
+	c, err := cluster.New(count)
+	if err != nil {
+		return err
+	}
+	l.natives = &cluster.Stage{Cluster: c}
+	for n := 1; n <= count; n++ {
+		t, err := c.NewTopdog(cluster.Program{Path: topdog}, n, cluster.Settings{
+			"address":   cluster.Quote(Floating.String()),
+			"heartbeat": cluster.Quote(heartbeat.String()),
+		})
+		if err == nil {
+			err = t.SetAddress(address(n))
+		}
+		if err != nil {
+			return fmt.Errorf("make %s: %w", scene.Name(n), err)
+		}
+		l.natives.Boards = append(l.natives.Boards, t)
+	}
+	return nil
+}
+
+// Natives is how many of the boards are native.
+func (l *Lab) Natives() int {
+	if l.natives == nil {
+		return 0
+	}
+	return len(l.natives.Boards)
+}
+
+// Native is a native board.
+func (l *Lab) Native(n int) *cluster.Topdog { return l.natives.Boards[n-1] }
 
 // Create makes a lab that outlives this program, or opens the one that is in the
 // directory if it is of the same kind.
@@ -161,7 +196,7 @@ func (l *Lab) SegmentName() string {
 // plugIn makes the objects of the boards, and a cable for each.
 func (l *Lab) plugIn(boards int) error {
 	for range boards {
-		n := len(l.Natives) + len(l.Boards) + 1
+		n := l.Natives() + len(l.Boards) + 1
 		tap, err := l.Segment.Tap(n)
 		if err != nil {
 			return err
@@ -218,8 +253,8 @@ func (l *Lab) Close() error {
 		err = l.cutAll()
 		l.processes.Wait()
 	}
-	if l.cluster != nil {
-		err = errors.Join(err, l.cluster.Close())
+	if l.natives != nil {
+		err = errors.Join(err, l.natives.Close())
 	}
 	if l.Segment != nil {
 		l.Segment.Close()
@@ -276,9 +311,9 @@ func (l *Lab) Each(do func(*Board) error) error {
 
 // Board returns board n.
 func (l *Lab) Board(n int) (*Board, error) {
-	first := len(l.Natives) + 1
+	first := l.Natives() + 1
 	if i := n - first; i >= 0 && i < len(l.Boards) {
 		return l.Boards[i], nil
 	}
-	return nil, fmt.Errorf("there is no board %d: they are %d to %d", n, first, len(l.Natives)+len(l.Boards))
+	return nil, fmt.Errorf("there is no board %d: they are %d to %d", n, first, l.Natives()+len(l.Boards))
 }

@@ -132,15 +132,15 @@ func TestNatives(t *testing.T) {
 	// Also when one of them is cut off from the others.
 	for _, apart := range []int{0, 2} {
 		if apart > 0 {
-			assert.NoError(t, l.cluster.LAN.Filter(netns.Cut(l.cluster.LAN.Board(apart).Port())...))
+			assert.NoError(t, l.natives.LAN.Filter(netns.Cut(l.Native(apart).Port())...))
 		}
-		for i, n := range l.Natives {
-			prober, err := l.Ask(n.Address(), 20*time.Millisecond)
+		for n := 1; n <= l.Natives(); n++ {
+			prober, err := l.Ask(l.Native(n).Addr.Addr(), 20*time.Millisecond)
 			assert.NoError(t, err)
 			holders, err := Holders(t.Context(), prober, time.Second)
 			prober.Close()
-			if err != nil || !slices.Equal(holders, []int{i + 1}) {
-				t.Errorf("%s is answered for by %v (%v), want %s", n.Address(), holders, err, n.Name())
+			if err != nil || !slices.Equal(holders, []int{n}) {
+				t.Errorf("%s is answered for by %v (%v), want pi%d", l.Native(n).Addr, holders, err, n)
 			}
 		}
 	}

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"topdog/gpio"
 	"topdog/internal/lab/observe"
 )
 
@@ -24,8 +26,39 @@ const (
 
 // View is what can be seen of the cluster from outside.
 type View struct {
-	Holders []int         // boards that answer ARP requests for the address
-	Lights  map[int]Watch // of the emulated boards that are on
+	Holders  []int         // boards that answer ARP requests for the address
+	Emulated []int         // boards that have a light
+	Lights   map[int]Watch // of those that are on and matter
+}
+
+func (v View) String() string {
+	var parts []string
+	for _, n := range v.Emulated {
+		if w, ok := v.Lights[n]; ok {
+			parts = append(parts, fmt.Sprintf("pi%d shows %s", n, w))
+		} else {
+			parts = append(parts, fmt.Sprintf("pi%d is off, or does not matter", n))
+		}
+	}
+	return fmt.Sprintf("address on %v; %s", v.Holders, strings.Join(parts, "; "))
+}
+
+// Leads tells whether the view is that of a cluster led by board n: it alone has
+// the address, it alone pulses, all others that run blink as followers. Those that are native show nothing.
+func (v View) Leads(n int) bool {
+	if _, on := v.Lights[n]; !on && slices.Contains(v.Emulated, n) || !slices.Equal(v.Holders, []int{n}) {
+		return false
+	}
+	for board, w := range v.Lights {
+		want := gpio.Follower
+		if board == n {
+			want = gpio.Leader
+		}
+		if w.Pattern() != want {
+			return false
+		}
+	}
+	return true
 }
 
 // Look watches all lights for as long as it takes to tell the patterns apart,
@@ -36,6 +69,7 @@ func (l *Lab) Look(ctx context.Context, prober *observe.Prober, without ...int) 
 	var wg sync.WaitGroup
 	var failed error
 	for _, b := range l.Boards {
+		v.Emulated = append(v.Emulated, b.N)
 		if !b.On() || slices.Contains(without, b.N) {
 			continue
 		}

@@ -2,16 +2,10 @@ package pi
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
-	"net/netip"
-	"path/filepath"
+	"os"
 	"strings"
 	"time"
-
-	"topdog/internal/console"
 )
 
 // heartbeat is what the boards are configured with. Emulated processors pause for
@@ -26,71 +20,6 @@ TimeoutStartSec=2min
 TimeoutStopSec=1min
 WatchdogSec=1min
 `
-
-// CommandTime bounds a command. The slowest, dpkg, takes
-// about 10 s with three boards at it on two processors.
-const CommandTime = 2 * time.Minute
-
-// Member is a board of the cluster, be it emulated or native.
-type Member interface {
-	Name() string
-	Address() netip.Addr
-	// Topdog gives topdog a command, and returns what it says. It is an *ExitError if it refuses.
-	Topdog(ctx context.Context, args ...string) (said string, err error)
-	// Log is what the daemon has logged since the board booted.
-	Log(context.Context) (string, error)
-
-	hardwareAddr() net.HardwareAddr
-}
-
-// Members are all boards, in the order of their numbers.
-func (l *Lab) Members() (all []Member) {
-	for _, n := range l.Natives {
-		all = append(all, n)
-	}
-	for _, b := range l.Boards {
-		all = append(all, b)
-	}
-	return all
-}
-
-// Topdog gives topdog a command.
-func (b *Board) Topdog(ctx context.Context, args ...string) (string, error) {
-	return b.Run(ctx, "topdog "+strings.Join(args, " "))
-}
-
-// Log is what the board's daemon has logged since the board booted.
-func (b *Board) Log(ctx context.Context) (string, error) {
-	return b.Run(ctx, "journalctl -b --no-pager -o cat -u topdog")
-}
-
-// Signal sends the processes of the unit a signal.
-func (b *Board) Signal(ctx context.Context, name string) error {
-	_, err := b.Run(ctx, "systemctl kill -s "+name+" topdog")
-	return err
-}
-
-// Status asks a board's daemon for its view of the cluster.
-func Status(ctx context.Context, m Member) (s console.Status, err error) {
-	out, err := m.Topdog(ctx, "status", "--json")
-	// Status 1 says that nobody holds the address, and 5 that no fit board could take over, which are answers too.
-	var exit *ExitError
-	if err != nil && (!errors.As(err, &exit) || exit.Status != 1 && exit.Status != 5) {
-		return s, err
-	}
-	if err := json.Unmarshal([]byte(out), &s); err != nil {
-		return s, fmt.Errorf("%s: topdog status --json said %q: %w", m.Name(), out, err)
-	}
-	return s, nil
-}
-
-// InstallPackage installs a package that Boot has put on the card.
-func (b *Board) InstallPackage(ctx context.Context, deb string) error {
-	ctx, cancel := context.WithTimeout(ctx, CommandTime)
-	defer cancel()
-	_, err := b.Run(ctx, "dpkg --install /root/"+filepath.Base(deb))
-	return err
-}
 
 // Configure sets the cluster up: `topdog init` on the first board, its two files
 // to all others, and the unit enabled and started everywhere. The natives get its key
@@ -124,9 +53,9 @@ func (l *Lab) Configure(ctx context.Context) error {
 		}
 		return nil
 	})
-	for _, n := range l.Natives {
-		if err == nil {
-			err = n.start(key)
+	for n := 1; n <= l.Natives() && err == nil; n++ {
+		if err = os.WriteFile(l.Native(n).KeyFile(), []byte(key), 0o600); err == nil {
+			err = l.natives.Start(n, nil)
 		}
 	}
 	return err

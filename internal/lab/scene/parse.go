@@ -95,7 +95,7 @@ func (l *line) read() (err error) {
 func (l *line) split() (err error) {
 	rest := l.text
 	for rest != "" && err == nil {
-		if rest[0] == '"' {
+		if rest[0] == '"' || rest[0] == '`' {
 			var quoted string
 			if quoted, err = strconv.QuotedPrefix(rest); err == nil {
 				rest = strings.TrimSpace(rest[len(quoted):])

@@ -137,6 +137,11 @@ func (p *player) do(l *line) error {
 	if known, err := p.fault(l, target{boards: boards}); known {
 		return err
 	}
+	if e, ok := p.Stage.(Equipped); ok {
+		if known, err := e.Do(boards, l.within, l.words[1:], l.quoted); known {
+			return err
+		}
+	}
 	for _, board := range boards {
 		if err := p.doOn(l, board); err != nil {
 			return err

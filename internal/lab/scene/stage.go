@@ -78,6 +78,12 @@ type (
 		// Line does what a line says, and reports whether it knows it.
 		Line(words, quoted []string) (known bool, err error)
 	}
+	// Equipped is a stage whose boards have lines of their own.
+	Equipped interface {
+		// Do does what the words after the boards of a line say, or waits until it holds: within a time, or at once if that is 0.
+		// It reports whether it knows them.
+		Do(boards []int, within time.Duration, words, quoted []string) (known bool, err error)
+	}
 )
 
 // ErrCannot is the error of a stage that does not have what a line is about.

@@ -2,19 +2,22 @@ package pilab
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"topdog/internal/config"
-	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
 	"topdog/internal/lab/pi"
+	"topdog/internal/lab/scene"
 )
 
 func (o *options) driftCommand() *cobra.Command {
@@ -42,8 +45,8 @@ The exit status is 0 if no leader that was cut off has answered after its succes
 			if arch := l.Machine.Arch; arch != "arm64" {
 				return misuse("the boards have the architecture %s, and their clocks can be set on arm64 only", arch)
 			}
-			d.lab, d.out = l, c.OutOrStdout()
-			return d.run(c.Context())
+			d.out = c.OutOrStdout()
+			return d.run(c.Context(), l)
 		}),
 	}
 	c.Flags().IntVar(&d.cuts, "cuts", 20, "how `often` the leader is cut off")
@@ -58,9 +61,6 @@ const (
 	maxDrift    = 10
 	// driftTime bounds how long the boards take to agree, with a heartbeat of 2 s.
 	driftTime = 2 * time.Minute
-	// driftPatience is the grace that boards with that heartbeat have at first. They must not learn a longer one, since with
-	// that their clocks may be off by more.
-	driftPatience = "200ms"
 	// driftSettles is how long the new rates are kept before the leader is cut off: a lease that has
 	// begun at the old ones has ended by then.
 	driftSettles = 5 * time.Second
@@ -73,114 +73,114 @@ const (
 // setTick calls adjtimex(2) on a board for 64 bits: nothing of Debian's minimal system has a command for it.
 const setTick = `perl -e '$t = "\0" x 208; substr($t, 0, 4) = pack("I", 0x4000); substr($t, 88, 8) = pack("q", %d); exit(syscall(171, $t) < 0)'`
 
-// drift is what the command does.
+//go:embed drift.scene
+var driftScene string
+
+// drift is what the command does, and the stage of its scene.
 type drift struct {
-	cuts   int
-	off    float64
-	lab    *pi.Lab
-	out    io.Writer
-	prober *observe.Prober
+	*pi.Stage
+	cuts int
+	off  float64
+	out  io.Writer
+
+	leader   int // with a clock that runs slowly
+	cut      int // the number of cuts so far
+	unclear  int
+	shortest handover
 }
 
-func (d *drift) run(ctx context.Context) (err error) {
-	if err := timed(d.out, "set the algorithm strict", func() error { return d.configure(ctx) }); err != nil {
+func (d *drift) run(ctx context.Context, l *pi.Lab) (err error) {
+	voters := []string{}
+	for _, b := range l.Boards {
+		voters = append(voters, fmt.Sprintf("%q", b.Address()))
+	}
+	text := strings.NewReplacer("{boards}", strconv.Itoa(len(l.Boards)), "{cuts}", strconv.Itoa(d.cuts), "{voters}", "["+strings.Join(voters, ",")+"]").Replace(driftScene)
+	s, err := scene.Parse("drift.scene", text)
+	if err != nil {
 		return err
 	}
-	if d.prober, err = d.lab.Ask(pi.Floating, driftAsks); err != nil {
+	if d.Stage, err = l.Stage(ctx, driftAsks); err != nil {
 		return err
 	}
-	defer d.prober.Close()
-	defer func() { err = errors.Join(err, d.restore()) }()
-	var shortest handover
-	unclear := 0
-	for n := 1; n <= d.cuts; n++ {
-		from, err := d.slowLeader(ctx)
-		if err != nil {
-			return fmt.Errorf("before cut %d: %w", n, err)
-		}
-		h, err := d.cut(ctx, from)
-		if err != nil {
-			return fmt.Errorf("cut %d: %w", n, err)
-		}
-		fmt.Fprintf(d.out, "%3d  pi%d is cut off, and pi%d takes over: nobody has answered for %v\n", n, h.From, h.To, h)
-		if h.Most < 0 {
-			return fmt.Errorf("pi%d and pi%d have answered at a time", h.From, h.To)
-		}
-		if h.Least < 0 {
-			unclear++
-		}
-		if n == 1 || h.Least < shortest.Least {
-			shortest = h
-		}
+	defer d.Close()
+	d.shortest.Least = math.MaxInt64
+	err = s.Play(d, 0)
+	if err := errors.Join(err, d.restore()); err != nil {
+		return err
 	}
 	fmt.Fprintf(d.out, "with clocks that are off by %g %%, no leader has answered after its successor in %d cuts; between the two nobody did, for %v in the shortest; replies were too slow to tell in %d\n",
-		d.off, d.cuts, shortest, unclear)
+		d.off, d.cuts, d.shortest, d.unclear)
 	return nil
 }
 
-// configure has all boards vote.
-func (d *drift) configure(ctx context.Context) error {
-	var voters []string
-	for _, b := range d.lab.Boards {
-		voters = append(voters, fmt.Sprintf("%q", b.Address()))
-	}
-	lines := fmt.Sprintf(`algorithm = "strict"\nvoters = [%s]\npatience = %q`, strings.Join(voters, ", "), driftPatience)
-	return d.lab.Each(func(b *pi.Board) error {
-		_, err := b.Run(ctx, fmt.Sprintf("cd /etc/topdog && sed -i '/^algorithm =/d; /^voters =/d; /^patience =/d' topdog.toml && sed -i '1i %s' topdog.toml && systemctl restart topdog", lines))
-		return err
-	})
+// Named is the leader whose clock runs slowly.
+func (d *drift) Named(name string) (boards []int, known bool) {
+	return []int{d.leader}, name == "leader"
 }
 
-// slowLeader has the leader's clock run slowly and those of the others fast, and returns who leads then.
-func (d *drift) slowLeader(ctx context.Context) (leader int, err error) {
+// Line has the leader's clock run slowly and those of the others fast.
+func (d *drift) Line(words, _ []string) (known bool, err error) {
+	if words[0] != "slow" {
+		return false, nil
+	}
 	for {
-		if leader, err = d.awaitHolder(ctx, 0); err != nil {
-			return 0, err
+		if d.leader, err = d.awaitHolder(0); err != nil {
+			return true, err
 		}
-		err = d.lab.Each(func(b *pi.Board) error {
+		err = d.Each(func(b *pi.Board) error {
 			percent := d.off
-			if b.N == leader {
+			if b.N == d.leader {
 				percent = -d.off
 			}
-			return d.setRate(ctx, b, percent)
+			return setRate(d.Ctx, b, percent)
 		})
 		if err == nil {
-			err = pi.Sleep(ctx, driftSettles)
+			err = pi.Sleep(d.Ctx, driftSettles)
 		}
 		if err != nil {
-			return 0, err
+			return true, err
 		}
 		// An emulated board may stand still for so long that another one leads meanwhile.
-		if still, err := d.awaitHolder(ctx, 0); err != nil || still == leader {
-			return leader, err
+		if still, err := d.awaitHolder(0); err != nil || still == d.leader {
+			d.Mark()
+			return true, err
 		}
 	}
 }
 
-// cut cuts the leader off, and returns how the address has come to another board.
-func (d *drift) cut(ctx context.Context, leader int) (h handover, err error) {
-	began := time.Now()
-	if err := d.lab.Segment.Filter(netns.Cut(netns.TapPort(leader))...); err != nil {
-		return h, err
+// Do waits until another board has taken over from one that is cut off, and looks at how the address has come to it.
+func (d *drift) Do(boards []int, _ time.Duration, words, _ []string) (known bool, err error) {
+	if words[0] != "replaced" {
+		return false, nil
 	}
-	defer func() { err = errors.Join(err, d.lab.Segment.Filter()) }()
-	if _, err := d.awaitHolder(ctx, leader); err != nil {
-		return h, err
+	if _, err := d.awaitHolder(boards[0]); err != nil {
+		return true, err
 	}
-	if err := pi.Sleep(ctx, driftWatched); err != nil {
-		return h, err
+	if err := pi.Sleep(d.Ctx, driftWatched); err != nil {
+		return true, err
 	}
-	h, ok := handoverFrom(leader, d.prober.Replies(began))
+	d.cut++
+	h, ok := handoverFrom(boards[0], d.Prober.Replies(d.Marked))
 	if !ok {
-		return h, fmt.Errorf("pi%d has not answered any more when it was cut off", leader)
+		return true, fmt.Errorf("cut %d: pi%d has not answered any more when it was cut off", d.cut, boards[0])
 	}
-	return h, nil
+	fmt.Fprintf(d.out, "%3d  pi%d is cut off, and pi%d takes over: nobody has answered for %v\n", d.cut, h.From, h.To, h)
+	if h.Most < 0 {
+		return true, fmt.Errorf("pi%d and pi%d have answered at a time", h.From, h.To)
+	}
+	if h.Least < 0 {
+		d.unclear++
+	}
+	if h.Least < d.shortest.Least {
+		d.shortest = h
+	}
+	return true, nil
 }
 
 // awaitHolder waits until one board other than that one, and no third one, has answered for a second.
-func (d *drift) awaitHolder(ctx context.Context, other int) (n int, err error) {
+func (d *drift) awaitHolder(other int) (n int, err error) {
 	for end := time.Now().Add(driftTime); time.Now().Before(end); {
-		found, err := pi.Holders(ctx, d.prober, time.Second)
+		found, err := pi.Holders(d.Ctx, d.Prober, time.Second)
 		if err != nil {
 			return 0, err
 		}
@@ -193,16 +193,16 @@ func (d *drift) awaitHolder(ctx context.Context, other int) (n int, err error) {
 }
 
 // setRate has a board's clock run faster by that much.
-func (d *drift) setRate(ctx context.Context, b *pi.Board, percent float64) error {
+func setRate(ctx context.Context, b *pi.Board, percent float64) error {
 	_, err := b.Run(ctx, fmt.Sprintf(setTick, nominalTick+int(percent*nominalTick/100)))
 	return err
 }
 
-// restore has all clocks run at their rate again.
+// restore has all clocks run at their rate again, and the switch pass all frames.
 func (d *drift) restore() error {
 	ctx, cancel := context.WithTimeout(context.Background(), driftTime)
 	defer cancel()
-	return d.lab.Each(func(b *pi.Board) error { return d.setRate(ctx, b, 0) })
+	return errors.Join(d.Filter(nil), d.Each(func(b *pi.Board) error { return setRate(ctx, b, 0) }))
 }
 
 // handover is how the address has come from one board to another: nobody has answered for so long in between. An answer

@@ -100,14 +100,18 @@ func (u *up) run(ctx context.Context, out io.Writer) error {
 
 // install brings topdog to the boards that lack it.
 func install(ctx context.Context, l *pi.Lab, deb string) error {
+	limited, cancel := context.WithTimeout(ctx, pi.CommandTime)
+	defer cancel()
 	err := l.Each(func(b *pi.Board) error {
-		if _, err := b.Run(ctx, "command -v topdog"); err == nil {
+		if _, err := b.Run(limited, "command -v topdog"); err == nil {
 			return nil
 		}
-		if _, err := b.Run(ctx, "[ -e /root/"+filepath.Base(deb)+" ]"); err != nil {
+		onCard := "/root/" + filepath.Base(deb)
+		if _, err := b.Run(limited, "[ -e "+onCard+" ]"); err != nil {
 			return fmt.Errorf("%s has a card without this package: take the lab down first", b.Name())
 		}
-		return b.InstallPackage(ctx, deb)
+		_, err := b.Run(limited, "dpkg --install "+onCard)
+		return err
 	})
 	if err != nil {
 		return err

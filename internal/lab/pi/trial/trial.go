@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"topdog/internal/lab/observe"
 	"topdog/internal/lab/pi"
+	"topdog/internal/lab/scene"
 )
 
 const (
@@ -58,20 +58,19 @@ type Options struct {
 // MaxEmulated is how many boards the test has.
 const MaxEmulated = boards
 
-// trial is a test that runs.
+// trial is a test that runs, and the stage of its scenes.
 type trial struct {
 	Options
+	*pi.Stage
 	machine pi.Machine
 	dir     string // all state
 	start   time.Time
 	image   string
 	lab     *pi.Lab
-	prober  *observe.Prober // who has the address
-	asker   *observe.Asker  // a user of the address
 
-	began      time.Time // the line mark
-	remembered line      // the line remember
-	said       string    // by its command
+	details  []string // of the step, worth knowing for a reader of the output
+	said     string   // what the line remember has kept
+	remember func() (string, error)
 }
 
 // errStop says that a step failed, which has been printed already.
@@ -87,7 +86,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := o.Supply.Check(ctx); err != nil {
 		return err
 	}
-	lines, err := lines(o.Emulated)
+	steps, err := steps(o.Emulated)
 	if err != nil {
 		return err
 	}
@@ -107,15 +106,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err == nil {
 		err = t.step(ctx, fmt.Sprintf("boot %d of %d boards, the others are native", t.Emulated, boards), t.boot)
 	}
-	for begin := 0; begin < len(lines) && err == nil; {
-		end := begin + 1
-		for end < len(lines) && lines[end].verb != "step" {
-			end++
-		}
-		if head := lines[begin]; len(head.words) == 0 || t.Emulated >= several {
-			err = t.step(ctx, head.quoted[0], func(ctx context.Context) (string, error) { return t.play(ctx, lines[begin:end]) })
-		}
-		begin = end
+	for i := 0; i < len(steps) && err == nil; i++ {
+		err = t.step(ctx, steps[i].title, func(context.Context) (string, error) { return t.play(steps[i].scene) })
 	}
 	if err == nil {
 		fmt.Fprintf(o.Out, "all well after %.0f s\n", time.Since(t.start).Seconds())
@@ -145,34 +137,16 @@ func (t *trial) step(ctx context.Context, name string, do func(context.Context) 
 	return fmt.Errorf("%w: %s", errStop, name)
 }
 
-// play plays the lines of a step.
-func (t *trial) play(ctx context.Context, lines []line) (detail string, err error) {
+// play plays a step.
+func (t *trial) play(s *scene.Scene) (detail string, err error) {
 	for range attempts {
-		var details []string
-		for _, l := range lines {
-			if detail, err = t.do(ctx, l); err != nil {
-				err = fmt.Errorf("%s: %w", l.text, err)
-				break
-			}
-			if detail != "" {
-				details = append(details, detail)
-			}
-		}
-		if !errors.Is(err, errAgain) {
-			return strings.Join(details, "; "), err
+		t.details = nil
+		if err = s.Play(t, 0); !errors.Is(err, errAgain) {
+			return strings.Join(t.details, "; "), err
 		}
 		fmt.Fprintf(t.Out, "(%v) ", errAgain)
 	}
 	return "", fmt.Errorf("in all %d attempts: %w", attempts, err)
-}
-
-func (t *trial) do(ctx context.Context, l line) (string, error) {
-	if l.verb != "power-on" { // a boot, which has a limit of its own
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, l.within+pi.CommandTime)
-		defer cancel()
-	}
-	return verbs[l.verb](t, ctx, l)
 }
 
 // indent makes a text of several lines readable below a line of progress.
@@ -187,29 +161,27 @@ func (t *trial) diagnose(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
-	for _, m := range t.lab.Members() {
-		var out string
-		var err error
-		if b, ok := m.(*pi.Board); ok {
-			out, err = b.Run(ctx, "ip -br addr; systemctl status --no-pager -n 0 topdog; "+
-				"journalctl --no-pager -o short-monotonic -u topdog | tail -n 25")
-		} else {
-			out, err = m.Log(ctx)
-		}
+	for n := 1; n <= t.lab.Natives(); n++ {
+		t.tell(n, t.lab.Native(n).Log.String())
+	}
+	for _, b := range t.lab.Boards {
+		out, err := b.Run(ctx, "ip -br addr; systemctl status --no-pager -n 0 topdog; "+
+			"journalctl --no-pager -o short-monotonic -u topdog | tail -n 25")
 		if err != nil && out == "" {
 			out = err.Error()
 		}
-		fmt.Fprintf(t.Out, "        --- %s\n        %s\n", m.Name(), indent(out))
+		t.tell(b.N, out)
 	}
+}
+
+func (t *trial) tell(n int, text string) {
+	fmt.Fprintf(t.Out, "        --- %s\n        %s\n", scene.Name(n), indent(text))
 }
 
 // end ends all that was started.
 func (t *trial) end() error {
-	if t.asker != nil {
-		t.asker.Close()
-	}
-	if t.prober != nil {
-		t.prober.Close()
+	if t.Stage != nil {
+		t.Close()
 	}
 	var err error
 	if t.lab != nil {
@@ -254,20 +226,9 @@ func (t *trial) boot(ctx context.Context) (_ string, err error) {
 	if err := t.lab.Boot(ctx, t.image, files...); err != nil {
 		return "", err
 	}
-	return t.lab.Boards[t.Emulated-1].Run(ctx, `tr '\0' , </sys/firmware/devicetree/base/model; `+
+	if t.Stage, err = t.lab.Stage(ctx, pi.AskEvery); err != nil {
+		return "", err
+	}
+	return t.Run(boards, `tr '\0' , </sys/firmware/devicetree/base/model; `+
 		`printf ' Linux %s, %s' "$(uname -r)" "$(systemctl --version | head -n 1)"`)
 }
-
-// configure starts topdog on all boards, and begins to ask at the address.
-func (t *trial) configure(ctx context.Context) (err error) {
-	if err := t.lab.Configure(ctx); err != nil {
-		return err
-	}
-	if t.prober, err = t.lab.Ask(pi.Floating, pi.AskEvery); err != nil {
-		return err
-	}
-	t.asker, err = t.lab.Ping(pi.Floating)
-	return err
-}
-
-func (t *trial) member(n int) pi.Member { return t.lab.Members()[n-1] }

@@ -1,0 +1,68 @@
+package trial
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"topdog/internal/lab/assert"
+	"topdog/internal/lab/scene"
+)
+
+// well is a stage on which all lines of the trial are known, and all goes well.
+type well struct{ *trial }
+
+func (well) Machines() []int                                     { return []int{1, 2, 3} }
+func (well) Start(int, []string) error                           { return nil }
+func (well) Signal(int, scene.Processes, scene.Signal) error     { return nil }
+func (well) Cable(int, bool) error                               { return nil }
+func (well) Power(int, bool) error                               { return nil }
+func (well) Filter([]scene.Filter) error                         { return nil }
+func (well) Topdog(int, []string) (said string, err error)       { return "", nil }
+func (well) Holders() []int                                      { return []int{3} }
+func (well) Answers(int) bool                                    { return true }
+func (well) Mark()                                               {}
+func (well) Seen() (moves int, two bool)                         { return 0, false }
+func (well) Pass(time.Duration)                                  {}
+func (well) Now() time.Duration                                  { return 0 }
+func (well) Until(_ time.Duration, missing func() string) string { return missing() }
+func (well) Line(words, _ []string) (known bool, err error)      { return lines[words[0]] != nil, nil }
+func (well) Do(_ []int, _ time.Duration, words, _ []string) (known bool, err error) {
+	do, _ := boardLine(words)
+	return do != nil, nil
+}
+
+func (well) State(n int) (scene.State, error) {
+	return scene.State{
+		Role: map[bool]string{true: "leader", false: "follower"}[n == 3], Leader: "pi3", Holding: n == 3, Reason: "handed_over",
+		Sees: map[string]string{"pi1": "passing", "pi2": "passing", "pi3": "passing"},
+	}, nil
+}
+
+// Every line of the scene is one that the trial knows, however many boards are emulated.
+func TestScene(t *testing.T) {
+	for n, line := range strings.Split(text(), "\n") {
+		if !strings.HasPrefix(line, "#") && strings.ContainsAny(line, "{}") && !strings.Contains(line, "status=0 }") {
+			t.Errorf("line %d: nothing stands in for a name: %s", n+1, line)
+		}
+	}
+	count := map[int]int{}
+	for emulated := 1; emulated <= MaxEmulated; emulated++ {
+		all, err := steps(emulated)
+		assert.NoError(t, err)
+		count[emulated] = len(all)
+		for _, s := range all {
+			assert.ErrorIs(t, s.scene.Play(well{&trial{Options: Options{Emulated: emulated}}}, 0), nil, "%s", s.title)
+		}
+	}
+	assert.Equal(t, map[int]int{1: 7, 2: 15, 3: 15}, count, "steps by number of emulated boards")
+	for _, wrong := range []string{"pi3 explode", "within x: pi3 leads", `pi3 sh "`} {
+		s, err := scene.Parse("x", wrong)
+		if err == nil {
+			err = s.Play(well{&trial{Options: Options{Emulated: 1}}}, 0)
+		}
+		if err == nil {
+			t.Errorf("%q is a line", wrong)
+		}
+	}
+}
