@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -41,6 +43,51 @@ const (
 
 // errOff: the board has no power.
 var errOff = errors.New("it is off (switch it on with: power N on)")
+
+// Machine is a kind of board that QEMU emulates.
+type Machine struct {
+	Name    string // QEMU's
+	Arch    string // of the image: Debian's name
+	Package string // architecture of topdog's package for it
+
+	qemu string // program
+	// gpioBase is where the registers of the GPIO block are: at 0x200000 behind
+	// the start of the peripherals (BCM2835 ARM Peripherals, section 1.2.3;
+	// 0x20000000 on the BCM2835, 0x3f000000 on the BCM2837).
+	gpioBase uint64
+	// kernel are parameters that only this machine needs.
+	kernel string
+	// twoPorts: the kernel's messages have a serial port of their own, the mini
+	// UART, and leave the PL011 to the shell.
+	twoPorts bool
+}
+
+var machines = map[string]Machine{
+	"raspi3b": {
+		Name: "raspi3b", Arch: "arm64", Package: "arm64",
+		qemu: "qemu-system-aarch64", gpioBase: 0x3f200000,
+		kernel: "console=ttyS1,115200", twoPorts: true,
+	},
+	// QEMU lacks the ASB block that the power driver wants: without the first
+	// parameter the kernel panics.
+	"raspi0": {
+		Name: "raspi0", Arch: "armel", Package: "armhf",
+		qemu: "qemu-system-arm", gpioBase: 0x20200000,
+		kernel: "initcall_blacklist=bcm2835_power_driver_init console=ttyAMA0,115200",
+	},
+}
+
+// MachineNames lists the machines that FindMachine knows.
+func MachineNames() []string { return slices.Sorted(maps.Keys(machines)) }
+
+// FindMachine returns the machine of a name.
+func FindMachine(name string) (Machine, error) {
+	m, ok := machines[name]
+	if !ok {
+		return Machine{}, fmt.Errorf("there is no machine %q: use one of %s", name, strings.Join(MachineNames(), ", "))
+	}
+	return m, nil
+}
 
 // Board is an emulated board with its SD card, which it keeps when it is off.
 type Board struct {
@@ -115,6 +162,41 @@ func output(name string, args ...string) (string, error) {
 	return string(out), err
 }
 
+// command is QEMU's command line. Files are named relative to the
+// board's directory, in which QEMU runs: the path of a unix socket has at most
+// 107 bytes, and --dir may be anywhere.
+func (b *Board) command() []string {
+	m := b.lab.Machine
+	kernel := strings.Join([]string{
+		"quiet loglevel=4", m.kernel,
+		"systemd.hostname=" + b.Name(),
+		// systemd-network-generator(8) makes networkd's configuration of this.
+		fmt.Sprintf("ip=%s:::255.255.255.0::eth0:off:1500:%s", b.Address(), b.hardwareAddr()),
+	}, " ")
+	command := []string{
+		m.qemu, "-M", m.Name, "-name", b.Name(),
+		// With a thread per emulated processor the four of a 3B cost twice the
+		// time of the two that build machines have.
+		"-accel", "tcg,thread=single",
+		"-display", "none", "-pidfile", "qemu.pid",
+		"-kernel", "kernel", "-initrd", "initrd", "-dtb", "dtb", "-append", kernel,
+		// What the board writes survives a power cut of the board, but nobody
+		// needs it after one of this machine.
+		"-drive", "if=sd,format=raw,file=card,cache=unsafe",
+		"-qmp", "unix:monitor,server=on,wait=off",
+	}
+	shell := "socket,id=shell,path=shell,server=on,wait=off"
+	if m.twoPorts {
+		command = append(command, "-chardev", shell, "-serial", "chardev:shell", "-serial", "file:console.log")
+	} else {
+		command = append(command, "-chardev", shell+",logfile=console.log", "-serial", "chardev:shell")
+	}
+	return append(command,
+		// On the controller's own port: without it QEMU adds a hub.
+		"-netdev", "tap,id=cable,ifname="+b.tap+",script=no,downscript=no",
+		"-device", "usb-net,port=1,netdev=cable,id=nic,mac="+b.hardwareAddr().String())
+}
+
 // process is the QEMU of a board that is on, or nil. QEMU locks the file with its number as long as it lives, so no
 // other process is taken for it that has been given the number since.
 func (b *Board) process() *os.Process {
@@ -142,7 +224,7 @@ func (b *Board) On() bool { return b.process() != nil }
 // PowerOn switches the board on, if it is off, and waits until it has booted. The boards that run already go
 // ahead of it until then, so that they keep their heartbeats.
 func (b *Board) PowerOn(ctx context.Context) (err error) {
-	var ended <-chan struct{}
+	var ended <-chan error
 	if !b.On() {
 		_ = os.Remove(b.file("console.log"))
 		ended, err = b.launch()
@@ -150,9 +232,9 @@ func (b *Board) PowerOn(ctx context.Context) (err error) {
 	if err == nil {
 		err = poll(ctx, bootTime, func() (bool, error) {
 			select {
-			case <-ended:
+			case err := <-ended:
 				text, _ := os.ReadFile(b.file("qemu.log"))
-				return false, fmt.Errorf("QEMU ended: %s", bytes.TrimSpace(text))
+				return false, fmt.Errorf("QEMU ended (%v): %s", err, bytes.TrimSpace(text))
 			default:
 				return b.Ready(), nil
 			}
@@ -170,12 +252,11 @@ func (b *Board) PowerOn(ctx context.Context) (err error) {
 // launch starts QEMU on the lab's segment, in the board's directory, with the priority of this program. In a
 // temporary lab it dies with this program, whatever ends this program; otherwise it
 // goes on in a session of its own.
-func (b *Board) launch() (ended <-chan struct{}, err error) {
+func (b *Board) launch() (ended <-chan error, err error) {
 	log, err := os.Create(b.file("qemu.log"))
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
 	command := b.command()
 	c := exec.Command(command[0], command[1:]...)
 	c.Dir, c.Stdout, c.Stderr = b.dir, log, log
@@ -183,24 +264,15 @@ func (b *Board) launch() (ended <-chan struct{}, err error) {
 	if b.lab.temporary {
 		c.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	}
-	started, end := make(chan error, 1), make(chan struct{})
-	run := func() error {
-		err := c.Start()
-		started <- err
-		// The kernel sends the parent-death signal when the thread ends
-		// that made the child, so it has to stay.
-		_ = c.Wait()
-		return nil
-	}
+	end := make(chan error, 1)
 	b.lab.processes.Add(1)
-	b.lab.Segment.Go(run, func(err error) {
-		if err != nil { // it could not run
-			started <- err
-		}
-		close(end)
+	// It waits there for the end, too: the kernel sends the parent-death signal when the thread ends that made the child.
+	b.lab.Segment.Go(c.Run, func(err error) {
+		log.Close()
+		end <- err
 		b.lab.processes.Done()
 	})
-	return end, <-started
+	return end, nil
 }
 
 // setNice sets the niceness of a process's session and of all its threads, of
@@ -239,6 +311,14 @@ func (b *Board) PowerOff() error {
 	}
 	if err != nil {
 		return fmt.Errorf("switch %s off: %w", b.Name(), err)
+	}
+	return nil
+}
+
+// AwaitOff waits until a board has switched itself off.
+func (b *Board) AwaitOff(ctx context.Context, limit time.Duration) error {
+	if err := poll(ctx, limit, func() (bool, error) { return !b.On(), nil }); err != nil {
+		return fmt.Errorf("%s has not switched itself off: %w", b.Name(), err)
 	}
 	return nil
 }

@@ -2,11 +2,86 @@ package pi
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
+	"strconv"
+	"strings"
 	"time"
 
 	"topdog/gpio"
 )
+
+// monitorTimeout bounds one exchange with QEMU's monitor. It takes less than a
+// millisecond on an idle machine; the bound is for one that is overloaded.
+const monitorTimeout = 20 * time.Second
+
+// monitor speaks to QEMU by its protocol QMP. It is the view from outside: the emulated board has no part in an answer. QEMU
+// serves one client at a time.
+type monitor struct {
+	conn net.Conn
+	in   *json.Decoder
+}
+
+// dialMonitor connects to QEMU's monitor for this board.
+func (b *Board) dialMonitor(ctx context.Context) (*monitor, error) {
+	if !b.On() {
+		return nil, fmt.Errorf("%s: %w", b.Name(), errOff)
+	}
+	conn, err := b.dial(ctx, "monitor")
+	if err != nil {
+		return nil, fmt.Errorf("%s: connect to QEMU's monitor: %w", b.Name(), err)
+	}
+	m := &monitor{conn, json.NewDecoder(conn)}
+	if _, err := m.execute("qmp_capabilities", map[string]string{}); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%s: wait for QEMU's monitor (is another pilab command using it?): %w", b.Name(), err)
+	}
+	return m, nil
+}
+
+// execute has QEMU execute a command, and returns what that says, if it is a text.
+func (m *monitor) execute(command string, arguments map[string]string) (text string, err error) {
+	err = m.conn.SetDeadline(time.Now().Add(monitorTimeout))
+	if err == nil {
+		err = json.NewEncoder(m.conn).Encode(map[string]any{"execute": command, "arguments": arguments})
+	}
+	for err == nil {
+		var said struct { // or it is the greeting, or an event
+			Return any
+			Error  *struct{ Desc string }
+		}
+		err = m.in.Decode(&said)
+		if said.Error != nil {
+			return "", errors.New(said.Error.Desc)
+		}
+		if said.Return != nil {
+			text, _ = said.Return.(string)
+			return text, nil
+		}
+	}
+	return "", err
+}
+
+// words reads n 32-bit words of physical memory, of which the registers of the
+// emulated chips are a part. QMP has no command for that, but one for those that people type.
+func (m *monitor) words(address uint64, n int) (words []uint32, err error) {
+	command := fmt.Sprintf("xp /%dwx %#x", n, address)
+	text, err := m.execute("human-monitor-command", map[string]string{"command-line": command})
+	for _, field := range strings.Fields(text) {
+		if w, err := strconv.ParseUint(field, 0, 32); err == nil { // and not the address at the beginning of a line
+			words = append(words, uint32(w))
+		}
+	}
+	if err == nil && len(words) != n {
+		err = fmt.Errorf("%d words, want %d, in %q", len(words), n, text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("QEMU's monitor: %s: %w", command, err)
+	}
+	return words, nil
+}
 
 // Pin is a GPIO line of the emulated chip.
 type Pin int

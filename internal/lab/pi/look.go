@@ -2,14 +2,21 @@ package pi
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
+
 	"topdog/gpio"
+	"topdog/internal/lab/frame"
 	"topdog/internal/lab/observe"
 )
 
@@ -22,7 +29,104 @@ const (
 
 	// offTime is how long a board may take to end that shuts down.
 	offTime = 2 * time.Second
+
+	// askerNumbers and firstAsker are the last octets of the addresses from which boards are asked. A reply says only to which
+	// address it goes: at an interval of 20 ms, one that takes longer than 2 s would be taken for that to a later question.
+	askerNumbers = 100
+	firstAsker   = 100
+
+	// pingInterval is how often Ping asks. Emulated boards pause for longer.
+	pingInterval = 50 * time.Millisecond
+
+	// pingID marks the echo requests of this package.
+	pingID = 0x7d09
+
+	// anyBoard stands for the board that answers a ping, which does not tell which one it is.
+	anyBoard = -1
 )
+
+// Ask begins to ask all boards for an address, once every interval.
+func (l *Lab) Ask(addr netip.Addr, interval time.Duration) (*observe.Prober, error) {
+	probe := observe.Probe{Address: addr, Boards: make(map[int]net.HardwareAddr), ARP: interval}
+	for n := 1; n <= l.Natives(); n++ {
+		probe.Boards[n] = l.Native(n).HardwareAddr
+	}
+	for _, b := range l.Boards {
+		probe.Boards[b.N] = b.hardwareAddr()
+	}
+	for n := range askerNumbers {
+		probe.From = append(probe.From, address(firstAsker+n).Addr())
+	}
+	var socket *frame.Socket
+	err := l.Segment.Do(func() (err error) {
+		socket, err = frame.Open("br0", unix.ETH_P_ARP)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask who has %s: %w", addr, err)
+	}
+	return observe.StartProber(socket, probe), nil
+}
+
+// Holders returns the numbers of the boards that have answered to what was asked in the next d, in ascending order. More than
+// one is a fault of topdog, unless the address moved meanwhile.
+func Holders(ctx context.Context, p *observe.Prober, d time.Duration) (boards []int, err error) {
+	began := time.Now()
+	if err := Sleep(ctx, d); err != nil {
+		return nil, err
+	}
+	for _, r := range p.Replies(began) {
+		if !r.Asked.Before(began) && !slices.Contains(boards, r.Board) {
+			boards = append(boards, r.Board)
+		}
+	}
+	slices.Sort(boards)
+	return boards, nil
+}
+
+// Sleep waits for so long, or until ctx ends.
+func Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// Ping keeps sending echo requests to an address from this machine, as a user
+// of the cluster would notice it. Boards are of number -1 in its reports.
+func (l *Lab) Ping(addr netip.Addr) (*observe.Asker, error) {
+	var p pings
+	err := l.Segment.Do(func() (err error) {
+		p.IPConn, err = net.DialIP("ip4:icmp", nil, &net.IPAddr{IP: addr.AsSlice()})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start to ping %s: %w", addr, err)
+	}
+	return observe.StartAsker(p, pingInterval), nil
+}
+
+// pings asks by ICMP echo (RFC 792), which every board answers whatever runs on it. The socket gets what comes from the address.
+type pings struct{ *net.IPConn }
+
+func (p pings) Ask(number uint32) error {
+	_, err := p.Write(frame.Echo(pingID, binary.BigEndian.AppendUint32(nil, number)))
+	return err
+}
+
+func (p pings) Answer() (board int, err error) {
+	for message := make([]byte, 256); ; {
+		n, _, err := p.ReadFrom(message)
+		if err != nil {
+			return 0, err
+		}
+		if n > 0 && ipv4.ICMPType(message[0]) == ipv4.ICMPTypeEchoReply {
+			return anyBoard, nil
+		}
+	}
+}
 
 // View is what can be seen of the cluster from outside.
 type View struct {
@@ -90,12 +194,4 @@ func (l *Lab) Look(ctx context.Context, prober *observe.Prober, without ...int) 
 	v.Holders, err = Holders(ctx, prober, 3*AskTime)
 	wg.Wait()
 	return v, errors.Join(err, failed)
-}
-
-// AwaitOff waits until a board has switched itself off.
-func (b *Board) AwaitOff(ctx context.Context, limit time.Duration) error {
-	if err := poll(ctx, limit, func() (bool, error) { return !b.On(), nil }); err != nil {
-		return fmt.Errorf("%s has not switched itself off: %w", b.Name(), err)
-	}
-	return nil
 }

@@ -39,6 +39,18 @@ func (b *Board) Shell(ctx context.Context) (net.Conn, error) {
 	return conn, err
 }
 
+// dial connects to a unix socket in the board's directory, whose path may be too long for
+// a socket's address (108 bytes, unix(7)): through /proc it is always short.
+func (b *Board) dial(ctx context.Context, socket string) (net.Conn, error) {
+	d, err := os.Open(b.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	var dialer net.Dialer
+	return dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/%s", d.Fd(), socket))
+}
+
 // Run runs a command in the root shell that the board has on a serial port, as a
 // person with a serial cable would, and returns its output. A command that fails
 // gives an *ExitError.
