@@ -8,14 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"topdog/internal/console"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
 	"topdog/internal/lab/scene"
-	"topdog/wire"
 )
 
 const (
@@ -26,15 +23,13 @@ const (
 	answerTime = time.Second
 )
 
-// Stage is a lab whose boards run topdog, on which scenes are played (scene.Stage).
+// Stage is a lab whose boards run topdog, on which scenes are played (scene.Stage). All that happens, happens to emulated boards.
 type Stage struct {
 	*Lab
 	Ctx    context.Context // the scene ends with it
 	Prober *observe.Prober // who has the address
 	Asker  *observe.Asker  // a user of the address
 	Marked time.Time       // when the scene began to count moves of the address
-	// Patience is for how long at least to wait for what must hold. Without it, only what has a time is waited for.
-	Patience time.Duration
 
 	began time.Time
 }
@@ -91,9 +86,6 @@ func (s *Stage) Start(n int, config []string) error {
 
 // Set changes settings of a board. The daemon of an emulated one starts anew.
 func (s *Stage) Set(n int, config []string) error {
-	if n <= s.Natives() {
-		return s.natives.Set(n, config)
-	}
 	var edits, old strings.Builder
 	for _, setting := range config { // before the first table
 		key, value, _ := strings.Cut(setting, "=")
@@ -107,27 +99,18 @@ func (s *Stage) Set(n int, config []string) error {
 // signals are those of scenes, as systemctl calls them.
 var signals = map[scene.Signal]string{scene.Kill: "KILL", scene.Terminate: "TERM", scene.Freeze: "STOP", scene.Thaw: "CONT"}
 
-// Signal sends a signal to processes of a board. On an emulated one, systemd starts a daemon that has died again.
+// Signal sends a signal to processes of a board. If its daemon dies, systemd starts it again.
 func (s *Stage) Signal(n int, to scene.Processes, signal scene.Signal) error {
 	whom := map[scene.Processes]string{scene.Daemon: "main", scene.Everything: "all"}[to]
-	switch {
-	case n <= s.Natives():
-		return s.natives.Signal(n, to, signal)
-	case whom == "":
+	if whom == "" {
 		return scene.ErrCannot
 	}
 	_, err := s.Run(n, "systemctl kill --kill-whom="+whom+" -s "+signals[signal]+" topdog")
 	return err
 }
 
-// Power pulls the power plug of a board, or puts it back. A native one, which has none, loses its processes.
+// Power pulls the power plug of a board, or puts it back.
 func (s *Stage) Power(n int, on bool) error {
-	if n <= s.Natives() {
-		if on {
-			return s.natives.Start(n, nil)
-		}
-		return s.natives.Signal(n, scene.Everything, scene.Kill)
-	}
 	b, err := s.Board(n)
 	switch {
 	case err != nil:
@@ -140,9 +123,6 @@ func (s *Stage) Power(n int, on bool) error {
 
 // Cable pulls the cable of a board, or puts it back.
 func (s *Stage) Cable(n int, in bool) error {
-	if n <= s.Natives() {
-		return s.natives.Cable(n, in)
-	}
 	b, err := s.Board(n)
 	if err != nil {
 		return err
@@ -154,25 +134,20 @@ func (s *Stage) Cable(n int, in bool) error {
 func (s *Stage) Filter(filters []scene.Filter) error {
 	var all []netns.Filter
 	for _, f := range filters {
-		filter := netns.Filter{From: s.ports(f.From), To: s.ports(f.To), Multicast: f.Multicast, Share: f.Share}
 		if f.Election {
-			filter.Traffic = netns.Traffic{Protocol: unix.IPPROTO_UDP, Port: wire.DefaultGroup.Port()}
+			return scene.ErrCannot
 		}
-		all = append(all, filter)
+		all = append(all, netns.Filter{From: ports(f.From), To: ports(f.To), Multicast: f.Multicast, Share: f.Share})
 	}
 	return s.Segment.Filter(all...)
 }
 
-func (s *Stage) ports(boards []int) (ports []netns.Port) {
+func ports(boards []int) (ports []netns.Port) {
 	if boards != nil {
 		ports = []netns.Port{} // nobody is not everybody
 	}
 	for _, n := range boards {
-		if n <= s.Natives() {
-			ports = append(ports, s.natives.Boards[n-1].Port())
-		} else {
-			ports = append(ports, netns.TapPort(n))
-		}
+		ports = append(ports, netns.TapPort(n))
 	}
 	return ports
 }
@@ -241,7 +216,7 @@ func (s *Stage) Now() time.Duration { return time.Since(s.began) }
 
 // Until waits until nothing is missing.
 func (s *Stage) Until(limit time.Duration, missing func() string) (lack string) {
-	for end := time.Now().Add(max(limit, s.Patience)); ; s.Pass(pollPeriod) {
+	for end := time.Now().Add(limit); ; s.Pass(pollPeriod) {
 		if lack = missing(); lack == "" {
 			return ""
 		}

@@ -28,15 +28,19 @@ const (
 	started = `Type=notify\nNRestarts=0\nActiveState=active\nSubState=running\ntopdog\n`
 )
 
-// stoodStill is what is logged when a leader is replaced because its emulated processor paused. If the dead man's switch of
+// happened shows what topdog says has happened on a board, and when systemd has started it.
+const happened = `(systemctl show topdog -p NRestarts -p MainPID; ` +
+	`topdog status --json | grep -E '"(leader_name|term)"|^    +"reason"'; journalctl --no-pager -o cat -u topdog)`
+
+// stoodStill shows what is logged when a leader is replaced because its emulated processor paused. If the dead man's switch of
 // the leader ran, that board resigned for it. Otherwise its successor found out. A daemon whose holder stood still ends,
 // which hands over as well.
-const stoodStill = `this daemon did not run when its next heartbeat was due|` +
-	`the holder does not answer any more \(not within|was replaced although it was alive`
+const stoodStill = `(journalctl -b --no-pager -o cat -u topdog | grep -E 'this daemon did not run when its next heartbeat was due|` +
+	`the holder does not answer any more \(not within|was replaced although it was alive'; true)`
 
 // text is the scene, with what stands in for the names in braces.
 func text() string {
-	return strings.NewReplacer("{files}", files, "{unit}", unit, "{started}", started, "{stood-still}", stoodStill,
+	return strings.NewReplacer("{files}", files, "{unit}", unit, "{started}", started, "{happened}", happened, "{stood-still}", stoodStill,
 		"{old}", packageName(oldVersion), "{new}", packageName(newVersion), "{new-version}", newVersion,
 		"{address}", pi.Floating.String()+"/",
 		"{override}", "/run/systemd/system/topdog.service.d/test.conf", "{answers}", "/etc/systemd/system/answers.service").Replace(sceneText)

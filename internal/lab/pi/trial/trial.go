@@ -68,9 +68,7 @@ type trial struct {
 	image   string
 	lab     *pi.Lab
 
-	details  []string // of the step, worth knowing for a reader of the output
-	said     string   // what the line remember has kept
-	remember func() (string, error)
+	details []string // of the step, worth knowing for a reader of the output
 }
 
 // errStop says that a step failed, which has been printed already.
