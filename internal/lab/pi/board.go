@@ -261,7 +261,7 @@ func (b *Board) launch() (ended <-chan error, err error) {
 	c := exec.Command(command[0], command[1:]...)
 	c.Dir, c.Stdout, c.Stderr = b.dir, log, log
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if b.lab.temporary {
+	if b.lab.natives.Cluster != nil {
 		c.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	}
 	end := make(chan error, 1)

@@ -58,8 +58,7 @@ type Lab struct {
 	Boards  []*Board       // those that are emulated
 
 	dir       string
-	temporary bool
-	natives   *cluster.Stage // nil without any
+	natives   cluster.Stage  // of a lab that is temporary; the others have no such cluster
 	processes sync.WaitGroup // threads that wait for a QEMU; see launch
 }
 
@@ -74,13 +73,25 @@ var errNoRoot = errors.New("network namespaces need root: use sudo")
 // machine, in a network namespace on the boards' LAN. Such a board has no light, and costs next to nothing. The numbers of
 // the natives are lower than those of the others, and so is their rank.
 func Temporary(dir string, machine Machine, boards, natives int, topdog string) (l *Lab, err error) {
-	l = &Lab{Machine: machine, dir: dir, temporary: true}
+	l = &Lab{Machine: machine, dir: dir}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	if natives == 0 {
-		l.Segment, err = netns.NewSegment("", address(hostNumber))
-	} else if err = l.buildNatives(natives, topdog); err == nil {
+	if l.natives.Cluster, err = cluster.New(max(natives, 1)); err != nil { // a LAN has at least one
+		return nil, err
+	}
+	for n := 1; n <= natives && err == nil; n++ {
+		var t *cluster.Topdog
+		t, err = l.natives.NewTopdog(cluster.Program{Path: topdog}, n, cluster.Settings{
+			"address":   cluster.Quote(Floating.String()),
+			"heartbeat": cluster.Quote(heartbeat.String()),
+		})
+		if err == nil {
+			l.natives.Boards = append(l.natives.Boards, t)
+			err = t.SetAddress(address(n))
+		}
+	}
+	if err == nil {
 		l.Segment, err = l.natives.LAN.Segment(address(hostNumber))
 	}
 	if err == nil {
@@ -92,36 +103,8 @@ func Temporary(dir string, machine Machine, boards, natives int, topdog string) 
 	return l, nil
 }
 
-// buildNatives makes the LAN of the natives. They run when Configure has given them the boards' key.
-func (l *Lab) buildNatives(count int, topdog string) error {
-	c, err := cluster.New(count)
-	if err != nil {
-		return err
-	}
-	l.natives = &cluster.Stage{Cluster: c}
-	for n := 1; n <= count; n++ {
-		t, err := c.NewTopdog(cluster.Program{Path: topdog}, n, cluster.Settings{
-			"address":   cluster.Quote(Floating.String()),
-			"heartbeat": cluster.Quote(heartbeat.String()),
-		})
-		if err == nil {
-			err = t.SetAddress(address(n))
-		}
-		if err != nil {
-			return fmt.Errorf("make %s: %w", scene.Name(n), err)
-		}
-		l.natives.Boards = append(l.natives.Boards, t)
-	}
-	return nil
-}
-
 // Natives is how many of the boards are native.
-func (l *Lab) Natives() int {
-	if l.natives == nil {
-		return 0
-	}
-	return len(l.natives.Boards)
-}
+func (l *Lab) Natives() int { return len(l.natives.Boards) }
 
 // Native is a native board.
 func (l *Lab) Native(n int) *cluster.Topdog { return l.natives.Boards[n-1] }
@@ -201,7 +184,7 @@ func (l *Lab) plugIn(boards int) error {
 		if err != nil {
 			return err
 		}
-		l.Boards = append(l.Boards, &Board{N: n, lab: l, dir: filepath.Join(l.dir, fmt.Sprintf("pi%d", n)), tap: tap})
+		l.Boards = append(l.Boards, &Board{N: n, lab: l, dir: filepath.Join(l.dir, scene.Name(n)), tap: tap})
 	}
 	return nil
 }
@@ -247,13 +230,10 @@ func poll(ctx context.Context, limit time.Duration, cond func() (bool, error)) e
 }
 
 // Close lets go of the lab. A temporary one ends.
-func (l *Lab) Close() error {
-	var err error
-	if l.temporary {
+func (l *Lab) Close() (err error) {
+	if l.natives.Cluster != nil {
 		err = l.cutAll()
 		l.processes.Wait()
-	}
-	if l.natives != nil {
 		err = errors.Join(err, l.natives.Close())
 	}
 	if l.Segment != nil {

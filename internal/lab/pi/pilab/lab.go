@@ -153,6 +153,24 @@ func (o *options) imageCommand() *cobra.Command {
 	return c
 }
 
+func (o *options) armv6Command() *cobra.Command {
+	return &cobra.Command{
+		Use:   "armv6",
+		Short: "Run the 32-bit program and unit tests on an emulated ARMv6 processor",
+		Long: `Run the program of the package for 32-bit boards, and the unit tests of wire,
+election and gpio, on an emulated ARM1176, the processor of a Pi Zero, in user mode:
+without a board, and without root. Takes half a minute.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ran, err := o.supply().ARMv6(c.Context())
+			if err == nil {
+				fmt.Fprintln(c.OutOrStdout(), ran)
+			}
+			return err
+		},
+	}
+}
+
 // labCommands are those about a lab that is up.
 func (o *options) labCommands() []*cobra.Command {
 	run := &cobra.Command{

@@ -1,4 +1,4 @@
-package trial
+package pilab
 
 import (
 	"errors"
@@ -83,10 +83,10 @@ func (t *trial) Line(words, _ []string) (known bool, err error) {
 // Named are the boards of a name that the scene has.
 func (t *trial) Named(name string) (numbers []int, known bool) {
 	leader, heir := 2, 3
-	if t.Emulated < several {
+	if t.emulated < several {
 		leader, heir = heir, leader
 	}
-	emulated := []int{1, 2, 3}[boards-t.Emulated:]
+	emulated := []int{1, 2, 3}[trialBoards-t.emulated:]
 	numbers, known = map[string][]int{"leader": {leader}, "heir": {heir}, "emulated": emulated, "first": emulated[:1]}[name]
 	return numbers, known
 }

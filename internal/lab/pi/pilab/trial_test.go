@@ -1,6 +1,10 @@
-package trial
+package pilab
 
 import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -48,22 +52,47 @@ func TestScene(t *testing.T) {
 		}
 	}
 	count := map[int]int{}
-	for emulated := 1; emulated <= MaxEmulated; emulated++ {
+	for emulated := 1; emulated <= trialBoards; emulated++ {
 		all, err := steps(emulated)
 		assert.NoError(t, err)
 		count[emulated] = len(all)
 		for _, s := range all {
-			assert.ErrorIs(t, s.scene.Play(well{&trial{Options: Options{Emulated: emulated}}}, 0), nil, "%s", s.title)
+			assert.ErrorIs(t, s.scene.Play(well{&trial{emulated: emulated}}, 0), nil, "%s", s.title)
 		}
 	}
 	assert.Equal(t, map[int]int{1: 7, 2: 15, 3: 15}, count, "steps by number of emulated boards")
 	for _, wrong := range []string{"pi3 explode", "within x: pi3 leads", `pi3 sh "`} {
 		s, err := scene.Parse("x", wrong)
 		if err == nil {
-			err = s.Play(well{&trial{Options: Options{Emulated: 1}}}, 0)
+			err = s.Play(well{&trial{emulated: 1}}, 0)
 		}
 		if err == nil {
 			t.Errorf("%q is a line", wrong)
 		}
+	}
+}
+
+// Where something is missing the trial says so before it builds anything, which takes minutes.
+func TestRunLooksBeforeItBuilds(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	path := t.TempDir()
+	assert.NoError(t, os.Symlink(bash, filepath.Join(path, "bash")))
+	t.Setenv("PATH", path)
+	var out bytes.Buffer
+	dir := t.TempDir()
+	err = (&trial{options: &options{dir: dir, source: "../../../.."}, emulated: 1, out: &out}).run(t.Context())
+	if err == nil {
+		t.Fatal("it ran without any program")
+	}
+	for _, want := range []string{"apt-get install", "mmdebstrap", "qemu-system-arm"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not name %s: %v", want, err)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 || out.Len() > 0 {
+		t.Errorf("it left %v and said %q", left, out.String())
 	}
 }
