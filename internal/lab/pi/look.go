@@ -9,10 +9,10 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/net/ipv4"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"topdog/gpio"
@@ -72,8 +72,10 @@ func (l *Lab) Ask(addr netip.Addr, interval time.Duration) (*observe.Prober, err
 // one is a fault of topdog, unless the address moved meanwhile.
 func Holders(ctx context.Context, p *observe.Prober, d time.Duration) (boards []int, err error) {
 	began := time.Now()
-	if err := Sleep(ctx, d); err != nil {
-		return nil, err
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(d):
 	}
 	for _, r := range p.Replies(began) {
 		if !r.Asked.Before(began) && !slices.Contains(boards, r.Board) {
@@ -82,16 +84,6 @@ func Holders(ctx context.Context, p *observe.Prober, d time.Duration) (boards []
 	}
 	slices.Sort(boards)
 	return boards, nil
-}
-
-// Sleep waits for so long, or until ctx ends.
-func Sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // Ping keeps sending echo requests to an address from this machine, as a user
@@ -167,31 +159,29 @@ func (v View) Leads(n int) bool {
 
 // Look watches all lights for as long as it takes to tell the patterns apart,
 // and asks meanwhile who has the address. The lights of some boards may not matter.
-func (l *Lab) Look(ctx context.Context, prober *observe.Prober, without ...int) (v View, err error) {
-	v.Lights = make(map[int]Watch)
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	var failed error
-	for _, b := range l.Boards {
+func (s *Stage) Look(without ...int) (v View, err error) {
+	lights := make([][]Watch, len(s.Boards))
+	var g errgroup.Group
+	for i, b := range s.Boards {
 		v.Emulated = append(v.Emulated, b.N)
 		if !b.On() || slices.Contains(without, b.N) {
 			continue
 		}
-		wg.Go(func() {
-			w, err := b.WatchLights(ctx, WatchTime, b.Light())
-			if err != nil && b.AwaitOff(ctx, offTime) == nil {
-				return // One that shuts down ends while somebody looks at it.
+		g.Go(func() (err error) {
+			lights[i], err = b.WatchLights(s.Ctx, WatchTime, b.Light())
+			if err != nil && b.AwaitOff(s.Ctx, offTime) == nil {
+				return nil // One that shuts down ends while somebody looks at it.
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				failed = err
-				return
-			}
-			v.Lights[b.N] = w[0]
+			return err
 		})
 	}
-	v.Holders, err = Holders(ctx, prober, 3*AskTime)
-	wg.Wait()
-	return v, errors.Join(err, failed)
+	v.Holders, err = Holders(s.Ctx, s.Prober, 3*AskTime)
+	err = errors.Join(err, g.Wait())
+	v.Lights = make(map[int]Watch)
+	for i, b := range s.Boards {
+		if lights[i] != nil {
+			v.Lights[b.N] = lights[i][0]
+		}
+	}
+	return v, err
 }

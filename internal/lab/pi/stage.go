@@ -209,19 +209,18 @@ func (s *Stage) Seen() (moves int, two bool) {
 }
 
 // Pass waits.
-func (s *Stage) Pass(d time.Duration) { _ = Sleep(s.Ctx, d) }
+func (s *Stage) Pass(d time.Duration) {
+	select {
+	case <-s.Ctx.Done():
+	case <-time.After(d):
+	}
+}
 
 // Now is how long the stage has been there.
 func (s *Stage) Now() time.Duration { return time.Since(s.began) }
 
 // Until waits until nothing is missing.
 func (s *Stage) Until(limit time.Duration, missing func() string) (lack string) {
-	for end := time.Now().Add(limit); ; s.Pass(pollPeriod) {
-		if lack = missing(); lack == "" {
-			return ""
-		}
-		if s.Ctx.Err() != nil || time.Now().After(end) {
-			return lack
-		}
-	}
+	_ = poll(s.Ctx, limit, func() (bool, error) { lack = missing(); return lack == "", nil })
+	return lack
 }

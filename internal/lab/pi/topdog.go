@@ -28,11 +28,7 @@ func (l *Lab) Configure(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, CommandTime)
 	defer cancel()
 	first := l.Boards[0]
-	_, err := first.Run(ctx, "[ -e /etc/topdog/topdog.toml ] || topdog init --address "+Floating.String())
-	if err != nil {
-		return err
-	}
-	config, err := first.Run(ctx, "cat /etc/topdog/topdog.toml")
+	config, err := first.Run(ctx, "{ [ -e /etc/topdog/topdog.toml ] || topdog init --address "+Floating.String()+" >/dev/null; } && cat /etc/topdog/topdog.toml")
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,6 @@
 //	pi2 logs "…"
 //	moves 0                        since the boards have agreed, or since the line mark
 //
-// In a value, {pi1} is the address of a board. At no time may two boards hold the address, but from the line "two may hold" until the
-// line mark.
+// Quotes are as in Go: "…", or `…` for a text in which nothing is special. In a value, {pi1} is the address of a board. At no time may two
+// boards hold the address, but from the line "two may hold" until the line mark.
 package scene

@@ -101,6 +101,7 @@ func TestLines(t *testing.T) {
 		`pi1 shows "eth0" "carrier on"`:  "it shows",
 		"pi1 shows nothing":              "it shows",
 		`pi1 logs "elected"`:             "",
+		"pi1 logs `elected`":             "",
 		`pi1 logs "deposed"`:             "it has not logged that",
 		"moves 0":                        "",
 		"moves 1":                        "0 moves",
@@ -178,6 +179,20 @@ func TestEveryFault(t *testing.T) {
 			t.Errorf("%s: its end is %q (%q), and it does %v", f.Name, f.End, f.Ended, s.did[2:])
 		}
 	}
+}
+
+// equipped is a stage whose boards can jump.
+type equipped struct{ steady }
+
+func (s *equipped) Do(boards []int, within time.Duration, words, quoted []string) (known bool, err error) {
+	return words[0] == "jump", s.note("%v within %v %q %q", boards, within, words, quoted)
+}
+
+// TestEquipped plays a line that only one stage has. The boards' other lines stay what they are.
+func TestEquipped(t *testing.T) {
+	s := &equipped{}
+	assert.NoError(t, play(s, "boards 2\nwithin 2s: leader,pi1 jump high \"!\"\npi2 leads"))
+	assert.Equal(t, []string{`[2 1] within 2s ["jump" "high"] ["!"]`, `[2] within 0s ["leads"] []`}, s.did[2:], "what was done")
 }
 
 // TestTimes: what does not run, is unplugged or stands still need not follow the leader, and what lasts is looked at all the time.

@@ -61,6 +61,9 @@ const (
 	maxDrift    = 10
 	// driftTime bounds how long the boards take to agree, with a heartbeat of 2 s.
 	driftTime = 2 * time.Minute
+	// driftPatience is the grace that boards with that heartbeat have at first. They must not learn a longer one, since with
+	// that their clocks may be off by more.
+	driftPatience = "200ms"
 	// driftSettles is how long the new rates are kept before the leader is cut off: a lease that has
 	// begun at the old ones has ended by then.
 	driftSettles = 5 * time.Second
@@ -90,12 +93,7 @@ type drift struct {
 }
 
 func (d *drift) run(ctx context.Context, l *pi.Lab) (err error) {
-	voters := []string{}
-	for _, b := range l.Boards {
-		voters = append(voters, fmt.Sprintf("%q", b.Address()))
-	}
-	text := strings.NewReplacer("{boards}", strconv.Itoa(len(l.Boards)), "{cuts}", strconv.Itoa(d.cuts), "{voters}", "["+strings.Join(voters, ",")+"]").Replace(driftScene)
-	s, err := scene.Parse("drift.scene", text)
+	s, err := scene.Parse("drift.scene", strings.Replace(driftScene, "{cuts}", strconv.Itoa(d.cuts), 1))
 	if err != nil {
 		return err
 	}
@@ -103,6 +101,9 @@ func (d *drift) run(ctx context.Context, l *pi.Lab) (err error) {
 		return err
 	}
 	defer d.Close()
+	if err := timed(d.out, "set the algorithm strict", d.vote); err != nil {
+		return err
+	}
 	d.shortest.Least = math.MaxInt64
 	err = s.Play(d, 0)
 	if err := errors.Join(err, d.restore()); err != nil {
@@ -111,6 +112,17 @@ func (d *drift) run(ctx context.Context, l *pi.Lab) (err error) {
 	fmt.Fprintf(d.out, "with clocks that are off by %g %%, no leader has answered after its successor in %d cuts; between the two nobody did, for %v in the shortest; replies were too slow to tell in %d\n",
 		d.off, d.cuts, d.shortest, d.unclear)
 	return nil
+}
+
+// vote has all boards vote.
+func (d *drift) vote() error {
+	var voters []string
+	for _, b := range d.Boards {
+		voters = append(voters, fmt.Sprintf("%q", b.Address()))
+	}
+	return d.Each(func(b *pi.Board) error {
+		return d.Set(b.N, []string{`algorithm="strict"`, "voters=[" + strings.Join(voters, ", ") + "]", fmt.Sprintf("patience=%q", driftPatience)})
+	})
 }
 
 // Named is the leader whose clock runs slowly.
@@ -134,12 +146,10 @@ func (d *drift) Line(words, _ []string) (known bool, err error) {
 			}
 			return setRate(d.Ctx, b, percent)
 		})
-		if err == nil {
-			err = pi.Sleep(d.Ctx, driftSettles)
-		}
 		if err != nil {
 			return true, err
 		}
+		d.Pass(driftSettles)
 		// An emulated board may stand still for so long that another one leads meanwhile.
 		if still, err := d.awaitHolder(0); err != nil || still == d.leader {
 			d.Mark()
@@ -156,9 +166,7 @@ func (d *drift) Do(boards []int, _ time.Duration, words, _ []string) (known bool
 	if _, err := d.awaitHolder(boards[0]); err != nil {
 		return true, err
 	}
-	if err := pi.Sleep(d.Ctx, driftWatched); err != nil {
-		return true, err
-	}
+	d.Pass(driftWatched)
 	d.cut++
 	h, ok := handoverFrom(boards[0], d.Prober.Replies(d.Marked))
 	if !ok {
@@ -179,17 +187,19 @@ func (d *drift) Do(boards []int, _ time.Duration, words, _ []string) (known bool
 
 // awaitHolder waits until one board other than that one, and no third one, has answered for a second.
 func (d *drift) awaitHolder(other int) (n int, err error) {
-	for end := time.Now().Add(driftTime); time.Now().Before(end); {
-		found, err := pi.Holders(d.Ctx, d.Prober, time.Second)
-		if err != nil {
-			return 0, err
-		}
+	lack := d.Until(driftTime, func() string {
+		found, _ := pi.Holders(d.Ctx, d.Prober, time.Second)
 		found = slices.DeleteFunc(found, func(n int) bool { return n == other })
-		if len(found) == 1 {
-			return found[0], nil
+		if len(found) != 1 {
+			return fmt.Sprintf("nobody has the address after %v: look at scripts/pilab sh 1 topdog status", driftTime)
 		}
+		n = found[0]
+		return ""
+	})
+	if lack != "" {
+		err = errors.New(lack)
 	}
-	return 0, fmt.Errorf("nobody has the address after %v: look at scripts/pilab sh 1 topdog status", driftTime)
+	return n, err
 }
 
 // setRate has a board's clock run faster by that much.

@@ -222,12 +222,12 @@ network. Images stay, so that the next "up" is quick. Does nothing if no lab is 
 }
 
 func showStatus(ctx context.Context, out io.Writer, l *pi.Lab) error {
-	prober, err := l.Ask(pi.Floating, pi.AskEvery)
+	s, err := l.Stage(ctx, pi.AskEvery)
 	if err != nil {
 		return err
 	}
-	defer prober.Close()
-	v, err := l.Look(ctx, prober)
+	defer s.Close()
+	v, err := s.Look()
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ import (
 //	pi3 is seen to lead  in the eyes of everybody outside; without pi2: its light does not matter
 //	pi3 is dark          it shows no light
 //	pi3 is off           it has ended
-//	pi3 kill-while-lit   SIGKILL of its processes while its light is on
+//	pi3 is lit           its light is on at this moment; otherwise the step begins anew
 
 // line is a line that is about boards.
 type line struct {
@@ -34,12 +34,12 @@ type line struct {
 // boardLines are those that are about boards. Of several boards, one comes after the other: if all are busy at once, they pause for
 // too long.
 var boardLines = map[string]func(*trial, int, line) error{
-	"sh":             (*trial).sh,
-	"gets":           (*trial).give,
-	"is seen":        (*trial).seen,
-	"is dark":        onBoard((*trial).dark),
-	"is off":         onBoard(func(t *trial, l line, b *pi.Board) error { return b.AwaitOff(t.Ctx, l.within) }),
-	"kill-while-lit": onBoard((*trial).killWhileLit),
+	"sh":      (*trial).sh,
+	"gets":    (*trial).give,
+	"is seen": (*trial).seen,
+	"is dark": onBoard((*trial).dark),
+	"is lit":  onBoard((*trial).lit),
+	"is off":  onBoard(func(t *trial, l line, b *pi.Board) error { return b.AwaitOff(t.Ctx, l.within) }),
 }
 
 // boardLine returns what words after boards do, if they are the trial's own.
@@ -87,7 +87,9 @@ func (t *trial) Named(name string) (numbers []int, known bool) {
 		leader, heir = heir, leader
 	}
 	emulated := []int{1, 2, 3}[trialBoards-t.emulated:]
-	numbers, known = map[string][]int{"leader": {leader}, "heir": {heir}, "emulated": emulated, "first": emulated[:1]}[name]
+	numbers, known = map[string][]int{
+		"pi1": {1}, "pi2": {2}, "pi3": {3}, "leader": {leader}, "heir": {heir}, "emulated": emulated, "first": emulated[:1],
+	}[name]
 	return numbers, known
 }
 
@@ -147,9 +149,7 @@ func (t *trial) give(n int, l line) (err error) {
 func (t *trial) seen(n int, l line) (err error) {
 	var without []int
 	if i := slices.Index(l.words, "without"); i > 0 {
-		if without, err = t.numbers(l.words[i+1]); err != nil {
-			return err
-		}
+		without, _ = t.Named(l.words[i+1])
 	}
 	var view pi.View
 	lack := t.Until(l.within, func() string {
@@ -157,7 +157,7 @@ func (t *trial) seen(n int, l line) (err error) {
 		if holders := t.Holders(); l.within > 0 && !slices.Equal(holders, []int{n}) {
 			return fmt.Sprintf("address on %v", holders)
 		}
-		if view, err = t.lab.Look(t.Ctx, t.Prober, without...); err != nil || view.Leads(n) {
+		if view, err = t.Look(without...); err != nil || view.Leads(n) {
 			return ""
 		}
 		return view.String()
@@ -167,16 +167,6 @@ func (t *trial) seen(n int, l line) (err error) {
 	}
 	t.details = append(t.details, view.String())
 	return err
-}
-
-// numbers are those of a board, or of those of a name.
-func (t *trial) numbers(name string) (numbers []int, err error) {
-	numbers, known := t.Named(name)
-	if !known {
-		numbers = make([]int, 1)
-		_, err = fmt.Sscanf(name, "pi%d", &numbers[0])
-	}
-	return numbers, err
 }
 
 // dark looks for a while, from outside, at all lines of a board.
@@ -191,23 +181,11 @@ func (t *trial) dark(_ line, b *pi.Board) error {
 	return err
 }
 
-// killWhileLit kills the daemon while its light is on. The daemon is stopped
-// first, so that the light does not change between the look and the kill.
-func (t *trial) killWhileLit(_ line, b *pi.Board) error {
-	for range 10 {
-		if err := t.Signal(b.N, scene.Everything, scene.Freeze); err != nil {
-			return err
-		}
-		watches, err := b.WatchLights(t.Ctx, 0, b.Light())
-		if err != nil {
-			return err
-		}
-		if watches[0].Now {
-			return t.Signal(b.N, scene.Everything, scene.Kill)
-		}
-		if err := t.Signal(b.N, scene.Everything, scene.Thaw); err != nil {
-			return err
-		}
+// lit looks once. The light of a leader is on nine tenths of the time.
+func (t *trial) lit(_ line, b *pi.Board) error {
+	watches, err := b.WatchLights(t.Ctx, 0, b.Light())
+	if err == nil && !watches[0].Now {
+		err = fmt.Errorf("%w: the leader's light was dark at this moment", errAgain)
 	}
-	return errors.New("the leader's light was dark at ten looks: it is lit nine tenths of the time")
+	return err
 }
