@@ -3,7 +3,6 @@ package pi
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -11,13 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// imageTime is how long a command waits for another one to build the image that both need.
-const imageTime = 10 * time.Minute
 
 // Supply makes what the boards are made of: images, and topdog's package. It
 // runs the scripts of a source tree and keeps images in a directory.
@@ -43,32 +38,8 @@ func (s *Supply) Check(ctx context.Context) error {
 // Image returns the directory of the image for a machine, and builds it if
 // there is none yet from the present script.
 func (s *Supply) Image(ctx context.Context, m Machine) (string, error) {
-	text, err := os.ReadFile(filepath.Join(s.Source, "scripts", "pilab-image"))
-	if err != nil {
-		return "", err
-	}
-	hash := sha256.Sum256(append(text, os.Getenv("PILAB_SUITE")...))
-	dir := filepath.Join(s.Dir, fmt.Sprintf("image-%s-%x", m.Arch, hash[:4]))
-	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
-		return "", err
-	}
-	lock, err := Lock(filepath.Join(s.Dir, "image.lock"), imageTime)
-	if err != nil {
-		return "", err
-	}
-	defer lock.Close()
-	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
-	}
-	// The image of an older script is of no use any more: boards have copies.
-	older, _ := filepath.Glob(filepath.Join(s.Dir, "image-"+m.Arch+"-*"))
-	for _, path := range older {
-		if err := os.RemoveAll(path); err != nil {
-			return "", err
-		}
-	}
-	_, err = s.script(ctx, "", "pilab-image", m.Arch, dir)
-	return dir, err
+	dir, err := s.script(ctx, "", "pilab-image", "--once", m.Arch, s.Dir)
+	return strings.TrimSpace(dir), err
 }
 
 // Program builds topdog for this machine, of a version, as it is released.

@@ -103,14 +103,8 @@ func install(ctx context.Context, l *pi.Lab, deb string) error {
 	limited, cancel := context.WithTimeout(ctx, pi.CommandTime)
 	defer cancel()
 	err := l.Each(func(b *pi.Board) error {
-		if _, err := b.Run(limited, "command -v topdog"); err == nil {
-			return nil
-		}
-		onCard := "/root/" + filepath.Base(deb)
-		if _, err := b.Run(limited, "[ -e "+onCard+" ]"); err != nil {
-			return fmt.Errorf("%s has a card without this package: take the lab down first", b.Name())
-		}
-		_, err := b.Run(limited, "dpkg --install "+onCard)
+		_, err := b.Run(limited, fmt.Sprintf("command -v topdog || "+
+			"{ [ -e %[1]s ] || echo 'the card lacks this package: take the lab down first'; dpkg --install %[1]s; }", "/root/"+filepath.Base(deb)))
 		return err
 	})
 	if err != nil {

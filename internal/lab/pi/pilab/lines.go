@@ -111,8 +111,10 @@ func (t *trial) outage(limits []string) (err error) {
 	return nil
 }
 
-// errAgain says that what the step has seen proves nothing.
-var errAgain = errors.New("a board stood still")
+// againError says why what the step has seen proves nothing.
+type againError string
+
+func (e againError) Error() string { return string(e) }
 
 func (t *trial) sh(n int, l line) error {
 	out, err := t.Run(n, l.quoted[0])
@@ -122,7 +124,7 @@ func (t *trial) sh(n int, l line) error {
 		}
 	}
 	if err != nil && len(l.words) > 1 { // or again
-		err = fmt.Errorf("%w: %w", errAgain, err)
+		err = fmt.Errorf("%w: %w", againError("a board stood still"), err)
 	}
 	return err
 }
@@ -185,7 +187,7 @@ func (t *trial) dark(_ line, b *pi.Board) error {
 func (t *trial) lit(_ line, b *pi.Board) error {
 	watches, err := b.WatchLights(t.Ctx, 0, b.Light())
 	if err == nil && !watches[0].Now {
-		err = fmt.Errorf("%w: the leader's light was dark at this moment", errAgain)
+		err = againError("the leader's light was dark")
 	}
 	return err
 }

@@ -159,10 +159,11 @@ func (t *trial) step(ctx context.Context, name string, do func(context.Context) 
 func (t *trial) play(s *scene.Scene) (detail string, err error) {
 	for range attempts {
 		t.details = nil
-		if err = s.Play(t, 0); !errors.Is(err, errAgain) {
+		var again againError
+		if err = s.Play(t, 0); !errors.As(err, &again) {
 			return strings.Join(t.details, "; "), err
 		}
-		fmt.Fprintf(t.out, "(%v) ", errAgain)
+		fmt.Fprintf(t.out, "(%v) ", again)
 	}
 	return "", fmt.Errorf("in all %d attempts: %w", attempts, err)
 }
