@@ -77,7 +77,12 @@ const (
 const setTick = `perl -e '$t = "\0" x 208; substr($t, 0, 4) = pack("I", 0x4000); substr($t, 88, 8) = pack("q", %d); exit(syscall(171, $t) < 0)'`
 
 //go:embed drift.scene
-var driftScene string
+var driftText string
+
+// driftScene cuts the leader off so often.
+func driftScene(cuts int) (*scene.Scene, error) {
+	return scene.Parse("drift.scene", strings.Replace(driftText, "{cuts}", strconv.Itoa(cuts), 1))
+}
 
 // drift is what the command does, and the stage of its scene.
 type drift struct {
@@ -93,7 +98,7 @@ type drift struct {
 }
 
 func (d *drift) run(ctx context.Context, l *pi.Lab) (err error) {
-	s, err := scene.Parse("drift.scene", strings.Replace(driftScene, "{cuts}", strconv.Itoa(d.cuts), 1))
+	s, err := driftScene(d.cuts)
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,13 @@
 package pilab
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"topdog/internal/lab/assert"
 	"topdog/internal/lab/observe"
+	"topdog/internal/lab/scene"
 )
 
 func TestHandoverFrom(t *testing.T) {
@@ -34,4 +37,31 @@ func TestHandoverFrom(t *testing.T) {
 			}
 		})
 	}
+}
+
+// cuts is a stage of the drift that notes what the switch loses.
+type cuts struct {
+	well
+	filters []string
+}
+
+func (*cuts) Named(name string) (boards []int, known bool)   { return []int{2}, name == "leader" }
+func (*cuts) Line(words, _ []string) (known bool, err error) { return words[0] == "slow", nil }
+func (*cuts) Do(_ []int, _ time.Duration, words, _ []string) (known bool, err error) {
+	return words[0] == "replaced", nil
+}
+
+func (c *cuts) Filter(filters []scene.Filter) error {
+	c.filters = append(c.filters, fmt.Sprint(filters))
+	return nil
+}
+
+// The leader is cut off as often as wanted, and the LAN is one again after each time.
+func TestDriftScene(t *testing.T) {
+	s, err := driftScene(2)
+	assert.NoError(t, err)
+	var c cuts
+	assert.NoError(t, s.Play(&c, 0))
+	const cut = "[{[2] [] false false 0} {[] [2] false false 0}]"
+	assert.Equal(t, []string{cut, "[]", cut, "[]"}, c.filters, "what the switch loses")
 }
