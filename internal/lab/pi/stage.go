@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -72,6 +73,9 @@ func (s *Stage) Machines() (all []int) {
 	return all
 }
 
+// Address is that of a board.
+func (s *Stage) Address(n int) netip.Addr { return address(n).Addr() }
+
 // Start starts the daemon of a board, unless it runs.
 func (s *Stage) Start(n int, config []string) error {
 	switch {
@@ -84,7 +88,7 @@ func (s *Stage) Start(n int, config []string) error {
 	return err
 }
 
-// Set changes settings of a board. The daemon of an emulated one starts anew.
+// Set changes settings of an emulated board, whose daemon starts anew.
 func (s *Stage) Set(n int, config []string) error {
 	var edits, old strings.Builder
 	for _, setting := range config { // before the first table
