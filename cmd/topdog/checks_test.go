@@ -19,7 +19,6 @@ import (
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
 	"topdog/internal/lab/netns"
-	"topdog/internal/lab/observe"
 )
 
 // service is a real name server on a board, which answers for pi.hole.
@@ -170,7 +169,7 @@ func TestDaemonExecutesNothing(t *testing.T) {
 		leader.untilLogged("the checker", "has ended; starting another one")
 		if next, starter := leader.checker(), leader.starter(); next == former {
 			t.Error("there is no other checker")
-		} else if parent, _ := observe.ParentOf(next); parent != starter || parent == leader.PID() {
+		} else if parent, _ := parentOf(next); parent != starter || parent == leader.PID() {
 			t.Errorf("the parent of the other checker is process %d, the starter is process %d, and the daemon is process %d", parent, starter, leader.PID())
 		}
 		c.watchFor(time.Second)
@@ -272,7 +271,7 @@ func threads(t testing.TB, pid int) (all []string) {
 
 // zombie reports whether a process has ended, and may only wait for its parent to notice.
 func zombie(pid int) bool {
-	_, alive := observe.ParentOf(pid)
+	_, alive := parentOf(pid)
 	return !alive
 }
 

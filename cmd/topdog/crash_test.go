@@ -2,19 +2,17 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"topdog/election/silence"
 	"topdog/internal/console"
 	"topdog/internal/lab/judge"
-	"topdog/internal/lab/observe"
 )
 
 // holds are the ways to hold the address. With each of them the dead man's switch
@@ -221,21 +219,28 @@ func TestHolder(t *testing.T) {
 // findPart returns the living process of that name that the board's daemon has started, or had started; or 0.
 func (b *board) findPart(name string) int {
 	b.c.t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/comm")
+	all, err := procfs.AllProcs()
 	must(b.c.t, err)
-	for _, f := range files {
-		comm, err := os.ReadFile(f)
-		if err != nil || string(comm) != name+"\n" {
+	for _, p := range all {
+		if comm, err := p.Comm(); err != nil || comm != name {
 			continue
 		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
-		must(b.c.t, err)
-		parent, alive := observe.ParentOf(pid)
-		if starter, _ := observe.ParentOf(parent); alive && (parent == b.PID() || starter == b.PID()) {
-			return pid
+		parent, alive := parentOf(p.PID)
+		if starter, _ := parentOf(parent); alive && (parent == b.PID() || starter == b.PID()) {
+			return p.PID
 		}
 	}
 	return 0
+}
+
+// parentOf returns the parent of a process, and whether the process has not ended.
+func parentOf(pid int) (parent int, alive bool) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, false
+	}
+	stat, err := p.Stat()
+	return stat.PPID, err == nil && stat.State != "Z"
 }
 
 // A follower that ends is nobody's business. Then one leader after the other ends, and the last one lets go.

@@ -2,8 +2,8 @@ package netns
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -11,11 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
-
-	"topdog/internal/lab/observe"
 )
 
 const (
@@ -44,10 +41,10 @@ type Machine struct {
 	usages []usage
 }
 
-// usage is what the machine's processors had done by a moment since it was started, in the kernel's ticks.
+// usage is what the machine's processors had done by a moment since it was started, in seconds.
 type usage struct {
 	at         time.Time
-	all, spare int64
+	all, spare float64
 }
 
 type observation struct {
@@ -95,51 +92,43 @@ func (m *Machine) Busy(since time.Time) float64 {
 		return 0
 	}
 	first, last := m.usages[n], m.usages[len(m.usages)-1]
-	return 1 - float64(last.spare-first.spare)/float64(last.all-first.all)
+	return 1 - (last.spare-first.spare)/(last.all-first.all)
 }
 
 // measureUsage notes what the processors have done.
 func (m *Machine) measureUsage() {
-	text, err := os.ReadFile("/proc/stat")
+	proc, err := procfs.NewDefaultFS()
 	if err != nil {
 		return // a machine without it is taken for one that is not busy
 	}
-	u := usage{at: time.Now()}
-	u.all, u.spare = ticks(string(text))
+	stat, err := proc.Stat()
+	if err != nil {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.usages) >= keep {
-		m.usages = append(m.usages[:0], m.usages[keep/2:]...)
-	}
-	m.usages = append(m.usages, u)
+	m.usages = append(bounded(m.usages), usageOf(time.Now(), stat.CPUTotal))
 }
 
-// ticks reads the first line of /proc/stat (proc_stat(5)): "cpu", and the ticks that all processors have spent with work
-// of each kind. The last two kinds are in the first two already. What runs as nice gives way to the tests, as if
-// the processor were spare.
-func ticks(stat string) (all, spare int64) {
-	const nice, idle, iowait, guest = 1, 3, 4, 8
-	line, _, _ := strings.Cut(stat, "\n")
-	for i, field := range strings.Fields(line)[1:] {
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil || i == guest {
-			break
-		}
-		all += n
-		if i == nice || i == idle || i == iowait {
-			spare += n
-		}
+// usageOf is what all processors have done with work of each kind. That of guests is in the first two kinds already. What
+// runs as nice gives way to the tests, as if the processor were spare.
+func usageOf(at time.Time, c procfs.CPUStat) usage {
+	spare := c.Nice + c.Idle + c.Iowait
+	return usage{at: at, all: spare + c.User + c.System + c.IRQ + c.SoftIRQ + c.Steal, spare: spare}
+}
+
+// bounded forgets the older half of a list that is full.
+func bounded[T any](list []T) []T {
+	if len(list) < keep {
+		return list
 	}
-	return all, spare
+	return append(list[:0], list[keep/2:]...)
 }
 
 func (m *Machine) note(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.late) >= keep {
-		m.late = append(m.late[:0], m.late[keep/2:]...)
-	}
-	m.late = append(m.late, observation{time.Now(), fmt.Sprintf(format, args...)})
+	m.late = append(bounded(m.late), observation{time.Now(), fmt.Sprintf(format, args...)})
 }
 
 // sample notes which threads of this process, or of a process that it has started, have waited for a processor, and
@@ -147,25 +136,26 @@ func (m *Machine) note(format string, args ...any) {
 func (m *Machine) sample() {
 	tick := time.NewTicker(sampleInterval)
 	defer tick.Stop()
-	former := map[string]time.Duration{}
+	former := map[int]uint64{} // for how many nanoseconds each thread had waited
 	for first := true; ; first = false {
-		now := map[string]time.Duration{}
+		now := map[int]uint64{}
 		for _, pid := range family(os.Getpid()) {
 			limit := lateMost
 			if pid == os.Getpid() {
 				limit = testLateMost
 			}
-			tasks := fmt.Sprintf("/proc/%d/task", pid)
-			for _, thread := range namesIn(tasks) {
-				f := filepath.Join(tasks, thread, "schedstat")
-				_, delay, err := observe.Schedstat(f)
+			threads, _ := procfs.AllThreads(pid)
+			for _, thread := range threads {
+				stat, err := thread.Schedstat()
 				if err != nil {
 					continue // it has ended
 				}
-				if waited := delay - former[f]; waited > limit && !first {
-					m.note("process %d (%s) waited for a processor for %.1f ms", pid, nameOf(pid), float64(waited)/1e6)
+				now[thread.PID] = stat.WaitingNanoseconds
+				waited := time.Duration(stat.WaitingNanoseconds - former[thread.PID])
+				if waited > limit && !first {
+					name, _ := thread.Comm()
+					m.note("process %d (%s) waited for a processor for %.1f ms", pid, name, float64(waited)/1e6)
 				}
-				now[f] = delay
 			}
 		}
 		former = now
@@ -178,19 +168,14 @@ func (m *Machine) sample() {
 	}
 }
 
-func nameOf(pid int) string {
-	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-	return strings.TrimSpace(string(name))
-}
-
 // family returns a process and its living descendants.
 func family(root int) []int {
 	all := []int{root}
 	for i := 0; i < len(all); i++ {
 		// The children of a process are those of its threads (proc_pid_tid_children(5)).
-		tasks := fmt.Sprintf("/proc/%d/task", all[i])
-		for _, thread := range namesIn(tasks) {
-			children, _ := os.ReadFile(filepath.Join(tasks, thread, "children"))
+		threads, _ := procfs.AllThreads(all[i])
+		for _, thread := range threads {
+			children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", all[i], thread.PID))
 			for _, child := range strings.Fields(string(children)) {
 				if pid, err := strconv.Atoi(child); err == nil {
 					all = append(all, pid)
@@ -201,40 +186,17 @@ func family(root int) []int {
 	return all
 }
 
-// namesIn returns the names in a directory, or none.
-func namesIn(dir string) []string {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	names, _ := f.Readdirnames(-1)
-	return names
-}
-
 // change changes an address in a namespace of its own, and notes when the kernel was slow. One lock of the kernel
 // guards the networks of all namespaces, and is held for long when one of them is taken apart.
 func (m *Machine) change() {
-	runtime.LockOSThread() // and never unlocked: the thread, in its namespace, ends with this goroutine
-	ns, err := netns.New()
+	ns, nl, err := newNamespace("")
 	if err != nil {
 		return // without root there is no test that asks for it
 	}
-	defer ns.Close()
-	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		return
-	}
-	defer nl.Close()
-	loopback, err := nl.LinkByName("lo")
-	if err != nil {
-		return
-	}
-	address, err := netlink.ParseAddr("10.77.1.1/32")
-	if err != nil {
-		return
-	}
-	// As a board has it; what is measured is the kernel's lock.
+	defer freeNamespace(&ns, nl)
+	address := kernelAddr(netip.MustParsePrefix("10.77.1.1/32"))
+	// As a board has it; what is measured is the kernel's lock. The thread ends with this goroutine, which never unlocks it.
+	runtime.LockOSThread()
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -10)
 	tick := time.NewTicker(changeInterval)
 	defer tick.Stop()

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"topdog/internal/lab/assert"
 )
 
@@ -37,11 +39,13 @@ func TestBusy(t *testing.T) {
 	}{{began.Add(-time.Minute), 0.5}, {began, 0.25}, {began.Add(time.Second), 0}, {began.Add(2 * time.Second), 0}, {began.Add(time.Hour), 0}} {
 		assert.Is(t, test.want, m.Busy(test.since), "busy since %v", test.since.Sub(began))
 	}
-	all, spare := ticks("cpu  1 20 300 4000 50000 600000 7000000 80000000 11 22\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
-	assert.Equal(t, []int64{87654321, 54020}, []int64{all, spare}, "ticks, and those without work")
+	u := usageOf(began, procfs.CPUStat{
+		User: 1, Nice: 20, System: 300, Idle: 4000, Iowait: 50000, IRQ: 600000, SoftIRQ: 7000000, Steal: 80000000, Guest: 11, GuestNice: 22,
+	})
+	assert.Equal(t, usage{began, 87654321, 54020}, u, "time of the processors, and that without work")
 	m.measureUsage()
 	if u := m.usages[len(m.usages)-1]; u.spare <= 0 || u.spare >= u.all {
-		t.Errorf("the processors had nothing to do for %d of %d ticks", u.spare, u.all)
+		t.Errorf("the processors had nothing to do for %v of %v s", u.spare, u.all)
 	}
 }
 

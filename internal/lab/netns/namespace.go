@@ -48,6 +48,9 @@ func onOwnThread(fn func() error) error {
 	return err
 }
 
+// loopback is the first interface of every namespace.
+var loopback = linkIndex(1)
+
 // newNamespace makes a network namespace with its loopback up, and a netlink handle that belongs to it. With a name
 // it outlives the program.
 func newNamespace(name string) (ns netns.NsHandle, nl *netlink.Handle, err error) {
@@ -64,8 +67,7 @@ func newNamespace(name string) (ns netns.NsHandle, nl *netlink.Handle, err error
 		if nl, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 			return fmt.Errorf("open a netlink socket in the new namespace: %w", err)
 		}
-		// The loopback is the first interface of every namespace.
-		if err = nl.LinkSetUp(linkIndex(1)); err != nil {
+		if err = nl.LinkSetUp(loopback); err != nil {
 			return fmt.Errorf("set the loopback up: %w", err)
 		}
 		return nil

@@ -7,11 +7,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
@@ -247,34 +247,25 @@ func processesIn(namespaces ...netns.NsHandle) (found []int, err error) {
 		}
 		ours[name] = true
 	}
-	for _, name := range namesIn("/proc") {
-		pid, err := strconv.Atoi(name)
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
+	all, err := procfs.AllProcs()
+	for _, p := range all {
 		// An error means that the process has ended meanwhile.
-		if network, err := os.Readlink("/proc/" + name + "/ns/net"); err == nil && ours[network] {
-			found = append(found, pid)
+		network, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", p.PID))
+		if err == nil && ours[network] && p.PID != os.Getpid() {
+			found = append(found, p.PID)
 		}
 	}
-	return found, nil
+	return found, err
 }
 
 // EachThread does something to each thread of a process: priorities and processors are those of threads in Linux, and a
 // new thread has those of the one that makes it. A thread that has ended meanwhile is no error.
 func EachThread(pid int, do func(thread int) error) error {
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
-		return err
-	}
+	threads, err := procfs.AllThreads(pid)
 	for _, t := range threads {
-		id, err := strconv.Atoi(t.Name())
-		if err != nil {
-			return err
-		}
-		if err := do(id); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := do(t.PID); err != nil && !errors.Is(err, unix.ESRCH) {
 			return err
 		}
 	}
-	return nil
+	return err
 }
