@@ -1,12 +1,24 @@
+// Package cluster runs daemons on the boards of a LAN of network namespaces, and waits for what
+// they do.
+//
+// A [Cluster] is the LAN with a floating address and a record of who has it. A [Daemon] is a
+// program on one of its boards, whatever it is; a [Topdog] is one with topdog's configuration,
+// which can be asked for its status. [Cluster.Agreed] says whether several follow one leader: by
+// their own words, and by what the kernels report.
+//
+// Everything that fails returns an error, so that tests and benchmarks can use it alike.
 package cluster
 
 import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"slices"
 	"syscall"
 	"time"
 
+	"topdog/internal/console"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
 )
@@ -22,9 +34,6 @@ type Cluster struct {
 
 	began   time.Time
 	daemons []*Daemon
-	// cleanup is what Close does when the daemons have ended. A demo that runs its
-	// boards in its own process has nothing to clean up, and no code for it either.
-	cleanup []func() error
 }
 
 // New builds a LAN of so many boards. Nothing runs on them yet. Close ends it.
@@ -63,8 +72,8 @@ var ErrLost = errors.New("notifications of the kernel were lost, so nothing is k
 // ErrLost if nothing else went wrong.
 func (c *Cluster) Close() error {
 	errs := []error{c.LAN.Close()}
-	for _, remove := range c.cleanup {
-		errs = append(errs, remove())
+	for _, d := range c.daemons {
+		errs = append(errs, os.RemoveAll(d.Dir))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -73,4 +82,80 @@ func (c *Cluster) Close() error {
 		return fmt.Errorf("%w (%d of them)", ErrLost, lost)
 	}
 	return nil
+}
+
+const (
+	// Timeout is how long to wait for what must happen. On a quiet machine everything
+	// takes a second or two.
+	Timeout = 20 * time.Second
+	// pollInterval is how often Until looks. To ask a board takes a millisecond of processor, half of it the board's.
+	pollInterval = 25 * time.Millisecond
+)
+
+// Until waits until nothing is missing any more. missing says what is, in words.
+func Until(what string, missing func() string) error {
+	for deadline := time.Now().Add(Timeout); ; time.Sleep(pollInterval) {
+		lack := missing()
+		if lack == "" {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s: not within %v: %s", what, Timeout, lack)
+		}
+	}
+}
+
+// Agreed returns the leader that all members agree on: by their status they know each other and
+// it, and by the kernels it alone has the address. Otherwise the error says what is missing.
+func (c *Cluster) Agreed(members []*Topdog) (leader *Topdog, err error) {
+	if len(members) == 0 {
+		return nil, errors.New("there is nobody to agree")
+	}
+	for _, t := range members {
+		s, err := t.Status()
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(members, func(other *Topdog) bool { return other.String() == s.LeaderName })
+		switch {
+		case !s.Held():
+			return nil, fmt.Errorf("%s (%s, because %s) sees no holder", t, s.Role, s.Reason)
+		case i < 0:
+			return nil, fmt.Errorf("%s follows %q (%s)", t, s.LeaderName, s.Leader)
+		case leader != nil && members[i] != leader:
+			return nil, fmt.Errorf("%s follows %s, %s follows %s", members[0], leader, t, members[i])
+		}
+		leader = members[i]
+		if s.Holding != (leader == t) {
+			return nil, fmt.Errorf("%s follows %s and Holding is %v", t, leader, s.Holding)
+		}
+		for _, other := range members {
+			if !knows(s, other) {
+				return nil, fmt.Errorf("%s does not know %s", t, other)
+			}
+		}
+	}
+	if holders := c.Holders.Current(); !slices.Equal(holders, []int{leader.Number}) {
+		return nil, fmt.Errorf("all follow %s, and the address is on %v", leader, holders)
+	}
+	return leader, nil
+}
+
+// AwaitAgreed waits until the members agree on a leader, and returns it.
+func (c *Cluster) AwaitAgreed(members []*Topdog) (leader *Topdog, err error) {
+	err = Until("the boards agree on a leader", func() string {
+		var lack error
+		if leader, lack = c.Agreed(members); lack != nil {
+			return lack.Error()
+		}
+		return ""
+	})
+	return leader, err
+}
+
+// knows reports whether a status shows a daemon as alive.
+func knows(s console.Status, other *Topdog) bool {
+	return slices.ContainsFunc(s.Boards, func(b console.Board) bool {
+		return b.Name == other.String() && !b.Stale && !b.Gone
+	})
 }

@@ -1,8 +1,12 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"topdog/internal/lab/netns"
@@ -26,7 +30,6 @@ func (c *Cluster) NewDaemon(board int) (*Daemon, error) {
 	}
 	d := &Daemon{Host: c.LAN.Board(board), Number: board, Dir: dir, Log: &Log{start: c.began}}
 	c.daemons = append(c.daemons, d)
-	c.cleanup = append(c.cleanup, func() error { return os.RemoveAll(dir) })
 	return d, nil
 }
 
@@ -47,13 +50,12 @@ func (d *Daemon) Ended(within time.Duration) bool {
 	}
 	select {
 	case <-d.process.Exited():
-		return true
-	default:
+	case <-time.After(within):
 	}
-	select {
+	select { // also if both were so
 	case <-d.process.Exited():
 		return true
-	case <-time.After(within):
+	default:
 		return false
 	}
 }
@@ -71,4 +73,67 @@ func (d *Daemon) Wait() error {
 		return nil
 	}
 	return d.process.Wait()
+}
+
+// maxLog bounds a log, in case a program goes mad.
+const maxLog = 1 << 20
+
+// Log keeps what a program prints, each line with the time at which it came.
+type Log struct {
+	start time.Time
+
+	mu   sync.Mutex
+	text []byte
+	open bool // the last line has no end yet
+}
+
+// Write adds what was printed, and forgets the oldest lines when it is too much.
+func (l *Log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range bytes.Lines(b) {
+		if !l.open {
+			l.text = fmt.Appendf(l.text, "%8.1f ms  ", float64(time.Since(l.start))/float64(time.Millisecond))
+		}
+		l.text = append(l.text, line...)
+		l.open = !bytes.HasSuffix(line, []byte("\n"))
+	}
+	if len(l.text) > maxLog {
+		half := l.text[len(l.text)-maxLog/2:]
+		_, half, _ = bytes.Cut(half, []byte("\n"))
+		l.text = bytes.Clone(half)
+	}
+	return len(b), nil
+}
+
+// Note adds a line that the program has not printed.
+func (l *Log) Note(format string, args ...any) { fmt.Fprintf(l, "--- "+format+"\n", args...) }
+
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
+}
+
+// Last returns the last lines.
+func (l *Log) Last(lines int) string {
+	list := strings.Split(strings.TrimSpace(l.String()), "\n")
+	return strings.Join(list[max(0, len(list)-lines):], "\n")
+}
+
+// Logged reports whether there is a line with all of these words in it.
+func (l *Log) Logged(words ...string) bool { return l.Count(words...) > 0 }
+
+// Count returns in how many lines all of these words are.
+func (l *Log) Count(words ...string) (n int) {
+lines:
+	for line := range strings.Lines(l.String()) {
+		for _, w := range words {
+			if !strings.Contains(line, w) {
+				continue lines
+			}
+		}
+		n++
+	}
+	return n
 }

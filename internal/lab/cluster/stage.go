@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"topdog/election"
+	"topdog/internal/console"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
 	"topdog/internal/lab/scene"
@@ -221,4 +224,25 @@ func (s *Stage) Until(_ time.Duration, missing func() string) (lack string) {
 		return ""
 	}
 	return fmt.Sprintf("not within %v: %s", Timeout, lack)
+}
+
+// StateOf is what scenes want to know of what a board says of itself.
+func StateOf(s console.Status) scene.State {
+	state := scene.State{Role: s.Role, Grade: s.Board.Grade, Holding: s.Holding, Sees: map[string]string{}, Problems: []string{}}
+	if s.Held() {
+		state.Leader = s.LeaderName
+	}
+	if len(s.Changes) > 0 {
+		state.Reason = s.Changes[0].Reason
+	}
+	for _, b := range s.Boards {
+		state.Sees[b.Name] = b.Grade
+	}
+	// That a leader was late, on a busy machine, is nothing that a scene can wait to be over: the group remembers it for hours.
+	for _, p := range slices.DeleteFunc(slices.Clone(s.Problems), func(p console.Problem) bool {
+		return string(p.Kind) == election.NoticePatience.Identifier()
+	}) {
+		state.Problems = append(state.Problems, p.Text)
+	}
+	return state
 }

@@ -1,9 +1,23 @@
+// Package judge runs tests on the real kernel, whose clock the tests do not own.
+//
+// Boards that share a machine with a compiler may be late, and then their group is right to do what a
+// test does not expect. So a test that fails is asked for evidence: [Run] has measured all the time how
+// long its processes had to wait for a processor, and how long the kernel took for a change
+// of an address. If nothing was late, the test has failed. Otherwise the attempt is inconclusive: it is
+// counted, and the test runs once more, alone on the machine, when that has little else to do. If it fails
+// at the same place again, it has failed: a machine that is late now and then disturbs now this and now that. At another place,
+// or on a machine whose processors are busy nearly all the time, the second attempt is inconclusive as well, and the test is
+// skipped, with the evidence. There is no other repetition, but that .ci/run has a test that was skipped so pass at its end, when
+// nothing else runs.
 package judge
 
 import (
+	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -324,3 +338,13 @@ func (t *T) adopt(name string, part *T) {
 		t.skipped = name + ": " + part.skipped
 	}
 }
+
+// Main runs the tests of a package, see Setup.
+func Main(m *testing.M) {
+	Setup()
+	os.Exit(m.Run())
+}
+
+// Setup has as many tests of a package run at a time as the machine has slots for, unless its flags say otherwise. Boards wait for
+// each other most of the time, so there may be more of them than processors.
+func Setup() { _ = flag.Set("test.parallel", strconv.Itoa(netns.Slots())) }

@@ -102,37 +102,21 @@ func (f *fabric) silence() error {
 	return nil
 }
 
-// name gives a host's namespace an id by which the switch's netlink sockets
-// can tell its notifications from others (see eventSocket).
-func (f *fabric) name(ns netns.NsHandle, id int) error {
-	if err := f.nl.SetNetNsIdByFd(int(ns), id); err != nil {
-		return fmt.Errorf("give the namespace the id %d: %w", id, err)
-	}
-	return nil
-}
-
 // Port is where the host's cable ends.
 func (h *Host) Port() Port { return Port(fmt.Sprintf("port%d", h.number)) }
 
 // Capture opens a socket for the frames of the host's interface, see frame.Open.
 func (h *Host) Capture(etherType uint16) (*frame.Socket, error) {
-	return capture(h.Name+"'s "+h.Interface, h.Do, h.Interface, etherType)
+	return Within(h, func() (*frame.Socket, error) { return frame.Open(h.Interface, etherType) })
 }
 
 // CaptureAtPort does so at the switch, where the host's cable ends.
-func (h *Host) CaptureAtPort(etherType uint16) (*frame.Socket, error) {
-	return capture("the switch", h.lan.fabric.do, string(h.Port()), etherType)
-}
-
-func capture(where string, inside func(func() error) error, name string, etherType uint16) (s *frame.Socket, err error) {
-	err = inside(func() (err error) {
-		s, err = frame.Open(name, etherType)
+func (h *Host) CaptureAtPort(etherType uint16) (s *frame.Socket, err error) {
+	err = h.lan.fabric.do(func() (err error) {
+		s, err = frame.Open(string(h.Port()), etherType)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("netns: capture at %s: %w", where, err)
-	}
-	return s, nil
+	return s, err
 }
 
 func (h *Host) port() netlink.Link { return linkIndex(portIndexBase + h.number) }
@@ -153,14 +137,10 @@ func (h *Host) createInterface() error {
 		return fmt.Errorf("create the cable %s-%s (does the kernel have veth?): %w", h.Interface, h.Port(), err)
 	}
 	h.exists = true
-	eth0, err := h.nl.LinkByName(h.Interface)
-	if err != nil {
-		return err
-	}
-	if err := h.nl.AddrAdd(eth0, kernelAddr(h.Addr)); err != nil {
+	if err := h.nl.AddrAdd(h.link(), kernelAddr(h.Addr)); err != nil {
 		return fmt.Errorf("give %s the address %s: %w", h.Interface, h.Addr, err)
 	}
-	if err := h.nl.LinkSetUp(eth0); err != nil {
+	if err := h.nl.LinkSetUp(h.link()); err != nil {
 		return fmt.Errorf("set %s up: %w", h.Interface, err)
 	}
 	return nil
@@ -172,10 +152,7 @@ func (h *Host) createInterface() error {
 func (h *Host) Pull() error {
 	return h.change("pull the cable", func() error {
 		h.pulled = true
-		if !h.exists {
-			return nil
-		}
-		return h.lan.fabric.nl.LinkSetDown(h.port())
+		return h.ifExists(h.port(), h.lan.fabric.nl.LinkSetDown)
 	})
 }
 
@@ -183,10 +160,7 @@ func (h *Host) Pull() error {
 func (h *Host) Plug() error {
 	return h.change("plug the cable in", func() error {
 		h.pulled = false
-		if !h.exists {
-			return nil
-		}
-		return h.lan.fabric.nl.LinkSetUp(h.port())
+		return h.ifExists(h.port(), h.lan.fabric.nl.LinkSetUp)
 	})
 }
 

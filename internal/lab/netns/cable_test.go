@@ -8,61 +8,37 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
-// groupLink are the rtnetlink notifications of links.
-const groupLink = 1 << (unix.RTNLGRP_LINK - 1)
-
-// splitLink reads an RTM_NEWLINK. It returns nil for anything else, and for the bridge's own notifications about its ports
-// (AF_BRIDGE).
-func splitLink(e event) *nl.IfInfomsg {
-	if e.Header.Type != unix.RTM_NEWLINK || len(e.Data) < unix.SizeofIfInfomsg {
-		return nil
-	}
-	if info := nl.DeserializeIfInfomsg(e.Data); info.Family == unix.AF_UNSPEC {
-		return info
-	}
-	return nil
-}
-
-// links follows the links of all boards.
+// links are the notifications of the links of a host.
 type links struct {
-	t      *testing.T
-	events *eventSocket
+	t       *testing.T
+	updates chan netlink.LinkUpdate
 }
 
-func watchLinks(t *testing.T, l *LAN) links {
+func watchLinks(t *testing.T, h *Host) links {
 	t.Helper()
-	s, err := l.fabric.subscribe(groupLink)
-	must(t, err)
-	t.Cleanup(func() { s.Close() })
-	return links{t, s}
+	ls := links{t, make(chan netlink.LinkUpdate)}
+	done := make(chan struct{})
+	must(t, netlink.LinkSubscribeAt(h.ns, ls.updates, done))
+	t.Cleanup(func() { close(done) })
+	return ls
 }
 
-// waitRunning waits until IFF_RUNNING of a board's eth0 is as wanted. That is
+// waitRunning waits until IFF_RUNNING of the host's eth0 is as wanted. That is
 // how a program learns of its carrier.
-func (ls links) waitRunning(h *Host, want bool) time.Duration {
+func (ls links) waitRunning(want bool) time.Duration {
 	ls.t.Helper()
 	start := time.Now()
-	ls.wait(h, func(e event) bool {
-		info := splitLink(e)
-		return info != nil && (info.Flags&unix.IFF_RUNNING != 0) == want
-	})
-	return time.Since(start)
-}
-
-func (ls links) wait(h *Host, cond func(event) bool) {
-	ls.t.Helper()
-	must(ls.t, ls.events.file.SetReadDeadline(time.Now().Add(timeout)))
-	for {
-		events, err := ls.events.read()
-		must(ls.t, err)
-		for _, e := range events {
-			if e.namespace == h.number && cond(e) {
-				return
+	for late := time.After(timeout); ; {
+		select {
+		case u := <-ls.updates:
+			if u.Header.Type == unix.RTM_NEWLINK && u.Attrs().Name == "eth0" && (u.Flags&unix.IFF_RUNNING != 0) == want {
+				return time.Since(start)
 			}
+		case <-late:
+			ls.t.Fatalf("eth0 does not become running: %t", want)
 		}
 	}
 }
@@ -89,16 +65,16 @@ func checkTalk(t *testing.T, from, to *Host) {
 func TestPullAndPlug(t *testing.T) {
 	l := newLAN(t, 2)
 	b := l.Board(1)
-	ls := watchLinks(t, l)
+	ls := watchLinks(t, b)
 	for range 3 {
 		must(t, b.Pull())
-		ls.waitRunning(b, false)
+		ls.waitRunning(false)
 		if running(t, b) || !running(t, l.Board(2)) {
 			t.Error("the wrong board lost its carrier")
 		}
 		must(t, b.Pull()) // Once more changes nothing.
 		must(t, b.Plug())
-		ls.waitRunning(b, true)
+		ls.waitRunning(true)
 		checkTalk(t, b, l.Board(2))
 	}
 }
@@ -110,15 +86,15 @@ func TestLostCarrierIsReportedAtOnce(t *testing.T) {
 	l := newLAN(t, 1)
 	b := l.Board(1)
 	for range 3 {
-		ls := watchLinks(t, l)
+		ls := watchLinks(t, b)
 		var late []time.Duration // once may be the machine
 		for range 3 {
 			must(t, b.Pull())
-			if d := ls.waitRunning(b, false); d > 500*time.Millisecond {
+			if d := ls.waitRunning(false); d > 500*time.Millisecond {
 				late = append(late, d)
 			}
 			must(t, b.Plug())
-			ls.waitRunning(b, true)
+			ls.waitRunning(true)
 		}
 		if len(late) > 1 {
 			t.Errorf("the board learned only after %v that its cable was pulled", late)
@@ -172,9 +148,9 @@ func TestCableOutlivesInterface(t *testing.T) {
 	if running(t, b) {
 		t.Error("carrier on a pulled cable")
 	}
-	ls := watchLinks(t, l)
+	ls := watchLinks(t, b)
 	must(t, b.Plug())
-	ls.waitRunning(b, true)
+	ls.waitRunning(true)
 	must(t, l.Filter())
 	checkTalk(t, b, l.Board(2))
 }

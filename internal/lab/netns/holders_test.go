@@ -162,7 +162,7 @@ func TestHoldersKnowOfLostNotifications(t *testing.T) {
 	w, err := l.newHolderWatch(vip)
 	must(t, err)
 	defer w.events.Close()
-	must(t, w.events.raw.Control(func(fd uintptr) {
+	must(t, w.events.SyscallConn().Control(func(fd uintptr) {
 		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 1) // The kernel makes it 2304.
 	}))
 	must(t, err)
@@ -171,7 +171,7 @@ func TestHoldersKnowOfLostNotifications(t *testing.T) {
 		must(t, l.Board(1).DeleteAddress(vip32))
 	}
 	must(t, l.Board(2).AddAddress(vip32))
-	l.watches.Go(w.run) // It comes too late to read all of it.
+	w.follow() // It comes too late to read all of it.
 	h := w.record
 	assert.ErrorIs(t, h.WaitFor(withTimeout(t), isHeldBy(2)), errEventsLost, "the wait for what was lost")
 	if h.Lost() == 0 {

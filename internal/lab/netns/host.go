@@ -1,13 +1,12 @@
 package netns
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"sort"
+	"slices"
 	"sync"
 
 	"github.com/vishvananda/netlink"
@@ -50,8 +49,9 @@ func (h *Host) boot() (err error) {
 	if h.ns, h.nl, err = newNamespace(""); err != nil {
 		return err
 	}
-	if err := h.lan.fabric.name(h.ns, h.number); err != nil {
-		return err
+	// By this id the switch's netlink sockets can tell the host's notifications from others (see holderWatch).
+	if err := h.lan.fabric.nl.SetNetNsIdByFd(int(h.ns), h.number); err != nil {
+		return fmt.Errorf("give the namespace the id %d: %w", h.number, err)
 	}
 	return h.createInterface()
 }
@@ -101,18 +101,13 @@ func (h *Host) SetAddress(prefix netip.Prefix) error {
 	return h.change("set address "+prefix.String(), func() error {
 		old := h.Addr
 		h.Addr = prefix
-		if !h.exists {
-			return nil // CreateInterface will use it.
-		}
-		eth0, err := h.nl.LinkByName(h.Interface)
-		if err != nil {
-			return err
-		}
-		// It is all right if somebody else removed the old address already.
-		if err := h.nl.AddrDel(eth0, kernelAddr(old)); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
-			return fmt.Errorf("remove %s: %w", old, err)
-		}
-		return h.nl.AddrAdd(eth0, kernelAddr(prefix))
+		return h.ifExists(h.link(), func(eth0 netlink.Link) error {
+			// It is all right if somebody else removed the old address already.
+			if err := h.nl.AddrDel(eth0, kernelAddr(old)); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+				return fmt.Errorf("remove %s: %w", old, err)
+			}
+			return h.nl.AddrAdd(eth0, kernelAddr(prefix))
+		})
 	})
 }
 
@@ -121,14 +116,7 @@ func (h *Host) SetAddress(prefix netip.Prefix) error {
 func (h *Host) SetHardwareAddr(mac net.HardwareAddr) error {
 	return h.change("set the Ethernet address "+mac.String(), func() error {
 		h.HardwareAddr = mac
-		if !h.exists {
-			return nil // CreateInterface will use it.
-		}
-		eth0, err := h.nl.LinkByName(h.Interface)
-		if err != nil {
-			return err
-		}
-		return h.nl.LinkSetHardwareAddr(eth0, mac)
+		return h.ifExists(h.link(), func(eth0 netlink.Link) error { return h.nl.LinkSetHardwareAddr(eth0, mac) })
 	})
 }
 
@@ -151,13 +139,7 @@ func (h *Host) ForgetNeighbours() error {
 // AddAddress adds one more address to the host's interface. The kernel
 // announces nothing.
 func (h *Host) AddAddress(prefix netip.Prefix) error {
-	return h.change("add address "+prefix.String(), func() error {
-		eth0, err := h.nl.LinkByName(h.Interface)
-		if err != nil {
-			return err
-		}
-		return h.nl.AddrAdd(eth0, kernelAddr(prefix))
-	})
+	return h.change("add address "+prefix.String(), func() error { return h.nl.AddrAdd(h.link(), kernelAddr(prefix)) })
 }
 
 // DeleteAddress removes an address from whichever interface of the host has
@@ -199,11 +181,21 @@ func (h *Host) Addresses() ([]netip.Prefix, error) {
 		}
 		return nil
 	})
-	sort.Slice(out, func(i, j int) bool {
-		a, b := out[i], out[j]
-		return cmp.Or(a.Addr().Compare(b.Addr()), a.Bits()-b.Bits()) < 0
-	})
+	slices.SortFunc(out, netip.Prefix.Compare)
 	return out, err
+}
+
+// link is the host's interface.
+func (h *Host) link() netlink.Link {
+	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Name: h.Interface}}
+}
+
+// ifExists changes one end of the cable, if the interface exists. Otherwise CreateInterface will use what has been changed.
+func (h *Host) ifExists(end netlink.Link, change func(netlink.Link) error) error {
+	if !h.exists {
+		return nil
+	}
+	return change(end)
 }
 
 // change runs one alteration of the host at a time, and says in its error

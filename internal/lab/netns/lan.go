@@ -26,7 +26,6 @@ package netns
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -35,8 +34,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
-
-	"topdog/internal/lab/observe"
 )
 
 const (
@@ -58,6 +55,7 @@ var errClosed = errors.New("the lab is closed")
 type LAN struct {
 	boards []*Host
 	client *Host
+	hosts  []*Host // all of them
 	fabric *fabric
 
 	// mu is held for reading by whoever is about to use a namespace's file
@@ -66,13 +64,12 @@ type LAN struct {
 	mu     sync.RWMutex
 	closed bool
 
-	closeOnce sync.Once
-	closeErr  error
+	closeOnce  func() error
+	answerOnce func() error
 
-	sockets   started[io.Closer] // that Askers and holderWatches use
-	watches   sync.WaitGroup     // holderWatches
-	processes started[*Process]
-	answerers started[*observe.Answerer] // the services that answer at all addresses of the boards, one per board
+	startedMu sync.Mutex
+	ends      []func() // of all that observes
+	processes []*Process
 }
 
 // New builds a LAN of so many boards, and returns when all its cables carry frames.
@@ -81,6 +78,7 @@ func New(boards int) (*LAN, error) {
 		return nil, fmt.Errorf("netns: %d boards: must be 1 to %d", boards, maxBoards)
 	}
 	l := &LAN{}
+	l.closeOnce, l.answerOnce = sync.OnceValue(l.close), sync.OnceValue(l.answer)
 	if err := l.build(boards); err != nil {
 		l.Close() // Frees what exists so far; the first error is the one that explains.
 		return nil, fmt.Errorf("netns: %w", err)
@@ -97,29 +95,22 @@ func (l *LAN) build(boards int) error {
 	l.fabric = f
 
 	for n := 1; n <= boards; n++ {
-		l.boards = append(l.boards, newHost(l, fmt.Sprintf("board%d", n), n))
+		l.hosts = append(l.hosts, newHost(l, fmt.Sprintf("board%d", n), n))
 	}
-	l.client = newHost(l, "client", clientNumber)
-	for _, h := range l.hosts() {
+	l.boards, l.client = l.hosts[:boards:boards], newHost(l, "client", clientNumber)
+	l.hosts = append(l.hosts, l.client)
+	for _, h := range l.hosts {
 		if err := h.boot(); err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}
 	deadline := time.Now().Add(linkUpTimeout)
-	for _, h := range l.hosts() {
+	for _, h := range l.hosts {
 		if err := h.waitUp(deadline); err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}
 	return nil
-}
-
-// hosts are all machines that are plugged into the switch.
-func (l *LAN) hosts() []*Host {
-	if l.client == nil {
-		return l.boards
-	}
-	return append(l.boards[:len(l.boards):len(l.boards)], l.client)
 }
 
 // Available returns nil if a LAN can be built on this machine by this
@@ -156,28 +147,21 @@ func (l *LAN) Client() *Host { return l.client }
 // together with what those left behind in its namespaces, and frees
 // everything. The kernel takes a namespace apart in the background.
 // Calling Close again does nothing and returns the same result.
-func (l *LAN) Close() error {
-	l.closeOnce.Do(func() {
-		l.mu.Lock()
-		l.closed = true
-		l.mu.Unlock()
-		l.closeErr = l.close()
-	})
-	return l.closeErr
-}
+func (l *LAN) Close() error { return l.closeOnce() }
 
-// close does the work of Close. Nothing new can begin any more.
 func (l *LAN) close() error {
-	for _, socket := range l.sockets.list() {
-		socket.Close()
-	}
-	l.watches.Wait()
-	for _, a := range l.answerers.list() {
-		a.Close()
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	// Nothing new can begin any more.
+	l.startedMu.Lock()
+	defer l.startedMu.Unlock()
+	for _, end := range l.ends {
+		end()
 	}
 
 	var errs []error
-	for _, p := range l.processes.list() {
+	for _, p := range l.processes {
 		if err := p.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			errs = append(errs, fmt.Errorf("netns: kill process %d: %w", p.PID, err))
 			continue // Waiting for it might never end.
@@ -187,11 +171,11 @@ func (l *LAN) close() error {
 	// Daemons have children of their own, and a killed daemon can't end
 	// them. Whoever still lives in one of our namespaces descends from us.
 	errs = append(errs, endStrays(l.namespaces()))
-	for _, p := range l.processes.list() {
+	for _, p := range l.processes {
 		p.abandonOutput()
 	}
 
-	for _, h := range l.hosts() {
+	for _, h := range l.hosts {
 		h.free()
 	}
 	if l.fabric != nil {
@@ -206,7 +190,7 @@ func (l *LAN) namespaces() []netns.NsHandle {
 	if l.fabric != nil {
 		all = append(all, l.fabric.ns)
 	}
-	for _, h := range l.hosts() {
+	for _, h := range l.hosts {
 		if h.ns.IsOpen() {
 			all = append(all, h.ns)
 		}
@@ -246,22 +230,11 @@ func nthAddress(n int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4(a), Subnet.Bits())
 }
 
-// started are things that Close has to end. To end one that has ended does no harm, so they stay.
-type started[T any] struct {
-	mu  sync.Mutex
-	all []T
-}
-
-func (s *started[T]) add(t T) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all = append(s.all, t)
-}
-
-func (s *started[T]) list() []T {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all
+// atEnd has Close end something that observes.
+func (l *LAN) atEnd(end func()) {
+	l.startedMu.Lock()
+	defer l.startedMu.Unlock()
+	l.ends = append(l.ends, end)
 }
 
 // linkIndex is shorthand for a link of which only the index matters.

@@ -1,7 +1,6 @@
 package netns
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -32,7 +31,7 @@ func (l *LAN) Ask(addr netip.Addr, interval time.Duration) (*observe.Asker, erro
 	if !l.client.Addr.Masked().Contains(addr) {
 		return fail(fmt.Errorf("the client (%s) has no route to it", l.client.Addr))
 	}
-	if err := l.answer(); err != nil {
+	if err := l.answerOnce(); err != nil {
 		return fail(err)
 	}
 	a, err := l.AskBy(func(conn *net.UDPConn) observe.Line {
@@ -51,7 +50,7 @@ func (l *LAN) AskBy(from func(*net.UDPConn) observe.Line, interval time.Duration
 		return nil, err
 	}
 	line := from(conn)
-	if err := l.whileOpen(func() error { l.sockets.add(line); return nil }); err != nil {
+	if err := l.whileOpen(func() error { l.atEnd(func() { line.Close() }); return nil }); err != nil {
 		conn.Close()
 		return nil, err
 	}
@@ -59,38 +58,21 @@ func (l *LAN) AskBy(from func(*net.UDPConn) observe.Line, interval time.Duration
 }
 
 // listenAtClient opens the socket from which the client asks.
-func (l *LAN) listenAtClient() (conn *net.UDPConn, err error) {
-	err = l.client.Do(func() (err error) {
-		if conn, err = net.ListenUDP("udp4", nil); err != nil {
-			return err
-		}
-		raw, err := conn.SyscallConn()
-		if err != nil {
-			return err
-		}
-		var optionErr error
-		err = raw.Control(func(fd uintptr) {
-			optionErr = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, questionBuffer)
-		})
-		return errors.Join(err, optionErr)
+func (l *LAN) listenAtClient() (*net.UDPConn, error) {
+	return Within(l.client, func() (*net.UDPConn, error) {
+		return observe.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), 0), unix.SO_SNDBUFFORCE, questionBuffer)
 	})
-	if err != nil && conn != nil {
-		conn.Close()
-	}
-	return conn, err
 }
 
-// answer makes every board answer, if it doesn't yet.
+// answer makes every board answer at all of its addresses.
 func (l *LAN) answer() error {
-	l.answerers.mu.Lock()
-	defer l.answerers.mu.Unlock()
-	for _, h := range l.boards[len(l.answerers.all):] {
+	for _, h := range l.boards {
 		conn, err := Within(h, observe.ListenEverywhere)
 		if err != nil {
-			// The boards that answer by now go on.
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
-		l.answerers.all = append(l.answerers.all, observe.StartAnswerer(conn, h.number, nil))
+		answerer := observe.StartAnswerer(conn, h.number, nil)
+		l.atEnd(func() { answerer.Close() })
 	}
 	return nil
 }

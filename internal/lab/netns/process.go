@@ -46,7 +46,6 @@ type StartOption func(*command)
 type command struct {
 	*exec.Cmd
 	nice int
-	user *syscall.Credential // nil for that of this process
 }
 
 // Stdout lets the process write its standard output to w; without it the
@@ -70,7 +69,7 @@ func Nice(nice int) StartOption { return func(c *command) { c.nice = nice } }
 
 // User has the process belong to another user and to the group of the same number, so that it has no capability.
 func User(id uint32) StartOption {
-	return func(c *command) { c.user = &syscall.Credential{Uid: id, Gid: id} }
+	return func(c *command) { c.SysProcAttr.Credential = &syscall.Credential{Uid: id, Gid: id} }
 }
 
 // Start starts a program in the host's network namespace. The process is
@@ -79,10 +78,10 @@ func User(id uint32) StartOption {
 // terminal reaches this process alone.
 func (h *Host) Start(ctx context.Context, path string, args []string, opts ...StartOption) (*Process, error) {
 	cmd := &command{Cmd: exec.CommandContext(ctx, path, args...)}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	for _, opt := range opts {
 		opt(cmd)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true, Credential: cmd.user}
 
 	p := &Process{cmd: cmd.Cmd, exited: make(chan struct{}), drained: make(chan struct{})}
 	theirs, err := p.redirect()
@@ -110,11 +109,18 @@ func (p *Process) start(h *Host, cmd *command) error {
 			if err := h.enter(); err != nil {
 				return err
 			}
-			if err := cmd.start(); err != nil {
+			if cmd.nice != 0 { // it inherits the priority of this thread, which is nobody else's
+				if err := unix.Setpriority(unix.PRIO_PROCESS, 0, cmd.nice); err != nil {
+					return fmt.Errorf("set the priority to %d: %w", cmd.nice, err)
+				}
+			}
+			if err := cmd.Cmd.Start(); err != nil {
 				return err
 			}
 			p.PID = cmd.Process.Pid
-			h.lan.processes.add(p)
+			h.lan.startedMu.Lock()
+			defer h.lan.startedMu.Unlock()
+			h.lan.processes = append(h.lan.processes, p)
 			return nil
 		})
 		started <- err
@@ -127,16 +133,6 @@ func (p *Process) start(h *Host, cmd *command) error {
 		close(p.exited)
 	})
 	return <-started
-}
-
-// start starts the program. It inherits the priority of the calling thread, which is nobody else's.
-func (c *command) start() error {
-	if c.nice != 0 {
-		if err := unix.Setpriority(unix.PRIO_PROCESS, 0, c.nice); err != nil {
-			return fmt.Errorf("set the priority to %d: %w", c.nice, err)
-		}
-	}
-	return c.Start()
 }
 
 // Kill ends the process as kill -9 does. It is os.ErrProcessDone if it had

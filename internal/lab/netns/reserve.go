@@ -45,7 +45,6 @@ var reserved sync.Map
 func Reserve(t Test) {
 	t.Helper()
 	reserve(t, false)
-	skipUnavailable(t)
 }
 
 // ReserveAlone has a test wait until no other test of this machine uses namespaces, and keeps the others
@@ -53,7 +52,6 @@ func Reserve(t Test) {
 func ReserveAlone(t Test) {
 	t.Helper()
 	reserve(t, true)
-	skipUnavailable(t)
 }
 
 // ReserveTogether has all tests of this process use one slot, which it keeps until it ends. It is for many tests of some tens of
@@ -83,18 +81,19 @@ func Share(t Test, alone bool) {
 	take(t, slotFile, alone)
 }
 
+// reserve waits, unless there can be no namespaces anyway. Whether there can is tried out when it has waited.
+func reserve(t Test, alone bool) {
+	t.Helper()
+	skipUnreservable(t)
+	take(t, slotFile, alone)
+	skipUnavailable(t)
+}
+
 func skipUnavailable(t Test) {
 	t.Helper()
 	if err := Available(); err != nil {
 		t.Skip(err)
 	}
-}
-
-// reserve only waits, and not where there can be no namespaces.
-func reserve(t Test, alone bool) {
-	t.Helper()
-	skipUnreservable(t)
-	take(t, slotFile, alone)
 }
 
 // short is testing.Short, where tests run.

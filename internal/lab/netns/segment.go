@@ -156,11 +156,13 @@ func TapPort(n int) Port { return Port(fmt.Sprintf("tap%d", n)) }
 // Plug plugs the cable of a machine, which leads to a tap device, in at the switch or pulls it out. The machine's network adapter
 // keeps its carrier.
 func (s *Segment) Plug(tap string, in bool) error {
+	set := s.fabric.nl.LinkSetDown
+	if in {
+		set = s.fabric.nl.LinkSetUp
+	}
 	link, err := s.fabric.nl.LinkByName(tap)
-	if err == nil && in {
-		err = s.fabric.nl.LinkSetUp(link)
-	} else if err == nil {
-		err = s.fabric.nl.LinkSetDown(link)
+	if err == nil {
+		err = set(link)
 	}
 	if err != nil {
 		return fmt.Errorf("netns: plug or pull the cable %s: %w", tap, err)

@@ -1,60 +1,64 @@
 package observe
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 )
 
 // Holders records which boards have the floating address. Whoever builds the boards tells it
-// of every change.
+// of every change. The record is never too long: an address that moves ten
+// times a second needs 4 MB for an hour.
 type Holders struct {
 	mu      sync.Mutex
-	record  record
+	changes []change      // in the order of time; the first is how it was to begin with
 	lost    int           // see Lost
 	changed chan struct{} // closed at the next change or the end
 	err     error         // why there will be no more changes
 }
 
-// record is the history of an address: who had it to begin with, and every
-// change since, in the order of time. It is never too long: an address that moves ten
-// times a second needs 2 MB for an hour.
-type record struct {
-	holders map[int]bool // before the first of changes
-	last    int          // the board that got it last before the first of changes
-	start   time.Time    // when holders was true
-	changes []change
-}
-
-// change is one board getting (holds) or losing the address.
+// change is one board getting (holds) or losing the address, and who has it then.
 type change struct {
-	at    time.Time
-	board int
-	holds bool
+	at      time.Time
+	board   int
+	holds   bool
+	holders []int // in ascending order; never nil
 }
 
 // NewHolders begins a record with the boards that have the address now. Of several nobody
 // knows which one got it last.
-func NewHolders(boards ...int) *Holders {
-	h := &Holders{changed: make(chan struct{}), record: record{holders: make(map[int]bool), start: time.Now()}}
-	for _, b := range boards {
-		h.record.holders[b] = true
-		h.record.last = max(h.record.last, b)
+func NewHolders(boards ...int) *Holders { return holdersSince(time.Now(), boards...) }
+
+func holdersSince(start time.Time, boards ...int) *Holders {
+	holders := append([]int{}, boards...)
+	slices.Sort(holders)
+	first := change{at: start, holders: holders}
+	if n := len(holders); n > 0 {
+		first.board, first.holds = holders[n-1], true
 	}
-	return h
+	return &Holders{changed: make(chan struct{}), changes: []change{first}}
 }
 
 // Set records that a board has the address from a point in time on, or has it no longer.
 func (h *Holders) Set(at time.Time, board int, holds bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.record.changes = append(h.record.changes, change{at, board, holds})
+	holders := slices.Clone(h.current())
+	i, held := slices.BinarySearch(holders, board)
+	switch {
+	case holds && !held:
+		holders = slices.Insert(holders, i, board)
+	case !holds && held:
+		holders = slices.Delete(holders, i, i+1)
+	}
+	h.changes = append(h.changes, change{at, board, holds, holders})
 	h.wakeAll()
 }
+
+// current returns who has the address now. h.mu is held.
+func (h *Holders) current() []int { return h.changes[len(h.changes)-1].holders }
 
 // Lose records that a notification was lost.
 func (h *Holders) Lose() {
@@ -81,7 +85,7 @@ func (h *Holders) wakeAll() {
 func (h *Holders) Current() []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return boardsOf(h.record.after(len(h.record.changes)))
+	return slices.Clone(h.current())
 }
 
 // WaitFor waits until cond is true of the boards that have the address, in
@@ -89,12 +93,12 @@ func (h *Holders) Current() []int {
 // single change in turn, so that no state is too short to be seen.
 func (h *Holders) WaitFor(ctx context.Context, cond func(boards []int) bool) error {
 	h.mu.Lock()
-	seen := len(h.record.changes)
+	seen := len(h.changes) - 1
 	h.mu.Unlock()
 	for {
 		h.mu.Lock()
-		boards := boardsOf(h.record.after(seen))
-		behind := seen < len(h.record.changes)
+		boards := h.changes[seen].holders
+		behind := seen < len(h.changes)-1
 		changed, err := h.changed, h.err
 		h.mu.Unlock()
 
@@ -124,7 +128,43 @@ func (h *Holders) Since(t time.Time) Timeline { return h.Between(t, time.Now()) 
 func (h *Holders) Between(from, to time.Time) Timeline {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.record.timeline(from, to)
+	first := h.changes[0]
+	from = later(from, first.at)
+	tl := Timeline{From: from, To: later(from, to), Before: first.board}
+	last := map[int]int{} // which span is the last one of a board
+	for i, c := range h.changes {
+		if !c.at.Before(tl.To) {
+			break
+		}
+		if c.holds && c.at.Before(from) {
+			tl.Before = c.board
+		}
+		until := tl.To
+		if i+1 < len(h.changes) && h.changes[i+1].at.Before(until) {
+			until = h.changes[i+1].at
+		}
+		since := later(c.at, from)
+		if !since.Before(until) {
+			continue
+		}
+		for _, board := range c.holders {
+			n, goesOn := last[board]
+			if goesOn = goesOn && tl.Spans[n].To.Equal(since); !goesOn {
+				n = len(tl.Spans)
+				tl.Spans = append(tl.Spans, Span{Board: board, From: since})
+				last[board] = n
+			}
+			tl.Spans[n].To = until
+		}
+	}
+	return tl
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // Lost returns how often the kernel had to drop notifications because this
@@ -134,71 +174,4 @@ func (h *Holders) Lost() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.lost
-}
-
-// after returns the holders after the first n changes.
-func (r *record) after(n int) map[int]bool {
-	holders := maps.Clone(r.holders)
-	for _, c := range r.changes[:n] {
-		if c.holds {
-			holders[c.board] = true
-		} else {
-			delete(holders, c.board)
-		}
-	}
-	return holders
-}
-
-// timeline returns the part of the record between from and to. What is older
-// than the record is left out.
-func (r *record) timeline(from, to time.Time) Timeline {
-	if from.Before(r.start) {
-		from = r.start
-	}
-	tl := Timeline{From: from, To: to, Before: r.last}
-	if to.Before(from) {
-		tl.To = from
-		return tl
-	}
-	since := make(map[int]time.Time) // holders, and since when
-	for b := range r.holders {
-		since[b] = from
-	}
-	for _, c := range r.changes {
-		if !c.at.Before(to) {
-			break
-		}
-		at := c.at
-		if at.Before(from) {
-			at = from
-			if c.holds {
-				tl.Before = c.board
-			}
-		}
-		began, held := since[c.board]
-		switch {
-		case c.holds && !held:
-			since[c.board] = at
-		case !c.holds && held:
-			tl.add(Span{c.board, began, at})
-			delete(since, c.board)
-		}
-	}
-	for b, began := range since {
-		tl.add(Span{b, began, to})
-	}
-	slices.SortFunc(tl.Spans, func(a, b Span) int { return cmp.Or(a.From.Compare(b.From), a.Board-b.Board) })
-	return tl
-}
-
-// add appends a span unless it is empty.
-func (tl *Timeline) add(s Span) {
-	if s.From.Before(s.To) {
-		tl.Spans = append(tl.Spans, s)
-	}
-}
-
-// boardsOf returns a set of boards as an ascending list, which is empty and not nil if there are none.
-func boardsOf(holders map[int]bool) []int {
-	return append([]int{}, slices.Sorted(maps.Keys(holders))...)
 }

@@ -1,6 +1,9 @@
 package observe
 
 import (
+	"cmp"
+	"iter"
+	"maps"
 	"slices"
 	"time"
 )
@@ -45,86 +48,70 @@ func (tl Timeline) Held(board int) (d time.Duration) {
 // ever to get it is no move, and neither is a board that loses it and gets it back before
 // another has it.
 func (tl Timeline) Moves() (n int) {
-	holding := map[int]bool{}
-	for _, s := range tl.Spans {
-		if s.From.Equal(tl.From) {
-			holding[s.Board] = true
-		}
-	}
 	where := tl.Before
-	if !holding[where] && len(holding) > 0 {
-		where = highest(holding) // the only one, unless nothing is known of before
-	}
-	for _, e := range tl.edges() {
-		switch {
-		case e.gets && e.at.After(tl.From):
-			holding[e.board] = true
-			if where != 0 && where != e.board {
-				n++
-			}
-			where = e.board
-		case !e.gets && e.at.Before(tl.To):
-			delete(holding, e.board)
-			if e.board == where && len(holding) > 0 {
-				where = highest(holding)
-				n++
+	var former []int // nil at the start
+	for _, holders := range tl.phases() {
+		begun := former != nil
+		for _, b := range holders {
+			if begun && !slices.Contains(former, b) {
+				if where != 0 && where != b {
+					n++
+				}
+				where = b
 			}
 		}
+		if len(holders) > 0 && !slices.Contains(holders, where) {
+			if begun {
+				n++
+			}
+			where = slices.Max(holders) // at the start it is the only one, unless nothing is known of before
+		}
+		former = holders
 	}
 	return n
 }
 
-// highest returns the highest number of a set that is not empty.
-func highest(set map[int]bool) (most int) {
-	for n := range set {
-		most = max(most, n)
-	}
-	return most
-}
-
 // during adds up the time in which the number of holders satisfies want.
 func (tl Timeline) during(want func(holders int) bool) (sum time.Duration) {
-	holders, at := 0, tl.From
-	count := func(until time.Time) {
-		if want(holders) {
-			sum += until.Sub(at)
-		}
-		at = until
-	}
-	for _, e := range tl.edges() {
-		count(e.at)
-		if e.gets {
-			holders++
-		} else {
-			holders--
+	for d, holders := range tl.phases() {
+		if want(len(holders)) {
+			sum += d
 		}
 	}
-	count(tl.To)
 	return sum
 }
 
-// edge is where a span begins or ends.
-type edge struct {
-	at    time.Time
-	board int
-	gets  bool // the span begins
-}
-
-// edges returns those of all spans in the order of time. Of two at the same time the loss comes
-// first, since that is no overlap.
-func (tl Timeline) edges() []edge {
-	edges := make([]edge, 0, 2*len(tl.Spans))
-	for _, s := range tl.Spans {
-		edges = append(edges, edge{s.From, s.Board, true}, edge{s.To, s.Board, false})
+// phases are the times in which nothing changes, one after the other, with the boards that have the address then, in
+// ascending order.
+func (tl Timeline) phases() iter.Seq2[time.Duration, []int] {
+	type edge struct {
+		at    time.Time
+		board int
+		gets  int // 1 where a span begins, -1 where it ends, 0 at the end of all
 	}
-	slices.SortStableFunc(edges, func(a, b edge) int {
-		if a.at.Equal(b.at) && a.gets != b.gets {
-			if b.gets {
-				return -1
+	var edges []edge
+	for _, s := range tl.Spans {
+		edges = append(edges, edge{s.From, s.Board, 1}, edge{s.To, s.Board, -1})
+	}
+	// Of two at the same time the loss comes first, since that is no overlap.
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(a.at.Compare(b.at), a.gets-b.gets) })
+	edges = append(edges, edge{at: tl.To})
+	return func(yield func(time.Duration, []int) bool) {
+		at, holders := tl.From, map[int]bool{}
+		for _, e := range edges {
+			if e.at.After(at) {
+				boards := slices.AppendSeq([]int{}, maps.Keys(holders))
+				slices.Sort(boards)
+				if !yield(e.at.Sub(at), boards) {
+					return
+				}
+				at = e.at
 			}
-			return 1
+			if e.gets > 0 {
+				holders[e.board] = true
+			} else {
+				delete(holders, e.board)
+			}
 		}
-		return a.at.Compare(b.at)
-	})
-	return edges
+	}
 }

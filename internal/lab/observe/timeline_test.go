@@ -62,14 +62,13 @@ func TestTimelineHeld(t *testing.T) {
 	assert.Is(t, 50*time.Millisecond, tl.Held(1), "held by board 1")
 }
 
-func TestRecordToTimeline(t *testing.T) {
-	r := record{holders: map[int]bool{1: true}, last: 1, start: at(0), changes: []change{
-		{at(10), 1, false},
-		{at(20), 2, true},
-		{at(30), 3, true},
-		{at(35), 2, false},
-		{at(50), 3, false},
-	}}
+func TestHoldersBetween(t *testing.T) {
+	h := holdersSince(at(0), 1)
+	h.Set(at(10), 1, false)
+	h.Set(at(20), 2, true)
+	h.Set(at(30), 3, true)
+	h.Set(at(35), 2, false)
+	h.Set(at(50), 3, false)
 	for _, test := range []struct {
 		name     string
 		from, to int
@@ -82,8 +81,8 @@ func TestRecordToTimeline(t *testing.T) {
 		{"begins at a change", 20, 60, Timeline{at(20), at(60), 1, []Span{held(2, 20, 35), held(3, 30, 50)}}},
 		{"ends while held", 20, 32, Timeline{at(20), at(32), 1, []Span{held(2, 20, 32), held(3, 30, 32)}}},
 		{"after everything", 55, 60, Timeline{at(55), at(60), 3, nil}},
-		{"in the future", 60, 55, Timeline{at(60), at(60), 1, nil}},
+		{"in the future", 60, 55, Timeline{at(60), at(60), 3, nil}},
 	} {
-		assert.Equal(t, test.want, r.timeline(at(test.from), at(test.to)), "%s", test.name)
+		assert.Equal(t, test.want, h.Between(at(test.from), at(test.to)), "%s", test.name)
 	}
 }
