@@ -41,16 +41,6 @@ type T struct {
 // reserve waits for a share of the machine, or for all of it.
 type reserve func(t netns.Test, alone bool)
 
-// namespaces reserves for a test that makes network namespaces.
-func namespaces(t netns.Test, alone bool) {
-	t.Helper()
-	if alone {
-		netns.ReserveAlone(t)
-	} else {
-		netns.Reserve(t)
-	}
-}
-
 // failure is what failed, and where: the line of the function that found it, that of the test, and its part.
 type failure struct{ place, text string }
 
@@ -60,7 +50,7 @@ func (f failure) String() string { return f.place + ": " + f.text }
 func Run(t *testing.T, test func(t *T)) {
 	t.Helper()
 	t.Parallel()
-	try(t, test, watch(), false, namespaces)
+	try(t, test, watch(), false, netns.ReserveSlots)
 }
 
 // RunOnLoopback runs a test whose boards are in this process, which needs no root, in parallel with others.
@@ -84,7 +74,7 @@ func RunTogether(t *testing.T, test func(t *T)) {
 func RunAlone(t *testing.T, test func(t *T)) {
 	t.Helper()
 	t.Parallel()
-	try(t, test, watch(), true, namespaces)
+	try(t, test, watch(), true, netns.ReserveSlots)
 }
 
 // Of makes a test for testing.T.Run, which is run by Run.

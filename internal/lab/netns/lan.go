@@ -172,7 +172,7 @@ func (l *LAN) close() error {
 	// them. Whoever still lives in one of our namespaces descends from us.
 	errs = append(errs, endStrays(l.namespaces()))
 	for _, p := range l.processes {
-		p.abandonOutput()
+		p.awaitOutput()
 	}
 
 	for _, h := range l.hosts {

@@ -25,11 +25,10 @@ func goOnOwnThread(fn func()) {
 		// park it for ever, and with it the namespace. Keep it occupied
 		// until another goroutine has locked another thread.
 		locked := make(chan struct{})
-		go func() {
-			runtime.LockOSThread()
+		goOnOwnThread(func() {
 			close(locked)
 			fn()
-		}()
+		})
 		<-locked
 		runtime.UnlockOSThread()
 	}()

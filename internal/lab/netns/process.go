@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"time"
 
@@ -34,8 +33,6 @@ type Process struct {
 	cmd     *exec.Cmd
 	exited  chan struct{} // closed when the process has ended and err is set
 	err     error
-	outputs []*os.File // read ends of its stdout and stderr
-	copying sync.WaitGroup
 	drained chan struct{} // closed when the last writer of its output has gone
 }
 
@@ -50,11 +47,26 @@ type command struct {
 
 // Stdout lets the process write its standard output to w; without it the
 // output is discarded. Writes come from a goroutine of the lab.
-func Stdout(w io.Writer) StartOption { return func(c *command) { c.Stdout = w } }
+func Stdout(w io.Writer) StartOption { return func(c *command) { c.Stdout = patient(w) } }
 
 // Stderr is like Stdout for standard error. If both are the same w, then
 // Write is called by one goroutine at a time.
-func Stderr(w io.Writer) StartOption { return func(c *command) { c.Stderr = w } }
+func Stderr(w io.Writer) StartOption { return func(c *command) { c.Stderr = patient(w) } }
+
+// patient has the process go on writing when the writer has had enough.
+func patient(w io.Writer) io.Writer {
+	if _, isFile := w.(*os.File); isFile {
+		return w // the process can have it directly
+	}
+	return patientWriter{w}
+}
+
+type patientWriter struct{ io.Writer }
+
+func (w patientWriter) Write(b []byte) (int, error) {
+	_, _ = w.Writer.Write(b)
+	return len(b), nil
+}
 
 // Env adds "NAME=value" settings to the environment that the process inherits.
 func Env(settings ...string) StartOption {
@@ -84,18 +96,7 @@ func (h *Host) Start(ctx context.Context, path string, args []string, opts ...St
 	}
 
 	p := &Process{cmd: cmd.Cmd, exited: make(chan struct{}), drained: make(chan struct{})}
-	theirs, err := p.redirect()
-	if err == nil {
-		err = p.start(h, cmd)
-	}
-	for _, end := range theirs {
-		end.Close() // it belongs to the process alone
-	}
-	go func() {
-		p.copying.Wait()
-		close(p.drained)
-	}()
-	if err != nil {
+	if err := p.start(h, cmd); err != nil {
 		return nil, fmt.Errorf("netns: %s: start %s: %w", h.Name, path, err)
 	}
 	return p, nil
@@ -129,8 +130,16 @@ func (p *Process) start(h *Host, cmd *command) error {
 		}
 		// The kernel sends the parent-death signal when the *thread* that
 		// made the child ends. So this thread stays until the child is gone.
-		p.err = cmd.Wait()
+		state, err := cmd.Process.Wait()
+		if err == nil && !state.Success() {
+			err = &exec.ExitError{ProcessState: state}
+		}
+		p.err = err
 		close(p.exited)
+		// That the process has ended is known. This waits for its output, which is not cut off: a child that the process
+		// left behind (to clean up after it, say) would die of SIGPIPE.
+		_ = cmd.Wait()
+		close(p.drained)
 	})
 	return <-started
 }
@@ -150,53 +159,16 @@ func (p *Process) Exited() <-chan struct{} { return p.exited }
 // error is as of exec.Cmd.Wait. Any number of callers may wait.
 func (p *Process) Wait() error {
 	<-p.exited
-	t := time.NewTimer(outputGrace)
-	defer t.Stop()
-	select {
-	case <-p.drained:
-	case <-t.C: // Its children still have the output open; see outputGrace.
-	}
+	p.awaitOutput()
 	return p.err
 }
 
-// redirect replaces the command's writers by pipes. exec.Cmd would do so too,
-// but it closes them soon after the process has ended, and a child that the
-// process left behind (to clean up after it, say) would die of SIGPIPE.
-func (p *Process) redirect() (theirs []*os.File, err error) {
-	same := p.cmd.Stdout == p.cmd.Stderr
-	for _, w := range []*io.Writer{&p.cmd.Stdout, &p.cmd.Stderr} {
-		to := *w
-		switch _, isFile := to.(*os.File); {
-		case to == nil || isFile:
-			continue // The process can have it directly.
-		case same && w == &p.cmd.Stderr:
-			*w = p.cmd.Stdout
-			continue
-		}
-		read, write, err := os.Pipe()
-		if err != nil {
-			return theirs, err
-		}
-		*w = write
-		p.outputs, theirs = append(p.outputs, read), append(theirs, write)
-		p.copying.Go(func() {
-			defer read.Close()
-			if _, err := io.Copy(to, read); err != nil {
-				// The writer has had enough. The process must be able to
-				// go on writing nevertheless.
-				_, _ = io.Copy(io.Discard, read)
-			}
-		})
+// awaitOutput waits for the rest of the output, unless somebody still has it open; see outputGrace.
+func (p *Process) awaitOutput() {
+	select {
+	case <-p.drained:
+	case <-time.After(outputGrace):
 	}
-	return theirs, nil
-}
-
-// abandonOutput ends the copying even if somebody still has the pipe open.
-func (p *Process) abandonOutput() {
-	for _, r := range p.outputs {
-		_ = r.SetReadDeadline(time.Now().Add(outputGrace))
-	}
-	<-p.drained
 }
 
 // endStrays kills all processes in the given namespaces and waits until they

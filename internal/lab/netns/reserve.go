@@ -44,14 +44,16 @@ var reserved sync.Map
 // ./...` runs several packages at a time. It skips the test where there can be no namespaces, and with -short.
 func Reserve(t Test) {
 	t.Helper()
-	reserve(t, false)
+	ReserveSlots(t, false)
 }
 
-// ReserveAlone has a test wait until no other test of this machine uses namespaces, and keeps the others
+// ReserveSlots is Reserve, or has the test wait until no other test of this machine uses namespaces, and keeps the others
 // waiting until it has ended: for what loads the machine, or must not be disturbed.
-func ReserveAlone(t Test) {
+func ReserveSlots(t Test, alone bool) {
 	t.Helper()
-	reserve(t, true)
+	skipUnreservable(t)
+	take(t, slotFile, alone)
+	skipUnavailable(t) // what it tries out uses namespaces, too
 }
 
 // ReserveTogether has all tests of this process use one slot, which it keeps until it ends. It is for many tests of some tens of
@@ -79,14 +81,6 @@ func Share(t Test, alone bool) {
 		t.Skip("-short: it waits for its share of the machine")
 	}
 	take(t, slotFile, alone)
-}
-
-// reserve waits, unless there can be no namespaces anyway. Whether there can is tried out when it has waited.
-func reserve(t Test, alone bool) {
-	t.Helper()
-	skipUnreservable(t)
-	take(t, slotFile, alone)
-	skipUnavailable(t)
 }
 
 func skipUnavailable(t Test) {

@@ -51,16 +51,17 @@ func NewSegment(name string, host netip.Prefix) (*Segment, error) {
 // makeRoom makes sure that there is no namespace of this name, and removes what may be left of one.
 func makeRoom(name string) error {
 	path := filepath.Join(namedNamespaces, name)
-	switch err := isNamespace(path); {
-	case err == nil:
+	err := isNamespace(path)
+	if err == nil {
 		return fs.ErrExist
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
 	}
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if errors.Is(err, fs.ErrNotExist) {
+		err = os.Remove(path)
 	}
-	return nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // Segment returns the switch of the LAN as a segment on which this machine has the address of host: machines with a

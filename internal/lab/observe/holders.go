@@ -19,11 +19,10 @@ type Holders struct {
 	err     error         // why there will be no more changes
 }
 
-// change is one board getting (holds) or losing the address, and who has it then.
+// change is one board getting or losing the address, and who has it then.
 type change struct {
 	at      time.Time
-	board   int
-	holds   bool
+	got     int   // the board that has got it; 0 if one has lost it
 	holders []int // in ascending order; never nil
 }
 
@@ -36,7 +35,7 @@ func holdersSince(start time.Time, boards ...int) *Holders {
 	slices.Sort(holders)
 	first := change{at: start, holders: holders}
 	if n := len(holders); n > 0 {
-		first.board, first.holds = holders[n-1], true
+		first.got = holders[n-1]
 	}
 	return &Holders{changed: make(chan struct{}), changes: []change{first}}
 }
@@ -45,15 +44,18 @@ func holdersSince(start time.Time, boards ...int) *Holders {
 func (h *Holders) Set(at time.Time, board int, holds bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	holders := slices.Clone(h.current())
-	i, held := slices.BinarySearch(holders, board)
+	next := change{at: at, holders: slices.Clone(h.current())}
+	i, held := slices.BinarySearch(next.holders, board)
 	switch {
-	case holds && !held:
-		holders = slices.Insert(holders, i, board)
-	case !holds && held:
-		holders = slices.Delete(holders, i, i+1)
+	case holds:
+		next.got = board
+		if !held {
+			next.holders = slices.Insert(next.holders, i, board)
+		}
+	case held:
+		next.holders = slices.Delete(next.holders, i, i+1)
 	}
-	h.changes = append(h.changes, change{at, board, holds, holders})
+	h.changes = append(h.changes, next)
 	h.wakeAll()
 }
 
@@ -130,14 +132,14 @@ func (h *Holders) Between(from, to time.Time) Timeline {
 	defer h.mu.Unlock()
 	first := h.changes[0]
 	from = later(from, first.at)
-	tl := Timeline{From: from, To: later(from, to), Before: first.board}
+	tl := Timeline{From: from, To: later(from, to), Before: first.got}
 	last := map[int]int{} // which span is the last one of a board
 	for i, c := range h.changes {
 		if !c.at.Before(tl.To) {
 			break
 		}
-		if c.holds && c.at.Before(from) {
-			tl.Before = c.board
+		if c.got != 0 && c.at.Before(from) {
+			tl.Before = c.got
 		}
 		until := tl.To
 		if i+1 < len(h.changes) && h.changes[i+1].at.Before(until) {
