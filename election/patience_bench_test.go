@@ -8,6 +8,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/silence"
+	"topdog/internal/lab/scene"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -29,9 +30,10 @@ func BenchmarkPatience(b *testing.B) {
 		do       func(lan *sim.Sim, leader *sim.Board)
 	}{
 		{"port-bursts", 100 * time.Millisecond, func(lan *sim.Sim, leader *sim.Board) {
-			leader.Mute()
+			n := []int{slices.Index(lan.Boards(), leader) + 1}
+			lan.Filter([]scene.Filter{{From: n}, {To: n}}, "muted")
 			lan.Run(drawn(lan, 20, 60))
-			leader.Unmute()
+			lan.Filter(nil, "unmuted")
 		}},
 		{"pauses", 100 * time.Millisecond, func(lan *sim.Sim, leader *sim.Board) {
 			leader.Freeze()

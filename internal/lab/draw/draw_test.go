@@ -22,6 +22,7 @@ import (
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/draw"
 	"topdog/internal/lab/golden"
+	"topdog/internal/lab/scene"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -38,7 +39,7 @@ func lan(boards int, algorithm wire.Algorithm, fanout election.Fanout, w sim.Wir
 	return s, draw.Record(s, draw.Options{From: s.Now(), All: all})
 }
 
-var quick = sim.Wire{Latency: 200 * time.Microsecond}
+var quick = sim.Wire{Delay: sim.Constant(200 * time.Microsecond)}
 
 // The stories that are drawn.
 var stories = map[string]func() *draw.Recording{
@@ -55,9 +56,9 @@ var stories = map[string]func() *draw.Recording{
 	},
 	"partition": func() *draw.Recording {
 		s, r := lan(4, wire.AlgorithmHeir, election.FanoutMulticast, quick, false)
-		s.Partition([]wire.ID{1, 2}, []wire.ID{3, 4})
+		s.Filter([]scene.Filter{{From: []int{1, 2}, To: []int{3, 4}}, {From: []int{3, 4}, To: []int{1, 2}}}, "partition 1, 2 / 3, 4")
 		s.Run(time.Second)
-		s.Heal()
+		s.Filter(nil, "partition healed")
 		s.Run(time.Second)
 		s.Board("4").Freeze()
 		s.Run(300 * time.Millisecond)
@@ -150,7 +151,10 @@ func TestLabels(t *testing.T) {
 		s, r := lan(boards, algorithm, election.Fanout(rng.IntN(2)), w, rng.IntN(8) == 0)
 		for range 8 {
 			b := s.Boards()[rng.IntN(boards)]
-			[]func(){b.Crash, b.Crash, b.Start, b.Start, b.Pull, b.Plug, b.Freeze, b.Thaw, b.Stop, b.Mute, b.Unmute}[rng.IntN(11)]()
+			n := []int{slices.Index(s.Boards(), b) + 1}
+			mute := func() { s.Filter(append(s.Filters(), scene.Filter{From: n}, scene.Filter{To: n}), "muted") }
+			unmute := func() { s.Filter(nil, "unmuted") }
+			[]func(){b.Crash, b.Crash, b.Start, b.Start, b.Pull, b.Plug, b.Freeze, b.Thaw, b.Stop, mute, unmute}[rng.IntN(11)]()
 			s.Run(time.Duration(rng.Int64N(int64(600 * time.Millisecond))))
 		}
 		var out bytes.Buffer

@@ -30,7 +30,7 @@ var importRules = []struct {
 	{"topdog/election/record", []string{"topdog/wire", "topdog/election"}, []string{"net", "os/exec", "log", "topdog/election/literature"}, "what a core was told is recorded without a look at the clock or at the network"},
 	{"topdog/election/literature", []string{"topdog/wire", "topdog/election", "topdog/election/silence"}, []string{"net", "os/exec", "log"}, "an algorithm reaches the core through its board"},
 	{"topdog/election/steps", []string{"topdog/wire", "topdog/election"}, []string{"net", "os/exec", "log"}, "the order of steps does not depend on who takes them"},
-	{"topdog/internal/lab/sim", []string{"topdog/wire", "topdog/election", "topdog/election/"}, []string{"net", "os/exec", "log"}, "the simulator runs the core and nothing real"},
+	{"topdog/internal/lab/sim", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/lab/scene"}, []string{"net", "os/exec", "log"}, "the simulator runs the core and nothing real"},
 	{"topdog/internal/lab/corescene", []string{"topdog/wire"}, []string{"testing", "topdog/election"}, "the tests of the core use the language of its scenes"},
 	{"topdog/internal/lab/replay", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/lab/corescene"}, []string{"testing", "net", "os/exec"}, "what was recorded is played without a network"},
 	{"topdog/internal/lab/draw", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/lab/sim", "topdog/internal/lab/svg"}, []string{"net", "os/exec", "text/template"}, "a picture is made of what the simulator tells"},

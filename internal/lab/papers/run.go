@@ -95,7 +95,7 @@ func (r *Run) Counts() (sim.Counts, error) {
 
 // start switches the processes on that are there from the beginning. All know of each other.
 func (r *Run) start() (*sim.Sim, []*sim.Board) {
-	lan, boards := sim.New(1, sim.Wire{Latency: latency}), make([]*sim.Board, r.Processes+1)
+	lan, boards := sim.New(1, sim.Wire{Delay: sim.Constant(latency)}), make([]*sim.Board, r.Processes+1)
 	var all []wire.ID
 	for id := range wire.ID(r.Processes) {
 		all = append(all, id+1)

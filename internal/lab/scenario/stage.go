@@ -19,8 +19,7 @@ type stage struct {
 	*Play
 	ctx    context.Context
 	marked time.Duration
-	said   string  // what happens now
-	shares float64 // of the packets that scenes have lost, beside the wire's own loss
+	said   string // what happens now
 }
 
 func (s *stage) board(n int) *sim.Board { return s.LAN.Board(strconv.Itoa(n)) }
@@ -106,38 +105,8 @@ func (s *stage) Cable(n int, in bool) error {
 
 // Filter has the switch lose frames.
 func (s *stage) Filter(filters []scene.Filter) error {
-	var lost []sim.Filter
-	w, share := s.Scenario.Wire, 0.0
-	for _, f := range filters {
-		if f.From != nil && f.Multicast {
-			return fmt.Errorf("a board that sends no multicast: %w", scene.ErrCannot)
-		}
-		if f.Share > 0 {
-			if f.From != nil || f.To != nil || f.Multicast {
-				return fmt.Errorf("a share of what some boards send: %w", scene.ErrCannot)
-			}
-			share = f.Share
-			continue
-		}
-		lost = append(lost, sim.Filter{From: ids(f.From), To: ids(f.To), Multicast: f.Multicast})
-	}
-	if share != s.shares {
-		s.shares, w.Loss = share, 1-(1-w.Loss)*(1-share)
-		s.LAN.SetWire(w)
-	}
-	// A trace calls boards by their ids.
-	s.LAN.Filter(lost, strings.ReplaceAll(s.said, "pi", ""))
+	s.LAN.Filter(filters, strings.ReplaceAll(s.said, "pi", "")) // a trace calls boards by their ids
 	return nil
-}
-
-func ids(numbers []int) (all []wire.ID) {
-	if numbers != nil {
-		all = []wire.ID{} // nobody is not everybody
-	}
-	for _, n := range numbers {
-		all = append(all, wire.ID(n))
-	}
-	return all
 }
 
 // Topdog carries out a command, as far as a core alone can.

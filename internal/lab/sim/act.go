@@ -136,11 +136,8 @@ func (b *Board) hold(on bool) {
 	}
 	b.holding = on
 	b.sim.trace(b, EventAddress, "%s the address", map[bool]string{true: "takes", false: "releases"}[on])
-	if !b.fenced {
-		b.sim.holds.change(b.sim.now, b, on)
-	}
 	b.fenced = false
-	b.sim.noteReach()
+	b.sim.note()
 	if on {
 		b.sim.observeTake(b)
 	}

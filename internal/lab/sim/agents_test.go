@@ -59,7 +59,7 @@ func trusts(t tester, boards []*sim.Board) {
 // TestTrustOfMany: in a large group HELLOs are rare, so boards know of each other by
 // what they say in phase 2 or not at all.
 func TestTrustOfMany(t *testing.T) {
-	lan := sim.New(1, sim.Wire{Latency: 200 * time.Microsecond, Jitter: 2 * time.Millisecond, Loss: 0.02})
+	lan := sim.New(1, sim.Wire{Delay: sim.Uniform(latency, latency+2*time.Millisecond), Loss: 0.02})
 	for id := range wire.ID(200) {
 		b := lan.Add(config(id+1, wire.AlgorithmAgents))
 		lan.At(time.Duration(id)*5*time.Millisecond, b.Start)
@@ -68,9 +68,9 @@ func TestTrustOfMany(t *testing.T) {
 	lan.SetWire(quick)
 	lan.Run(8 * delta)
 	trusts(t, lan.Boards())
-	clear(lan.Packets)
+	lan.ResetCounts()
 	lan.Run(time.Second)
-	assert.Is(t, 0, lan.Packets[wire.TypeStart], "START in one second without a fault")
+	assert.Is(t, 0, lan.Counts.Type(wire.TypeStart).Packets, "START in one second without a fault")
 }
 
 // agentsLAN returns a LAN of n boards that have agreed on the last one, and trust each other. The first one is the judge.

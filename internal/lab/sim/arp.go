@@ -12,15 +12,15 @@ import (
 func (b *Board) askLAN(suspect wire.ID) {
 	s := b.sim
 	s.trace(b, EventAddress, "asks the LAN")
-	if !b.plugged || b.dropOut {
+	if !b.plugged || b.unheard() {
 		return
 	}
 	askedAt, core := b.local(), b.core
 	answer := func(by *Board, receive func() []election.Effect) {
 		s.At(s.delay(), func() {
 			switch {
-			case b.core != core || !b.plugged || b.dropIn:
-			case by != nil && (by.dropOut || !s.carries(by, b)):
+			case b.core != core || !b.plugged || b.deaf():
+			case by != nil && !s.reaches(by, b):
 			default:
 				b.run(func() { b.act(receive()) })
 			}
@@ -37,7 +37,7 @@ func (b *Board) askLAN(suspect wire.ID) {
 	}
 	owner := s.peers[n]
 	s.At(s.delay(), func() {
-		if owner.answersARP() && s.carries(b, owner) {
+		if owner.answersARP() && s.carries(b, owner, false) {
 			answer(owner, func() []election.Effect { return core.AddressAnswered(b.local(), askedAt) })
 		}
 	})
@@ -45,14 +45,11 @@ func (b *Board) askLAN(suspect wire.ID) {
 
 // findsHolder reports whether another board answers this one, which asks all by ARP who has the floating address.
 func (b *Board) findsHolder() bool {
-	if !b.plugged || b.dropOut {
-		return false
-	}
-	return slices.ContainsFunc(b.sim.boards, func(other *Board) bool {
-		return other != b && other.answersARP() && !other.dropOut && b.sim.carries(b, other) && b.sim.carries(other, b)
+	return b.plugged && slices.ContainsFunc(b.sim.boards, func(other *Board) bool {
+		return other != b && other.answersARP() && b.sim.inTouch(b, other)
 	})
 }
 
 // answersARP reports whether the kernel of the board answers for the floating address. It
 // does so whether the daemon runs or not.
-func (b *Board) answersARP() bool { return b.holding && b.plugged && !b.fenced }
+func (b *Board) answersARP() bool { return b.Answers() && b.plugged }

@@ -32,22 +32,16 @@ type Board struct {
 	heard    []seen // by peer
 	sequence wire.Sequence
 	timing   bool // its last QUERY measured the round trip to its leader
-	lose     doomed
-	dropIn   bool // the switch drops what is for it, and its link stays up
-	dropOut  bool // the switch drops what it sends
-	// losesMulticast says that the switch passes no multicast to it.
-	losesMulticast bool
-	deaf           map[wire.ID]bool
-	group          int  // of the partition
-	frozen         bool // the process does not run
-	freezes        int  // how often it was frozen
-	overdue        bool // something was due while it was frozen
-	backlog        []chore
-	holding        bool
-	fenced         bool             // its lease has ended: the address is there, and does not answer
-	majorityUntil  election.Instant // the end of its lease, in the algorithm strict
-	fired          bool             // its switch has released the address, and the daemon does not know yet
-	finished       bool
+	frozen   bool // the process does not run
+	freezes  int  // how often it was frozen
+	overdue  bool // something was due while it was frozen
+	backlog  []chore
+	holding  bool
+	fenced   bool // its lease has ended: the address is there, and does not answer
+	fired    bool // its switch has released the address, and the daemon does not know yet
+	finished bool
+	// majorityUntil is the end of its lease, in the algorithm strict.
+	majorityUntil election.Instant
 
 	wakeAt    key // when the core is to be woken
 	queued    key // the event in the queue that looks after it
@@ -146,70 +140,19 @@ func (b *Board) cable(in bool) {
 		return
 	}
 	b.plugged = in
-	b.sim.noteReach()
+	b.sim.note()
 	b.tallyLife()
 	b.sim.trace(b, EventFault, "cable %s", map[bool]string{true: "in", false: "out"}[in])
 	b.run(func() { b.act(b.core.Link(b.local(), in)) })
 	b.sim.review()
 }
 
-// Mute makes the switch drop the board's frames, both ways, unnoticed by it.
-func (b *Board) Mute() { b.fault(func() { b.dropIn, b.dropOut = true, true }, "muted") }
-
-// Unmute ends what Mute, DropIn and DropOut began.
-func (b *Board) Unmute() { b.fault(func() { b.dropIn, b.dropOut = false, false }, "unmuted") }
-
-// DropIn makes the board deaf: the switch drops what is for it, and passes what it sends.
-func (b *Board) DropIn() { b.fault(func() { b.dropIn = true }, "hears nothing any more") }
-
-// DropOut is the opposite: the board hears, and nobody hears it.
-func (b *Board) DropOut() { b.fault(func() { b.dropOut = true }, "is not heard any more") }
-
-// LoseMulticast makes the switch pass no multicast to the board, as one that snoops IGMP and
-// has forgotten the board's membership; or pass it again.
-func (b *Board) LoseMulticast(lose bool) {
-	if b.losesMulticast == lose {
-		return
-	}
-	what := "gets multicast again"
-	b.losesMulticast = lose
-	if lose {
-		what = "gets no multicast any more"
-		b.sim.noMulticast++
-	} else {
-		b.sim.noMulticast--
-	}
-	b.sim.trace(b, EventFault, "%s", what)
-}
-
-// Deafen makes the board not hear another one, which is one way only.
-func (b *Board) Deafen(to wire.ID) {
-	b.fault(func() {
-		if b.deaf == nil {
-			b.deaf = make(map[wire.ID]bool)
-		}
-		b.deaf[to] = true
-	}, "deaf to %v", to)
-}
-
-// Undeafen ends that.
-func (b *Board) Undeafen(to wire.ID) {
-	b.fault(func() { delete(b.deaf, to) }, "hears %v again", to)
-}
-
-func (b *Board) deafTo(other *Board) bool { return len(b.deaf) > 0 && b.deaf[other.Config.ID] }
-
-func (b *Board) fault(do func(), format string, args ...any) {
-	do()
-	b.sim.noteReach()
-	b.sim.trace(b, EventFault, format, args...)
-	b.sim.review()
-}
-
 // Freeze stops the process; what comes in waits.
 func (b *Board) Freeze() {
 	b.freezes++
-	b.fault(func() { b.frozen = true }, "frozen")
+	b.frozen = true
+	b.sim.trace(b, EventFault, "frozen")
+	b.sim.review()
 	b.awaitLeaseEnd()
 }
 
@@ -237,29 +180,6 @@ func (b *Board) Thaw() {
 	}
 	b.sim.review()
 }
-
-// Lose loses the next n messages of that type which the board sends: for all
-// receivers, or for one of them if to is not nil. It replaces an earlier Lose.
-func (b *Board) Lose(kind wire.Type, n int, to *Board) { b.lose = doomed{kind, n, to} }
-
-// doomed says which messages are about to be lost.
-type doomed struct {
-	kind wire.Type
-	left int
-	to   *Board
-}
-
-// count takes in that a message is sent, and returns the fate of this one.
-func (d *doomed) count(m *wire.Message) (lost doomed) {
-	if d.left == 0 || d.kind != m.Type {
-		return doomed{}
-	}
-	d.left--
-	return doomed{m.Type, 1, d.to}
-}
-
-// hits reports whether the receiver does not get the message.
-func (d *doomed) hits(to *Board) bool { return d.left > 0 && (d.to == nil || d.to == to) }
 
 // Resign hands the lead over, as a person would have it done. The error of a
 // frozen board comes too late for anybody to read.

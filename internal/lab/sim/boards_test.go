@@ -14,8 +14,10 @@ import (
 // interval is H in these tests, unless they say otherwise.
 const interval = 100 * time.Millisecond
 
-// quick is a wire without surprises.
-var quick = sim.Wire{Latency: 200 * time.Microsecond}
+// latency is how long a datagram takes on a wire without surprises, which is quick.
+const latency = 200 * time.Microsecond
+
+var quick = sim.Wire{Delay: sim.Constant(latency)}
 
 // lanWire is a LAN of small boards: a tenth to a third of a millisecond to and fro.
 func lanWire(loss float64) sim.Wire {
@@ -132,11 +134,11 @@ func each(lan *sim.Sim, do func(*sim.Board)) {
 // burst lets nothing pass from and to some boards for a while.
 func burst(lan *sim.Sim, boards []*sim.Board, d time.Duration) {
 	for _, b := range boards {
-		b.Mute()
+		mute(lan, b)
 	}
 	lan.Run(d)
 	for _, b := range boards {
-		b.Unmute()
+		unmute(lan, b)
 	}
 }
 
@@ -153,8 +155,8 @@ func pause(lan *sim.Sim, boards []*sim.Board, d time.Duration) {
 
 // packets are all that were sent since the last reset.
 func packets(lan *sim.Sim) (n int) {
-	for _, k := range lan.Packets {
-		n += k
+	for _, k := range lan.Counts {
+		n += k.Packets
 	}
 	return n
 }

@@ -142,13 +142,12 @@ func TestAgentsPeace(t *testing.T) {
 		got := make(map[string]int)
 		for _, kind := range lan.Counts.Kinds() {
 			if kind != sim.Kind(wire.TypeHello) && kind != sim.Kind(wire.TypeHeartbeat) {
-				got[kind.String()] = lan.Counts.Of(kind).Messages()
+				got[kind.String()] = lan.Counts[kind].Messages()
 			}
 		}
 		want := map[string]int{"OK": oks * (n - 1), "ACK": oks * (n - 1), "REPORT": 10 * (n - 1)}
 		assert.Equal(t, want, got, "messages of %d boards in ten seconds without a fault", n)
-		phase2 := lan.Counts.Of(sim.Kind(wire.TypeOK), sim.Kind(wire.TypeAck))
-		assert.Is(t, oks*n, phase2.Packets, "packets of phase 2 of %d boards", n)
+		assert.Is(t, oks*n, lan.Counts[wire.TypeOK].Packets+lan.Counts[wire.TypeAck].Packets, "packets of phase 2 of %d boards", n)
 	}
 }
 
@@ -177,7 +176,7 @@ func TestAgentsTakeover(t *testing.T) {
 			want := map[string]int{"COLLECT": n - 1, "REPORT": n - 2, "LEADER": n - 1, "COORDINATOR": n - 1}
 			assert.Equal(t, want, got, "messages of a takeover")
 			after, _ := watch.Settled()
-			assert.Is(t, 2*capitalDelta+2*quick.Latency, after, "from the suspicion on")
+			assert.Is(t, 2*capitalDelta+2*latency, after, "from the suspicion on")
 			assert.Is(t, wire.ID(n-1), watch.Leader().Config.ID, "the leader")
 		})
 	}

@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"fmt"
-
 	"topdog/election"
 	"topdog/wire"
 )
@@ -32,14 +30,17 @@ const (
 	kindCount
 )
 
-// kindNames are the names of the kinds that are finer than a type: in texts, and as
+// finer are the kinds that are finer than a type, with their names: in texts, and as
 // identifiers for programs.
-var kindNames = map[Kind]struct{ text, identifier string }{
-	KindReply:       {"HEARTBEAT in reply", "HEARTBEAT_REPLY"},
-	KindHandover:    {"QUERY for handover", "QUERY_HANDOVER"},
-	KindTimingQuery: {"QUERY for timing", "QUERY_TIMING"},
-	KindTimingReply: {"HEARTBEAT for timing", "HEARTBEAT_TIMING"},
-	KindLook:        {"RIVAL to all", "RIVAL_LOOK"},
+var finer = map[Kind]struct {
+	of               wire.Type
+	text, identifier string
+}{
+	KindReply:       {wire.TypeHeartbeat, "HEARTBEAT in reply", "HEARTBEAT_REPLY"},
+	KindHandover:    {wire.TypeQuery, "QUERY for handover", "QUERY_HANDOVER"},
+	KindTimingQuery: {wire.TypeQuery, "QUERY for timing", "QUERY_TIMING"},
+	KindTimingReply: {wire.TypeHeartbeat, "HEARTBEAT for timing", "HEARTBEAT_TIMING"},
+	KindLook:        {wire.TypeRival, "RIVAL to all", "RIVAL_LOOK"},
 }
 
 // kindOf returns what a message counts as. Only the simulation can tell why a QUERY is
@@ -75,20 +76,14 @@ func (s *Sim) kindOf(from *Board, to wire.ID, m *wire.Message) Kind {
 
 // Type returns the type of message that the kind belongs to.
 func (k Kind) Type() wire.Type {
-	switch k {
-	case KindReply, KindTimingReply:
-		return wire.TypeHeartbeat
-	case KindHandover, KindTimingQuery:
-		return wire.TypeQuery
-	case KindLook:
-		return wire.TypeRival
-	default:
-		return wire.Type(k)
+	if kind, ok := finer[k]; ok {
+		return kind.of
 	}
+	return wire.Type(k)
 }
 
 func (k Kind) String() string {
-	if name, ok := kindNames[k]; ok {
+	if name, ok := finer[k]; ok {
 		return name.text
 	}
 	return wire.Type(k).String()
@@ -96,7 +91,7 @@ func (k Kind) String() string {
 
 // Identifier names the kind in JSON: one word in capitals, as the types of messages.
 func (k Kind) Identifier() string {
-	if name, ok := kindNames[k]; ok {
+	if name, ok := finer[k]; ok {
 		return name.identifier
 	}
 	return wire.Type(k).String()
@@ -132,14 +127,6 @@ func (t Tally) plus(other Tally) Tally {
 // Counts is a Tally for each kind.
 type Counts [kindCount]Tally
 
-// Of sums up the kinds.
-func (c *Counts) Of(kinds ...Kind) (sum Tally) {
-	for _, k := range kinds {
-		sum = sum.plus(c[k])
-	}
-	return sum
-}
-
 // Type sums up all kinds of one type.
 func (c *Counts) Type(t wire.Type) (sum Tally) {
 	for k := range c {
@@ -164,10 +151,7 @@ func (c *Counts) Kinds() []Kind {
 }
 
 // ResetCounts begins a new phase: nothing has been sent in it yet.
-func (s *Sim) ResetCounts() {
-	clear(s.Packets)
-	s.Counts = Counts{}
-}
+func (s *Sim) ResetCounts() { s.Counts = Counts{} }
 
 // count takes in that a board sends a message.
 func (s *Sim) count(from *Board, kind Kind, to wire.ID, audience []wire.ID) {
@@ -201,8 +185,4 @@ func (s *Sim) address(t *Tally, from *Board, to wire.ID) {
 	default:
 		t.Dead++
 	}
-}
-
-func (t Tally) String() string {
-	return fmt.Sprintf("%d packets, %d messages, %d of them to the dead", t.Packets, t.Messages(), t.Dead)
 }

@@ -58,10 +58,10 @@ func TestEvidence(t *testing.T) {
 			lan := heirsSettled(t, test.boards, !test.noWitness)
 			since := lan.Now()
 			play(t, lan, test.steps)
-			reach := lan.Reach(since)
-			if moves := lan.Summarise(since).Moves; moves != test.moves || reach.Nowhere > test.vacant || reach.Twice > 0 {
+			sum := lan.Summarise(since)
+			if moves := sum.Moves; moves != test.moves || sum.Nowhere > test.vacant || sum.Twice > 0 {
 				t.Errorf("%d moves, want %d; the address could not be reached for %v, want at most %v; at two boards it could for %v",
-					moves, test.moves, reach.Nowhere, test.vacant, reach.Twice)
+					moves, test.moves, sum.Nowhere, test.vacant, sum.Twice)
 			}
 			assert.Is(t, test.holder, holder(t, lan).Label, "the holder")
 		})
@@ -105,7 +105,7 @@ func TestBroadcastInstead(t *testing.T) {
 	elections := func(d time.Duration) int {
 		lan.ResetCounts()
 		lan.Run(d)
-		return lan.Packets[wire.TypeElection]
+		return lan.Counts.Type(wire.TypeElection).Packets
 	}
 	play(t, lan, "no-multicast 1 2 3")
 	if n := elections(1500 * time.Millisecond); n == 0 || n > 60 {

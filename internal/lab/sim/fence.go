@@ -69,8 +69,7 @@ func (b *Board) fence(closed bool) {
 	b.sim.trace(b, EventAddress, "%s", map[bool]string{
 		true: "its lease ends, and the address falls silent", false: "has a lease again, and the address answers",
 	}[closed])
-	b.sim.holds.change(b.sim.now, b, !closed)
-	b.sim.noteReach()
+	b.sim.note()
 }
 
 // fireSwitch has the switch, if there is one, release the address and send the RESIGN that was
@@ -92,4 +91,38 @@ func (b *Board) learnFired() {
 		b.fired = false
 		b.act(b.core.LeaseExpired(b.local()))
 	}
+}
+
+// In the algorithm strict the lease of a leader ends when no majority has acknowledged its
+// heartbeats, whether it stands still or not, and then its fence closes. The fence outlives the
+// process here: a crash does not silence the address before the lease is over. The
+// algorithm must do without that.
+
+func (b *Board) strict() bool { return b.Config.Algorithm == wire.AlgorithmStrict }
+
+// moveLease tells the fence when the lease ends. So whose address answers, in the true time of
+// the simulation, is who holds it and has a lease that is not over.
+func (b *Board) moveLease() {
+	if !b.strict() || !b.holding {
+		return
+	}
+	end, leads := b.core.LeaseEnd()
+	until := b.clock.Global(end)
+	if !leads || until == b.majorityUntil {
+		return
+	}
+	b.majorityUntil = until
+	if closed := until <= b.sim.now; closed != b.fenced {
+		b.fence(closed)
+	}
+	core := b.core
+	b.sim.At(max(until-b.sim.now, 0), func() {
+		switch {
+		case b.majorityUntil != until || !b.holding:
+		case b.core != core:
+			b.hold(false) // the process was gone before
+		case !b.fenced:
+			b.fence(true)
+		}
+	})
 }

@@ -16,7 +16,6 @@ import (
 // to a board that has taken over meanwhile, although it has the higher rank. (If both act
 // within the time that a packet takes, the higher rank gets the address back.)
 func TestLateLeader(t *testing.T) {
-	latency := quick.Latency
 	for _, h := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second} {
 		grace := silence.DefaultGrace(h)
 		for _, late := range []time.Duration{

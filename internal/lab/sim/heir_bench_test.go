@@ -96,7 +96,7 @@ func BenchmarkLossy(b *testing.B) {
 							lan.Run(30 * time.Second)
 							lan.SetWire(lanWire(loss))
 							since := lan.Now()
-							clear(lan.Packets)
+							lan.ResetCounts()
 							lan.Run(10 * time.Minute)
 							m := lan.Summarise(since).Moves
 							moves += m

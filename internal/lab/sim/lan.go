@@ -2,19 +2,16 @@ package sim
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"topdog/election"
+	"topdog/internal/lab/scene"
 	"topdog/wire"
 )
 
 // Wire says how the simulated LAN treats a datagram.
 type Wire struct {
-	// Latency and Jitter make a datagram take Latency plus up to Jitter. If Jitter
-	// is larger than the gap between two datagrams they overtake each other.
-	Latency, Jitter time.Duration
-	// Delay takes the place of both, if it is set.
+	// Delay is how long a datagram takes. If it varies by more than the gap between two datagrams they overtake each other.
 	Delay Delay
 	// Loss is the probability that one receiver does not get a datagram.
 	Loss float64
@@ -29,142 +26,72 @@ type Wire struct {
 // delay draws how long one copy takes.
 func (s *Sim) delay() time.Duration {
 	w := &s.wire
-	d := w.Latency
-	switch {
-	case w.Delay.shape != shapeNone:
-		d = w.Delay.draw(s.rng)
-	case w.Jitter > 0:
-		d += time.Duration(s.rng.Int64N(int64(w.Jitter)))
-	}
+	d := w.Delay.sample(s.rng)
 	if w.Reorder > 0 && s.rng.Float64() < w.Reorder {
 		d += w.HoldBack
 	}
 	return d
 }
 
-// even reports whether all copies of a datagram arrive at the same time, if at
-// all, and draw nothing but their loss. Then one event does for all of them.
-func (w *Wire) even() bool {
-	return w.Delay.constant() && (w.Delay.shape != shapeNone || w.Jitter == 0) && w.Duplicate == 0 && w.Reorder == 0
-}
-
 // SetWire changes how the LAN treats datagrams from now on.
 func (s *Sim) SetWire(w Wire) { s.wire = w }
 
-// Partition cuts the LAN into groups that do not hear each other; the boards that
-// are in none of them are one more group. It takes the place of an earlier one.
-// Datagrams that are under way do not arrive either.
-func (s *Sim) Partition(groups ...[]wire.ID) {
-	for _, b := range s.boards {
-		b.group = 0
-		for i, ids := range groups {
-			if slices.Contains(ids, b.Config.ID) {
-				b.group = i + 1
-			}
-		}
-	}
-	s.grouped = true
-	s.noteReach()
-	var words []string
-	for _, ids := range groups {
-		words = append(words, list(ids))
-	}
-	s.trace(nil, EventFault, "partition %s", strings.Join(words, " / "))
-	s.review()
-}
-
-// Cut makes the boards to not hear the boards from any more, while these hear
-// them. Cuts add up until Heal.
-func (s *Sim) Cut(from, to []wire.ID) {
-	s.cut(from, to)
-	s.trace(nil, EventFault, "what %s say does not reach %s", list(from), list(to))
-	s.review()
-}
-
-func (s *Sim) cut(from, to []wire.ID) {
-	if s.cuts == nil {
-		s.cuts = make([]bool, len(s.boards)*len(s.boards))
-	}
-	for _, a := range s.boards {
-		for _, b := range s.boards {
-			if a != b && slices.Contains(from, a.Config.ID) && slices.Contains(to, b.Config.ID) {
-				s.cuts[s.pair(a, b)] = true
-			}
-		}
-	}
-}
-
-// Heal ends all partitions and cuts. Boards that are muted or deaf remain so.
-func (s *Sim) Heal() {
-	if !s.grouped && s.cuts == nil {
-		return
-	}
-	s.grouped, s.cuts = false, nil
-	s.noteReach()
-	s.trace(nil, EventFault, "partition healed")
-	s.review()
-}
-
-// Filter is something that the switch does not pass.
-type Filter struct {
-	From, To  []wire.ID // nil for all boards
-	Multicast bool      // nothing else
-}
-
-// Filter has the switch lose these, and a trace say what that is. They take the place of all others, but for those of partitions.
-func (s *Sim) Filter(filters []Filter, what string) {
-	s.trace(nil, EventFault, "%s", what)
-	for _, b := range s.boards {
-		b.dropIn, b.dropOut, b.losesMulticast = false, false, false
-	}
-	s.cuts, s.noMulticast = nil, 0
+// Filter has the switch lose frames, and a trace say what that is. These filters take the place of those before. What a board
+// sends is lost where it is sent, and all else where it would arrive: datagrams that are under way are lost then too.
+func (s *Sim) Filter(filters []scene.Filter, what string) {
+	s.filters, s.leaving, s.arriving, s.shares = slices.Clone(filters), nil, nil, nil
 	for _, f := range filters {
 		switch {
-		case f.From != nil && f.To != nil:
-			s.cut(f.From, f.To)
-			continue
-		case f.From != nil && f.Multicast:
-			panic("sim: a board that sends no multicast is not simulated") // a mistake of the one who wrote the simulation
-		}
-		for _, b := range s.boards {
-			b.losesMulticast = b.losesMulticast || f.Multicast && has(f.To, b)
-			b.dropIn = b.dropIn || !f.Multicast && f.From == nil && has(f.To, b)
-			b.dropOut = b.dropOut || f.From != nil && has(f.From, b)
+		case f.Share > 0:
+			s.shares = append(s.shares, f)
+		case f.From != nil && f.To == nil:
+			s.leaving = append(s.leaving, f)
+		default:
+			s.arriving = append(s.arriving, f)
 		}
 	}
-	for _, b := range s.boards {
-		if b.losesMulticast {
-			s.noMulticast++
-		}
+	if what != "" {
+		s.trace(nil, EventFault, "%s", what)
 	}
-	s.noteReach()
+	s.note()
 	s.review()
 }
 
-func has(ids []wire.ID, b *Board) bool { return ids == nil || slices.Contains(ids, b.Config.ID) }
+// Filters are those that the switch has.
+func (s *Sim) Filters() []scene.Filter { return slices.Clone(s.filters) }
 
-func list(ids []wire.ID) string {
-	var words []string
-	for _, id := range ids {
-		words = append(words, id.String())
-	}
-	return strings.Join(words, ", ")
+// unheard reports whether the switch drops what the board sends.
+func (b *Board) unheard() bool { return lost(b.sim.leaving, b.machine(), scene.Client, false) }
+
+// deaf reports whether the switch drops what is for the board, whoever sends it.
+func (b *Board) deaf() bool { return lost(b.sim.arriving, scene.Client, b.machine(), false) }
+
+// machine is the number of the board in filters.
+func (b *Board) machine() int { return int(b.number) + 1 }
+
+func lost(filters []scene.Filter, from, to int, multicast bool) bool {
+	return len(filters) > 0 && scene.Lost(filters, from, to, multicast, nil)
 }
-
-func (s *Sim) pair(from, to *Board) int { return int(from.number)*len(s.boards) + int(to.number) }
 
 // carries reports whether the LAN lets a frame through that is on it. The sender's cable
 // may have been pulled since.
-func (s *Sim) carries(from, to *Board) bool {
-	switch {
-	case to.dropIn, to.deafTo(from):
-		return false
-	case s.grouped && from.group != to.group:
-		return false
-	case s.cuts != nil && s.cuts[s.pair(from, to)]:
-		return false
+func (s *Sim) carries(from, to *Board, multicast bool) bool {
+	return !lost(s.arriving, from.machine(), to.machine(), multicast)
+}
+
+// reaches reports whether what a board sends to another one comes there.
+func (s *Sim) reaches(from, to *Board) bool { return !from.unheard() && s.carries(from, to, false) }
+
+// loses draws whether a frame is lost by chance.
+func (s *Sim) loses(from, to *Board, multicast bool) bool {
+	p := s.wire.Loss
+	for _, f := range s.shares {
+		share := f.Share
+		if f.Share = 0; lost([]scene.Filter{f}, from.machine(), to.machine(), multicast) {
+			p = 1 - (1-p)*(1-share)
+		}
 	}
-	return true
+	return p > 0 && s.rng.Float64() < p
 }
 
 // datagram is a message on the wire. All receivers share it.
@@ -176,10 +103,8 @@ type datagram struct {
 	copies int // that are still to arrive, and the sender while it sends
 	number uint64
 	sent   election.Instant
-	lost   bitset // the boards that a flood does not reach
 	to     wire.ID
 	way    way
-	fate   doomed
 	last   func() // called when no copy is under way any more
 }
 
@@ -191,14 +116,6 @@ const (
 	wayBroadcast
 	wayUnicast
 )
-
-// bitset is a set of boards, of which there may be evenBoards.
-type bitset [evenBoards / 64]uint64
-
-const evenBoards = 2 * (wire.MaxBoards + 1)
-
-func (s *bitset) add(n uint16)      { s[n/64] |= 1 << (n % 64) }
-func (s *bitset) has(n uint16) bool { return s[n/64]&(1<<(n%64)) != 0 }
 
 // datagram returns a free one.
 func (s *Sim) datagram() *datagram {
@@ -249,7 +166,6 @@ func (b *Board) transmit(e *election.Effect) {
 	}
 	d.kind = s.kindOf(b, to, &d.m)
 	if to != unassigned { // else nothing leaves: nobody answers the ARP request before it
-		s.Packets[d.m.Type]++
 		s.count(b, d.kind, to, e.Audience)
 	}
 	s.observeSend(&d.m)
@@ -259,13 +175,12 @@ func (b *Board) transmit(e *election.Effect) {
 	if len(b.afterBeat) > 0 && d.kind == Kind(wire.TypeHeartbeat) {
 		d.last = b.afterHeartbeat()
 	}
-	d.fate = b.lose.count(&d.m)
 	s.put(d)
 	if e.Broadcast && s.Broadcast != nil {
 		s.Broadcast(&d.m)
 	}
 	// On a wire that loses nothing the copy would be a replay for everybody.
-	if e.Broadcast && (s.wire.Loss > 0 || s.noMulticast > 0) {
+	if e.Broadcast && (s.wire.Loss > 0 || slices.ContainsFunc(s.filters, func(f scene.Filter) bool { return f.Share > 0 || f.Multicast })) {
 		s.putCopy(d)
 	}
 	s.drop(d)
@@ -274,16 +189,14 @@ func (b *Board) transmit(e *election.Effect) {
 // put puts a datagram on the wire.
 func (s *Sim) put(d *datagram) {
 	b := d.from
-	switch {
-	case !b.plugged || b.dropOut:
-		s.nowhere(d)
-	case d.to == wire.Nobody && s.wire.even() && len(s.boards) <= evenBoards:
-		s.broadcast(d)
-	default:
-		for _, other := range s.boards {
-			if other != b && (d.to == wire.Nobody || d.to == other.Config.ID) {
-				s.deliver(d, other)
-			}
+	silent := !b.plugged || lost(s.leaving, b.machine(), scene.Client, d.way == wayMulticast)
+	for _, other := range s.boards {
+		switch {
+		case other == b || d.to != wire.Nobody && d.to != other.Config.ID:
+		case silent:
+			s.arrival(d, other, FateCut)
+		default:
+			s.deliver(d, other)
 		}
 	}
 }
@@ -293,7 +206,7 @@ func (s *Sim) putCopy(d *datagram) {
 	c := s.datagram()
 	own(&c.m, &d.m)
 	c.from, c.to, c.number, c.sent, c.copies = d.from, d.to, d.number, d.sent, 1
-	c.kind, c.fate, c.way = d.kind, d.fate, wayBroadcast
+	c.kind, c.way = d.kind, wayBroadcast
 	s.put(c)
 	s.drop(c)
 }
@@ -314,7 +227,7 @@ const unassigned = ^wire.ID(0)
 // owner returns the board that a frame for the floating address finds: the one that has
 // announced it last of those that the sender is in touch with.
 func (s *Sim) owner(from *Board) wire.ID {
-	holders := s.Summarise(s.now).Holders
+	holders := s.holders()
 	for i := range holders {
 		if b := holders[len(holders)-1-i]; b != from && from.plugged && b.plugged && s.inTouch(from, b) {
 			return b.Config.ID
@@ -323,21 +236,9 @@ func (s *Sim) owner(from *Board) wire.ID {
 	return unassigned
 }
 
-// nowhere is for a datagram of a board that the LAN does not hear.
-func (s *Sim) nowhere(d *datagram) {
-	if s.Arrivals == nil {
-		return
-	}
-	for _, other := range s.boards {
-		if other != d.from && (d.to == wire.Nobody || d.to == other.Config.ID) {
-			s.arrival(d, other, FateCut)
-		}
-	}
-}
-
 // deliver decides what the wire does with one receiver's copy.
 func (s *Sim) deliver(d *datagram, to *Board) {
-	if d.fate.hits(to) {
+	if s.Loses != nil && s.Loses(d.from, to, &d.m) {
 		s.arrival(d, to, FateLost)
 		return
 	}
@@ -346,7 +247,7 @@ func (s *Sim) deliver(d *datagram, to *Board) {
 		copies = 2
 	}
 	for range copies {
-		if s.wire.Loss > 0 && s.rng.Float64() < s.wire.Loss {
+		if s.loses(d.from, to, d.way == wayMulticast) {
 			s.arrival(d, to, FateLost)
 			continue
 		}
@@ -355,38 +256,11 @@ func (s *Sim) deliver(d *datagram, to *Board) {
 	}
 }
 
-// broadcast decides what an even wire does with all copies. They arrive in the
-// order of the boards, as if each were an event of its own: nothing can come
-// between events that were scheduled one after the other for the same time.
-func (s *Sim) broadcast(d *datagram) {
-	d.lost = bitset{}
-	for _, other := range s.boards {
-		if other == d.from {
-			continue
-		}
-		if d.fate.hits(other) || s.wire.Loss > 0 && s.rng.Float64() < s.wire.Loss {
-			d.lost.add(other.number)
-			s.arrival(d, other, FateLost)
-		}
-	}
-	d.copies++
-	s.schedule(s.now+s.delay(), event{task: taskFlood, slot: d.slot})
-}
-
-func (s *Sim) flood(d *datagram) {
-	for _, to := range s.boards {
-		if to != d.from && !d.lost.has(to.number) {
-			to.receive(d)
-		}
-	}
-	s.drop(d)
-}
-
 // receive is where a copy reaches a board.
 func (b *Board) receive(d *datagram) {
 	s := b.sim
 	switch {
-	case !b.plugged || !s.carries(d.from, b), d.way == wayMulticast && b.losesMulticast:
+	case !b.plugged || !s.carries(d.from, b, d.way == wayMulticast):
 		s.arrival(d, b, FateCut)
 	case b.core == nil:
 		s.arrival(d, b, FateDead)
@@ -436,4 +310,13 @@ func (b *Board) fresh(d *datagram) bool {
 		return true
 	}
 	return h.window.Admit(m.Sequence) == wire.Accepted
+}
+
+// Carry has something done when a datagram that is sent now arrives, unless it is
+// lost. It is for other protocols that shall be compared on the same LAN.
+func (s *Sim) Carry(arrive func()) {
+	if s.wire.Loss > 0 && s.rng.Float64() < s.wire.Loss {
+		return
+	}
+	s.At(s.delay(), arrive)
 }

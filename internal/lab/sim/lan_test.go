@@ -7,19 +7,20 @@ import (
 
 	"topdog/election"
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/scene"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
 
 // TestPartitionDropsWhatIsUnderWay holds that what was sent before does not arrive in between.
 func TestPartitionDropsWhatIsUnderWay(t *testing.T) {
-	lan := settled(t, sim.Wire{Latency: 10 * time.Millisecond}, 3, wire.AlgorithmHeir)
+	lan := settled(t, sim.Wire{Delay: sim.Constant(10 * time.Millisecond)}, 3, wire.AlgorithmHeir)
 	fates := make(map[sim.Fate]int)
 	var sent election.Instant
 	lan.Board("3").AfterHeartbeat(func() { sent = lan.Now() })
 	lan.RunUntil(func() bool { return sent > 0 }, time.Second)
 	lan.Run(interval - 5*time.Millisecond) // the next heartbeat is on its way
-	lan.Partition([]wire.ID{3})
+	new(parts).split(lan, []wire.ID{3})
 	lan.Arrivals = func(a sim.Arrival) {
 		if a.From == lan.Board("3") {
 			fates[a.Fate]++
@@ -33,7 +34,7 @@ func TestPartitionDropsWhatIsUnderWay(t *testing.T) {
 
 func TestCut(t *testing.T) {
 	lan := settled(t, quick, 3, wire.AlgorithmHeir)
-	lan.Cut([]wire.ID{3}, []wire.ID{1, 2})
+	lan.Filter([]scene.Filter{{From: []int{3}, To: []int{1, 2}}}, "")
 	w := lan.Watch()
 	heard := make(map[string]int)
 	lan.Arrivals = func(a sim.Arrival) {
@@ -57,6 +58,36 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// TestFilterOfSender loses a part of what one board sends, by chance or by kind; what the others send arrives.
+func TestFilterOfSender(t *testing.T) {
+	for name, test := range map[string]struct {
+		filter scene.Filter
+		fate   sim.Fate
+		least  float64 // how much of it has that fate
+		most   float64
+	}{
+		"a share":       {scene.Filter{From: []int{3}, Share: 0.5}, sim.FateLost, 0.4, 0.6},
+		"its multicast": {scene.Filter{From: []int{3}, Multicast: true}, sim.FateCut, 0.5, 1}, // and neither broadcasts nor replies
+	} {
+		lan := settled(t, quick, 3, wire.AlgorithmHeir)
+		lan.Filter([]scene.Filter{test.filter}, name)
+		fates := make(map[string]map[sim.Fate]int)
+		for _, b := range lan.Boards() {
+			fates[b.Label] = make(map[sim.Fate]int)
+		}
+		lan.Arrivals = func(a sim.Arrival) { fates[a.From.Label][a.Fate]++ }
+		lan.Run(time.Minute)
+		of := fates["3"]
+		share := float64(of[test.fate]) / float64(of[test.fate]+of[sim.FateArrived])
+		if share < test.least || share > test.most || of[sim.FateArrived] == 0 {
+			t.Errorf("%s: the fates are %v", name, of)
+		}
+		if other := fates["1"]; other[test.fate] > 0 || other[sim.FateArrived] == 0 {
+			t.Errorf("%s: those of another board are %v", name, other)
+		}
+	}
+}
+
 func TestReorder(t *testing.T) {
 	w := quick
 	w.Reorder, w.HoldBack = 0.1, 150*time.Millisecond
@@ -66,9 +97,9 @@ func TestReorder(t *testing.T) {
 	overtaken := 0
 	lan.Arrivals = func(a sim.Arrival) {
 		copies++
-		if took := a.At - a.Sent; took == w.Latency+w.HoldBack {
+		if took := a.At - a.Sent; took == latency+w.HoldBack {
 			late++
-		} else if took != w.Latency {
+		} else if took != latency {
 			t.Errorf("one took %v", took)
 		}
 		way := [2]string{a.From.Label, a.To.Label}

@@ -122,7 +122,7 @@ func TestUnpausedWhileStandingStill(t *testing.T) {
 			since := lan.Now()
 			lan.At(3*interval-before, func() {
 				if !told {
-					one.Lose(wire.TypePause, 1, lead)
+					lose(lan, one, wire.TypePause, 1, lead)
 				}
 				assert.NoError(t, one.Unpause())
 			})

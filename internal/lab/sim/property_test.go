@@ -239,7 +239,7 @@ func quiet(t tester, lan *sim.Sim, v variant) {
 		}
 	}
 	most := map[wire.Type]int{
-		wire.TypeHeartbeat: int(time.Second/interval) + 1 + answered + lan.Packets[wire.TypeQuery],
+		wire.TypeHeartbeat: int(time.Second/interval) + 1 + answered + lan.Counts.Type(wire.TypeQuery).Packets,
 		wire.TypeHello:     min(hellos, 10),
 		wire.TypeQuery:     3, // the three that are next in the succession time the way
 	}
@@ -257,14 +257,14 @@ func quiet(t tester, lan *sim.Sim, v variant) {
 			most[wire.TypeOK] *= boards - 1
 		}
 	}
-	for kind, n := range lan.Packets {
-		if n > most[kind] {
+	for kind := wire.Type(0); kind <= wire.TypePause; kind++ {
+		if n := lan.Counts.Type(kind).Packets; n > most[kind] {
 			t.Errorf("%d %v in one second without a fault among %d boards, want at most %d", n, kind, boards, most[kind])
 		}
 	}
 }
 
-// undisturbed lets a second pass after five others, of which lan.Packets tells afterwards. It returns who led
+// undisturbed lets a second pass after five others, of which lan.Counts tells afterwards. It returns who led
 // before and after it, and how many questions were asked before that can be answered in it.
 func undisturbed(t tester, lan *sim.Sim) (answered int, before, after *sim.Board) {
 	t.Helper()
@@ -273,10 +273,10 @@ func undisturbed(t tester, lan *sim.Sim) (answered int, before, after *sim.Board
 	if err != nil {
 		t.Fatalf("5 s after it had settled: %v", err)
 	}
-	clear(lan.Packets)
+	lan.ResetCounts()
 	lan.Run(answeredWithin)
-	answered = lan.Packets[wire.TypeQuery]
-	clear(lan.Packets)
+	answered = lan.Counts.Type(wire.TypeQuery).Packets
+	lan.ResetCounts()
 	lan.Run(time.Second)
 	after, err = leader(lan.Boards())
 	if err != nil {
@@ -330,8 +330,8 @@ func components(faults []fault) property {
 func (s *schedule) cut(a, b []*sim.Board) {
 	for _, one := range a {
 		for _, other := range b {
-			one.Deafen(other.Config.ID)
-			other.Deafen(one.Config.ID)
+			deafen(s.lan, one, other.Config.ID)
+			deafen(s.lan, other, one.Config.ID)
 		}
 	}
 }
@@ -340,12 +340,12 @@ func (s *schedule) cut(a, b []*sim.Board) {
 // each other from the start or only later. One of them leaves, and never both.
 func TestNamesakes(t *testing.T) {
 	seeds(t, 100, nil, func(t *testing.T, seed uint64) {
-		lan := sim.New(seed, sim.Wire{Latency: 200 * time.Microsecond, Jitter: time.Millisecond})
+		lan := sim.New(seed, sim.Wire{Delay: sim.Uniform(latency, latency+time.Millisecond)})
 		rng := rand.New(rand.NewPCG(seed, 1))
 		one, other := lan.Add(config(1, wire.AlgorithmHeir)), lan.Add(config(1, wire.AlgorithmHeir))
 		if apart := rng.IntN(2) == 0; apart {
-			other.Mute()
-			lan.At(7*time.Second, other.Unmute)
+			mute(lan, other)
+			lan.At(7*time.Second, func() { unmute(lan, other) })
 		}
 		one.Start()
 		if together := rng.IntN(4) == 0; !together {
@@ -374,7 +374,7 @@ func TestNeverTwoReached(t *testing.T) {
 		s.misfortune(whole)
 		s.heals(t)
 		most := time.Second + interval + answeredWithin + s.unending
-		if d := s.lan.Reach(0).Twice; d > most {
+		if d := s.lan.Summarise(0).Twice; d > most {
 			t.Errorf("two boards with the address could be reached for %v, want at most %v", d, most)
 		}
 	}).hold(t, wire.AlgorithmHeir, drawDrift, 0, nil)

@@ -22,7 +22,7 @@ func TestLossMovesNothing(t *testing.T) {
 			t.Run(fmt.Sprintf("loss=%v/boards=%d", loss, boards), func(t *testing.T) {
 				t.Parallel()
 				seeds(t, sweep(3), nil, func(t *testing.T, seed uint64) {
-					w := sim.Wire{Latency: 200 * time.Microsecond, Jitter: 2 * time.Millisecond, Loss: loss}
+					w := sim.Wire{Delay: sim.Uniform(latency, latency+2*time.Millisecond), Loss: loss}
 					lan := crowd(seed, w, boards, wire.AlgorithmHeir)
 					lan.Run(10 * time.Second)
 					holder(t, lan) // others may doubt it at the moment: on a bad wire followers do that all the time

@@ -9,7 +9,6 @@ const (
 	taskDo    task = iota // calls the function in the slot
 	taskWake              // wakes the board's core, if that is still wanted
 	taskReach             // the datagram in the slot reaches the board
-	taskFlood             // the datagram in the slot reaches all that are to have it
 )
 
 // event is something that will happen. It has no pointers, so that the garbage

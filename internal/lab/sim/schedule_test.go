@@ -39,16 +39,16 @@ var clean = []fault{
 
 // dirty are the others.
 var dirty = append([]fault{
-	{"mute", func(_ *schedule, b *sim.Board) { b.Mute() }},
-	{"unmute", func(_ *schedule, b *sim.Board) { b.Unmute() }},
+	{"mute", func(s *schedule, b *sim.Board) { mute(s.lan, b) }},
+	{"unmute", func(s *schedule, b *sim.Board) { unmute(s.lan, b) }},
 	{"freeze", func(s *schedule, b *sim.Board) {
 		b.Freeze()
 		s.lan.At(time.Duration(s.rng.Int64N(int64(3*time.Second))), b.Thaw)
 	}},
-	{"deafen", func(s *schedule, b *sim.Board) { b.Deafen(s.any().Config.ID) }},
+	{"deafen", func(s *schedule, b *sim.Board) { deafen(s.lan, b, s.any().Config.ID) }},
 	{"undeafen", func(s *schedule, b *sim.Board) {
 		for _, other := range s.lan.Boards() {
-			b.Undeafen(other.Config.ID)
+			undeafen(s.lan, b, other.Config.ID)
 		}
 	}},
 	{"reprioritise", func(s *schedule, b *sim.Board) {
@@ -59,21 +59,21 @@ var dirty = append([]fault{
 // silent are those that nobody notices whom they befall: of ports, and of the switch. With them
 // come the others, so that the seeds of TestHeals still are what they were.
 var silent = append([]fault{
-	{"deaf", func(_ *schedule, b *sim.Board) { b.DropIn() }},
-	{"unheard", func(_ *schedule, b *sim.Board) { b.DropOut() }},
-	{"unmute", func(_ *schedule, b *sim.Board) { b.Unmute() }},
-	{"no multicast", func(_ *schedule, b *sim.Board) { b.LoseMulticast(true) }},
-	{"no multicast at all", func(s *schedule, _ *sim.Board) { each(s.lan, func(b *sim.Board) { b.LoseMulticast(true) }) }},
-	{"multicast", func(s *schedule, _ *sim.Board) { each(s.lan, func(b *sim.Board) { b.LoseMulticast(false) }) }},
+	{"deaf", func(s *schedule, b *sim.Board) { deaf(s.lan, b) }},
+	{"unheard", func(s *schedule, b *sim.Board) { unheard(s.lan, b) }},
+	{"unmute", func(s *schedule, b *sim.Board) { unmute(s.lan, b) }},
+	{"no multicast", func(s *schedule, b *sim.Board) { noMulticast(s.lan, b) }},
+	{"no multicast at all", func(s *schedule, _ *sim.Board) { each(s.lan, func(b *sim.Board) { noMulticast(s.lan, b) }) }},
+	{"multicast", func(s *schedule, _ *sim.Board) { each(s.lan, func(b *sim.Board) { multicast(s.lan, b) }) }},
 	{"a burst", func(s *schedule, _ *sim.Board) {
-		each(s.lan, (*sim.Board).Mute)
-		s.lan.At(time.Duration(s.rng.Int64N(int64(interval))), func() { each(s.lan, (*sim.Board).Unmute) })
+		each(s.lan, func(b *sim.Board) { mute(s.lan, b) })
+		s.lan.At(time.Duration(s.rng.Int64N(int64(interval))), func() { each(s.lan, func(b *sim.Board) { unmute(s.lan, b) }) })
 	}},
 	{"the switch reboots", func(s *schedule, _ *sim.Board) {
-		each(s.lan, (*sim.Board).Mute)
+		each(s.lan, func(b *sim.Board) { mute(s.lan, b) })
 		each(s.lan, (*sim.Board).Pull)
 		s.lan.At(time.Second, func() { each(s.lan, (*sim.Board).Plug) })
-		s.lan.At(time.Second+time.Duration(s.rng.Int64N(int64(rebootsWithin-time.Second))), func() { each(s.lan, (*sim.Board).Unmute) })
+		s.lan.At(time.Second+time.Duration(s.rng.Int64N(int64(rebootsWithin-time.Second))), func() { each(s.lan, func(b *sim.Board) { unmute(s.lan, b) }) })
 	}},
 	{"the witness", func(s *schedule, _ *sim.Board) { s.lan.NoWitness = !s.lan.NoWitness }},
 }, dirty...)
@@ -113,6 +113,7 @@ type tester interface {
 // the core changes as little as possible of what a seed means.
 type schedule struct {
 	lan     *sim.Sim
+	parts   parts
 	rng     luck
 	variant variant
 	// unending is for how long leaders stood still whose lease has no end, until their kernels removed the address.
@@ -244,10 +245,10 @@ func (s *schedule) heal() {
 	eligible := false
 	for _, b := range s.lan.Boards() {
 		b.Plug()
-		b.Unmute()
-		b.LoseMulticast(false)
+		unmute(s.lan, b)
+		multicast(s.lan, b)
 		for _, other := range s.lan.Boards() {
-			b.Undeafen(other.Config.ID)
+			undeafen(s.lan, b, other.Config.ID)
 		}
 		b.Thaw()
 		eligible = eligible || b.Config.Priority > 0
@@ -289,10 +290,8 @@ func (s *schedule) questionsDuration() (longest time.Duration) {
 
 // randomWire draws how the LAN treats datagrams while misfortune lasts.
 func randomWire(rng luck) sim.Wire {
-	w := sim.Wire{
-		Latency: 100*time.Microsecond + time.Duration(rng.Int64N(int64(2*time.Millisecond))),
-		Jitter:  time.Duration(rng.Int64N(int64(3 * time.Millisecond))),
-	}
+	least := 100*time.Microsecond + time.Duration(rng.Int64N(int64(2*time.Millisecond)))
+	w := sim.Wire{Delay: sim.Uniform(least, least+time.Duration(rng.Int64N(int64(3*time.Millisecond))))}
 	if rng.IntN(3) > 0 {
 		w.Loss, w.Duplicate = 0.2*fraction(rng), 0.05*fraction(rng)
 	}
@@ -309,14 +308,14 @@ func fraction(rng luck) float64 {
 // whole are the faults of whole ports and of the switch: what befalls a board befalls it for all
 // others, and for the witness.
 var whole = append([]fault{
-	{"deaf", func(_ *schedule, b *sim.Board) { b.DropIn() }},
-	{"mute", func(_ *schedule, b *sim.Board) { b.DropOut() }},
-	{"dead", func(_ *schedule, b *sim.Board) { b.Mute() }},
-	{"well", func(_ *schedule, b *sim.Board) { b.Unmute() }},
-	{"well", func(_ *schedule, b *sim.Board) { b.Unmute() }},
-	{"no multicast", func(_ *schedule, b *sim.Board) { b.LoseMulticast(true) }},
-	{"no multicast at all", func(s *schedule, _ *sim.Board) { each(s.lan, func(b *sim.Board) { b.LoseMulticast(true) }) }},
-	{"multicast", func(s *schedule, _ *sim.Board) { each(s.lan, func(b *sim.Board) { b.LoseMulticast(false) }) }},
+	{"deaf", func(s *schedule, b *sim.Board) { deaf(s.lan, b) }},
+	{"mute", func(s *schedule, b *sim.Board) { unheard(s.lan, b) }},
+	{"dead", func(s *schedule, b *sim.Board) { mute(s.lan, b) }},
+	{"well", func(s *schedule, b *sim.Board) { unmute(s.lan, b) }},
+	{"well", func(s *schedule, b *sim.Board) { unmute(s.lan, b) }},
+	{"no multicast", func(s *schedule, b *sim.Board) { noMulticast(s.lan, b) }},
+	{"no multicast at all", func(s *schedule, _ *sim.Board) { each(s.lan, func(b *sim.Board) { noMulticast(s.lan, b) }) }},
+	{"multicast", func(s *schedule, _ *sim.Board) { each(s.lan, func(b *sim.Board) { multicast(s.lan, b) }) }},
 	{"freeze", func(s *schedule, b *sim.Board) {
 		d := time.Duration(s.rng.Int64N(int64(3 * time.Second)))
 		if b.Holding() && !b.LeaseEnds() {

@@ -4,7 +4,7 @@
 //
 // Faults have files of their own: those of a board are in board.go, those of datagrams
 // in lan.go and delay.go, and those of clocks in clock.go. The measurements are in
-// count.go, timeline.go and watch.go.
+// count.go, history.go and watch.go.
 package sim
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"topdog/election"
 	"topdog/election/steps"
+	"topdog/internal/lab/scene"
 	"topdog/wire"
 )
 
@@ -25,11 +26,11 @@ type Sim struct {
 	Notices func(*Board, election.Notice)
 	// Arrivals, if set, is told what becomes of each copy of each datagram.
 	Arrivals func(Arrival)
+	// Loses, if set, loses those messages on the way to a board for which it says so.
+	Loses func(from, to *Board, m *wire.Message) bool
 	// Broadcast, if set, is told of each message that is sent by broadcast as well.
 	Broadcast func(*wire.Message)
-	// Packets counts datagrams sent, by type; a multicast counts once.
-	Packets map[wire.Type]int
-	// Counts counts datagrams and messages, more finely. ResetCounts resets both.
+	// Counts counts datagrams and messages that were sent since ResetCounts.
 	Counts Counts
 	// Foreign makes probes find that a foreign machine has the address.
 	Foreign bool
@@ -43,8 +44,7 @@ type Sim struct {
 	boards  []*Board
 	queue   queue
 	order   uint64
-	holds   timeline
-	reaches []reach
+	history []situation
 	steps   steps.List // that boards take
 
 	deeds     slots[func()]    // what events of taskDo do
@@ -52,13 +52,13 @@ type Sim struct {
 	spare     []*datagram
 	sent      uint64 // datagrams
 
-	index       map[wire.ID]uint16 // of an id in peers and in what boards remember of each other
-	peers       []*Board           // the first board of each id
-	live        int                // boards that run and have their cable in
-	grouped     bool               // there is a partition
-	noMulticast int                // boards that get no multicast
-	cuts        []bool             // one-way cuts by sender and receiver, or nil
-	watches     []*Watch
+	index   map[wire.ID]uint16 // of an id in peers and in what boards remember of each other
+	peers   []*Board           // the first board of each id
+	live    int                // boards that run and have their cable in
+	watches []*Watch
+
+	filters                   []scene.Filter
+	leaving, arriving, shares []scene.Filter // the same, by where they lose a frame, and those that lose a share
 }
 
 // probeTakes is how long a simulated probe of the address takes.
@@ -67,10 +67,10 @@ const probeTakes = 100 * time.Millisecond
 // New returns an empty LAN.
 func New(seed uint64, w Wire) *Sim {
 	return &Sim{
-		Packets: make(map[wire.Type]int),
 		rng:     rand.New(rand.NewPCG(seed, 0x746f70646f67)),
 		wire:    w,
 		index:   make(map[wire.ID]uint16),
+		history: []situation{{nowhere: true}},
 	}
 }
 
@@ -85,16 +85,13 @@ func (s *Sim) Add(cfg election.Config) *Board {
 	}
 	b.peer = peer
 	s.boards = append(s.boards, b)
-	s.Heal() // the table of cuts has another size now
 	return b
 }
 
 // Board returns the board with that label, or nil.
 func (s *Sim) Board(label string) *Board {
-	for _, b := range s.boards {
-		if b.Label == label {
-			return b
-		}
+	if i := slices.IndexFunc(s.boards, func(b *Board) bool { return b.Label == label }); i >= 0 {
+		return s.boards[i]
 	}
 	return nil
 }
@@ -165,7 +162,5 @@ func (s *Sim) perform(e *event) {
 		d := s.datagrams.all[e.slot]
 		s.boards[e.board].receive(d)
 		s.drop(d)
-	case taskFlood:
-		s.flood(s.datagrams.all[e.slot])
 	}
 }

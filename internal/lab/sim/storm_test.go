@@ -34,7 +34,7 @@ func TestForeignAddress(t *testing.T) {
 		const seconds = 20
 		lan.Run(seconds * time.Second)
 		if n := packets(lan) / seconds; n > 150 {
-			t.Errorf("%d packets a second among 20 boards: %v", n, lan.Packets)
+			t.Errorf("%d packets a second among 20 boards: %v", n, lan.Counts)
 		}
 		lan.Foreign = false
 		lan.Run(30 * time.Second)
@@ -84,7 +84,7 @@ func overlappingProbes(t *testing.T, late []wire.ID, skew time.Duration) func(si
 func TestHaltEnds(t *testing.T) {
 	lan := settled(t, quick, 5, wire.AlgorithmModified)
 	b := lan.Boards()
-	b[0].Lose(wire.TypeStart, 1<<30, nil)
+	lose(lan, b[0], wire.TypeStart, 1<<30, nil)
 	b[4].AfterHeartbeat(func() { b[4].Crash(); b[0].Suspect() })
 	lan.Run(5 * time.Second)
 	_, err := leader(b[:4])
@@ -100,18 +100,19 @@ func TestStrangersMeet(t *testing.T) {
 		for id := wire.ID(1); id < 20; id++ {
 			pieces[id/11] = append(pieces[id/11], id)
 		}
-		lan.Partition(pieces[:]...)
+		var parts parts
+		parts.split(lan, pieces[:]...)
 		lan.Board("20").Pull()
 		lan.Run(5 * time.Second)
 		lan.Board("19").Crash()
 		lan.Run(15 * time.Second)
 		lan.ResetCounts()
 		healed := lan.Now()
-		lan.Heal()
+		parts.join(lan)
 		lan.Board("20").Plug()
 		lan.Run(6 * time.Second)
 		if n := packets(lan); n > 3000 {
-			t.Errorf("%d packets: %v", n, lan.Packets)
+			t.Errorf("%d packets: %v", n, lan.Counts)
 		}
 		if d := lan.Summarise(healed).Doubled; d > interval {
 			t.Errorf("two boards held the address for %v", d)

@@ -13,7 +13,7 @@ import (
 // The tests in this file hold what strict costs on a wire on which nothing is wrong, or few things are.
 
 // usual is such a wire.
-var usual = sim.Wire{Latency: 200 * time.Microsecond, Jitter: 300 * time.Microsecond}
+var usual = sim.Wire{Delay: sim.Uniform(latency, latency+300*time.Microsecond)}
 
 // voters has the first n boards vote.
 func voters(n int) func(*election.Config) {

@@ -27,13 +27,13 @@ var harsh = append([]fault{
 				part = append(part, b.Config.ID)
 			}
 		}
-		s.lan.Partition(part)
+		s.parts.split(s.lan, part)
 	}},
-	{"join", func(s *schedule, _ *sim.Board) { s.lan.Heal() }},
-	{"join", func(s *schedule, _ *sim.Board) { s.lan.Heal() }},
+	{"join", func(s *schedule, _ *sim.Board) { s.parts.join(s.lan) }},
+	{"join", func(s *schedule, _ *sim.Board) { s.parts.join(s.lan) }},
 	{"mute for a moment", func(s *schedule, b *sim.Board) {
-		b.Mute()
-		s.lan.At(time.Duration(s.rng.Int64N(int64(2*interval))), b.Unmute)
+		mute(s.lan, b)
+		s.lan.At(time.Duration(s.rng.Int64N(int64(2*interval))), func() { unmute(s.lan, b) })
 	}},
 	{"freeze for a moment", func(s *schedule, b *sim.Board) {
 		b.Freeze()
@@ -58,8 +58,8 @@ func (s *schedule) harshness(faults []fault, every time.Duration) {
 // harshWire loses, duplicates, delays and reorders.
 func harshWire(of luck) sim.Wire {
 	return sim.Wire{
-		Latency: 100 * time.Microsecond, Jitter: time.Duration(of.Int64N(int64(30 * time.Millisecond))),
-		Loss: float64(of.IntN(4)) / 10, Duplicate: float64(of.IntN(3)) / 10,
+		Delay: sim.Uniform(100*time.Microsecond, 100*time.Microsecond+time.Duration(of.Int64N(int64(30*time.Millisecond)))),
+		Loss:  float64(of.IntN(4)) / 10, Duplicate: float64(of.IntN(3)) / 10,
 		Reorder: float64(of.IntN(3)) / 10, HoldBack: time.Duration(of.Int64N(int64(200 * time.Millisecond))),
 	}
 }
@@ -121,7 +121,7 @@ func (s *schedule) strictHeals(t tester, faults []fault, lasts time.Duration) {
 
 // healStrict ends all faults, and lets one board lead.
 func (s *schedule) healStrict() {
-	s.lan.Heal()
+	s.parts.join(s.lan)
 	s.lan.Board("1").Reprioritise(100, false) // a voter
 	s.heal()
 	s.lan.Run(5 * time.Second) // as long as a voter does not count that was there twice

@@ -53,7 +53,7 @@ type State struct {
 // State returns what a picture shows of the board now.
 func (b *Board) State() State {
 	return State{
-		Running: b.core != nil, Plugged: b.plugged, Muted: b.dropOut, Frozen: b.frozen, Holding: b.holding,
+		Running: b.core != nil, Plugged: b.plugged, Muted: b.unheard(), Frozen: b.frozen, Holding: b.holding,
 		Role: b.role, Leader: b.leader,
 	}
 }
@@ -65,7 +65,7 @@ type Fate uint8
 const (
 	FateArrived Fate = iota
 	FateWaits        // the receiver is frozen, and takes it in if it goes on
-	FateLost         // the wire, or Board.Lose, lost it
+	FateLost         // the wire, or Sim.Loses, lost it
 	FateCut          // a cable was out, or the switch or a partition did not let it pass
 	FateDead         // no process was there
 	FateReplay       // the receiver had it already: a duplicate
@@ -133,21 +133,16 @@ func (e Event) Text() string {
 	if e.Floating {
 		to = "the address, which " + to + " has"
 	}
-	return at + "   > " + to + ": " + body(e.Message)
+	text := fmt.Sprintf("%s   > %s: %v term %d", at, to, e.Message.Type, e.Message.Term)
+	if details := Details(e.Message); details != "" {
+		text += " " + details
+	}
+	return text
 }
 
 // milliseconds writes a time with the precision that matters here.
 func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
-}
-
-// body writes the part of a message that matters to people.
-func body(m *wire.Message) string {
-	text := fmt.Sprintf("%v term %d", m.Type, m.Term)
-	if details := Details(m); details != "" {
-		text += " " + details
-	}
-	return text
 }
 
 // Details writes what a message says beyond its type and term, as far as it

@@ -102,14 +102,18 @@ func (p *player) play(t *testing.T, d *datadriven.TestData) string {
 }
 
 // orders are what is done to each of the boards that are named.
-var orders = map[string]func(*sim.Board){
-	"start": (*sim.Board).Start, "crash": (*sim.Board).Crash, "stop": (*sim.Board).Stop,
-	"pull": (*sim.Board).Pull, "plug": (*sim.Board).Plug, "mute": (*sim.Board).Mute, "unmute": (*sim.Board).Unmute,
-	"deaf": (*sim.Board).DropIn, "unheard": (*sim.Board).DropOut,
-	"freeze": (*sim.Board).Freeze, "thaw": (*sim.Board).Thaw,
-	"restart":      func(b *sim.Board) { b.Crash(); b.Start() },
-	"no-multicast": func(b *sim.Board) { b.LoseMulticast(true) },
-	"multicast":    func(b *sim.Board) { b.LoseMulticast(false) },
+var orders = map[string]func(*sim.Sim, *sim.Board){
+	"start": of((*sim.Board).Start), "crash": of((*sim.Board).Crash), "stop": of((*sim.Board).Stop),
+	"pull": of((*sim.Board).Pull), "plug": of((*sim.Board).Plug), "mute": mute, "unmute": unmute,
+	"deaf": deaf, "unheard": unheard,
+	"freeze": of((*sim.Board).Freeze), "thaw": of((*sim.Board).Thaw),
+	"restart":      of(func(b *sim.Board) { b.Crash(); b.Start() }),
+	"no-multicast": noMulticast, "multicast": multicast,
+}
+
+// of is what needs no LAN to be done.
+func of(do func(*sim.Board)) func(*sim.Sim, *sim.Board) {
+	return func(_ *sim.Sim, b *sim.Board) { do(b) }
 }
 
 func (p *player) command(d *datadriven.TestData) {
@@ -135,9 +139,9 @@ func (p *player) command(d *datadriven.TestData) {
 	case "foreign":
 		p.sim.Foreign = arg(0) == "on"
 	case "deafen":
-		p.named(arg(0)).Deafen(p.named(arg(1)).Config.ID)
+		deafen(p.sim, p.named(arg(0)), p.named(arg(1)).Config.ID)
 	case "undeafen":
-		p.named(arg(0)).Undeafen(p.named(arg(1)).Config.ID)
+		undeafen(p.sim, p.named(arg(0)), p.named(arg(1)).Config.ID)
 	case "lose":
 		p.lose(d, arg(0), arg(1), p.number(arg(2)))
 	case "priority":
@@ -151,14 +155,15 @@ func (p *player) command(d *datadriven.TestData) {
 	case "grade":
 		p.named(arg(0)).SetGrade(p.grade(arg(1)))
 	case "partition":
-		p.sim.Partition(p.parts(d)...)
+		new(parts).split(p.sim, p.groups(d)...)
 	case "heal":
-		p.sim.Heal()
+		between := partsOf(p.sim)
+		between.join(p.sim)
 	default:
-		do := known(p, d, "command", d.Cmd, func(name string) (func(*sim.Board), bool) { do, ok := orders[name]; return do, ok })
+		do := known(p, d, "command", d.Cmd, func(name string) (func(*sim.Sim, *sim.Board), bool) { do, ok := orders[name]; return do, ok })
 		for _, arg := range d.CmdArgs {
 			if arg.Key != "all" {
-				do(p.named(arg.Key))
+				do(p.sim, p.named(arg.Key))
 			}
 		}
 	}
@@ -184,21 +189,21 @@ func (p *player) complain(err error) {
 }
 
 func (p *player) lan(d *datadriven.TestData) {
-	w := quick
-	seed := uint64(1)
+	w, least, jitter, seed := quick, latency, time.Duration(0), uint64(1)
 	p.mark = 0
 	for _, arg := range d.CmdArgs {
 		switch arg.Key {
 		case "latency":
-			w.Latency = p.duration(arg.Vals[0])
+			least = p.duration(arg.Vals[0])
 		case "jitter":
-			w.Jitter = p.duration(arg.Vals[0])
+			jitter = p.duration(arg.Vals[0])
 		case "loss":
 			w.Loss, _ = strconv.ParseFloat(arg.Vals[0], 64)
 		case "seed":
 			seed = uint64(p.number(arg.Vals[0]))
 		}
 	}
+	w.Delay = sim.Uniform(least, least+jitter)
 	p.sim = sim.New(seed, w)
 	p.sim.Trace = func(e sim.Event) {
 		hidden := e.Message != nil && (p.hide[e.Message.Type] || p.hide != nil && e.Counted == sim.KindLook)
@@ -263,12 +268,12 @@ func (p *player) ids(words []string) (ids []wire.ID) {
 	return ids
 }
 
-// parts reads the pieces of a LAN.
-func (p *player) parts(d *datadriven.TestData) (parts [][]wire.ID) {
+// groups reads the pieces of a LAN.
+func (p *player) groups(d *datadriven.TestData) (groups [][]wire.ID) {
 	for _, arg := range d.CmdArgs {
-		parts = append(parts, p.ids(strings.Split(arg.Key, ",")))
+		groups = append(groups, p.ids(strings.Split(arg.Key, ",")))
 	}
-	return parts
+	return groups
 }
 
 // settle starts boards, and lets them find a leader and do all that boards do in
@@ -300,7 +305,7 @@ func (p *player) lose(d *datadriven.TestData, from, kind string, n int) {
 	}
 	for k := wire.TypeHeartbeat; k <= wire.TypePause; k++ {
 		if k.String() == kind {
-			p.named(from).Lose(k, n, to)
+			lose(p.sim, p.named(from), k, n, to)
 			return
 		}
 	}

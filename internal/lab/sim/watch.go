@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"topdog/election"
@@ -49,12 +50,7 @@ func (s *Sim) Watch() *Watch {
 
 // Stop ends the measuring; what was measured stays.
 func (w *Watch) Stop() {
-	for i, other := range w.sim.watches {
-		if other == w {
-			w.sim.watches = append(w.sim.watches[:i], w.sim.watches[i+1:]...)
-			return
-		}
-	}
+	w.sim.watches = slices.DeleteFunc(w.sim.watches, func(other *Watch) bool { return other == w })
 }
 
 // Since is when it began.
@@ -101,14 +97,10 @@ func (w *Watch) review() {
 		w.unsettle()
 		return
 	}
-	for i, b := range s.boards {
-		if !s.agrees(b) {
-			w.holdout = i
-			w.unsettle()
-			return
-		}
-	}
-	if s.anyLive() {
+	if i := slices.IndexFunc(s.boards, func(b *Board) bool { return !s.agrees(b) }); i >= 0 {
+		w.holdout = i
+		w.unsettle()
+	} else if s.anyLive() {
 		w.settled.set(s.now)
 	} else {
 		w.unsettle()
@@ -124,14 +116,7 @@ func (w *Watch) unsettle() {
 
 func (b *Board) alive() bool { return b.reachable() && !b.frozen }
 
-func (s *Sim) anyLive() bool {
-	for _, b := range s.boards {
-		if b.alive() {
-			return true
-		}
-	}
-	return false
-}
+func (s *Sim) anyLive() bool { return slices.ContainsFunc(s.boards, (*Board).alive) }
 
 // agrees reports whether the board is dead, or follows a live leader whom all follow
 // that it is in touch with.
@@ -156,26 +141,22 @@ func (s *Sim) agrees(b *Board) bool {
 // alone reports whether no other board that this leader is in touch with follows somebody else.
 // Followers are compared by way of their leader: that is enough, and linear.
 func (s *Sim) alone(leader *Board) bool {
-	for _, b := range s.boards {
-		if b != leader && b.alive() && b.leader != leader.Config.ID && s.inTouch(b, leader) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.boards, func(b *Board) bool {
+		return b != leader && b.alive() && b.leader != leader.Config.ID && s.inTouch(b, leader)
+	})
 }
 
 // inTouch reports whether two boards hear each other.
 func (s *Sim) inTouch(a, b *Board) bool {
-	return !a.dropOut && !b.dropOut && s.carries(a, b) && s.carries(b, a)
+	return s.reaches(a, b) && s.reaches(b, a)
 }
 
 // observeSend and observeTake take in what the watches wait for.
 func (s *Sim) observeSend(m *wire.Message) {
-	if m.Type != wire.TypeCoordinator && m.Type != wire.TypeLeader {
-		return
-	}
-	for _, w := range s.watches {
-		w.proclaimed.set(s.now)
+	if m.Type == wire.TypeCoordinator || m.Type == wire.TypeLeader {
+		for _, w := range s.watches {
+			w.proclaimed.set(s.now)
+		}
 	}
 }
 
