@@ -17,10 +17,8 @@ import (
 type FaultFlag struct {
 	Name, Usage, Example string
 
-	of      scene.Form
-	spans   bool // the fault has an end, which may be told with it
-	end     string
-	untimed bool // it need not say when
+	of  scene.Form
+	end string // the line that ends it, or ""
 }
 
 // Notice is the flag of a board that notices that its leader is gone, and noticeLine what it does in a scene. heartbeatLine waits
@@ -55,7 +53,7 @@ func FaultFlags() (flags []FaultFlag) {
 		if f.End != "" {
 			example += "+500ms"
 		}
-		add(FaultFlag{Name: f.Name, Usage: f.Title, Example: example, of: f.Of, spans: f.End != "", end: f.End})
+		add(FaultFlag{Name: f.Name, Usage: f.Title, Example: example, of: f.Of, end: f.End})
 		if f.End != "" && !strings.Contains(f.End, " ") {
 			of := f.Of
 			if of != scene.OfBoards {
@@ -65,7 +63,7 @@ func FaultFlags() (flags []FaultFlag) {
 		}
 	}
 	return append(flags, FaultFlag{
-		Name: Notice, Example: "2 or 2@2.1s", untimed: true,
+		Name: Notice, Example: "2 or 2@2.1s",
 		Usage: "only this board notices at once that its leader is gone; without a time, it notices the first fault of a leader, which then happens just after the leader's next heartbeat",
 	})
 }
@@ -132,58 +130,54 @@ func (r *Request) sceneOfFaults() (text string, first time.Duration, err error) 
 
 // readFault reads a fault as people write it: its line, and that of its end if it says for how long it lasts. One that does not
 // say when is before the beginning.
-func (r *Request) readFault(f FaultFlag, value string) (lines []timedLine, err error) {
-	fail := func(format string, args ...any) ([]timedLine, error) {
-		return nil, fmt.Errorf("%q: %s; write it like %s", value, fmt.Sprintf(format, args...), f.Example)
-	}
-	what, when, timed := strings.Cut(value, "@")
-	if f.of == scene.OfLAN {
-		if timed && what != "" {
-			return fail("it is about no single board")
-		}
-		if !timed {
-			when, what = what, ""
-		}
-		timed = true
-	}
-	line, err := r.line(f, what)
-	if err != nil {
-		return fail("%v", err)
-	}
-	if !timed {
-		if !f.untimed {
-			return fail("it does not say when")
-		}
-		return []timedLine{{-1, line, f.Name}}, nil
-	}
-	begins, lasts, spans := strings.Cut(when, "+")
-	at, err := parseTime(begins)
-	if err != nil {
-		return fail("%v", err)
-	}
-	lines = []timedLine{{at, line, f.Name}}
-	if spans {
-		d, err := parseTime(lasts)
-		switch {
-		case err != nil:
-			return fail("%v", err)
-		case !f.spans:
-			return fail("it has no duration")
-		case d == 0:
-			return fail("it must last for some time")
-		}
-		end := f.end
-		if f.of == scene.OfBoards {
-			end = strings.TrimSuffix(line, f.Name) + end
-		}
-		lines = append(lines, timedLine{at + d, end, f.end})
-	}
-	for _, l := range lines[:1] {
-		if l.at > r.Scenario.For {
-			return nil, fmt.Errorf("%v is after the end at %v; see --for", l.at, r.Scenario.For)
-		}
+func (r *Request) readFault(f FaultFlag, value string) ([]timedLine, error) {
+	lines, err := r.lines(f, value)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%q: %w; write it like %s", value, err, f.Example)
+	case lines[0].at > r.Scenario.For:
+		return nil, fmt.Errorf("%v is after the end at %v; see --for", lines[0].at, r.Scenario.For)
 	}
 	return lines, nil
+}
+
+func (r *Request) lines(f FaultFlag, value string) ([]timedLine, error) {
+	what, when, timed := strings.Cut(value, "@")
+	switch {
+	case f.of == scene.OfLAN && timed && what != "":
+		return nil, errors.New("it is about no single board")
+	case f.of == scene.OfLAN && !timed:
+		what, when, timed = "", what, true
+	}
+	line, err := r.line(f, what)
+	switch {
+	case err != nil:
+		return nil, err
+	case !timed && f.Name == Notice:
+		return []timedLine{{-1, line, f.Name}}, nil
+	case !timed:
+		return nil, errors.New("it does not say when")
+	}
+	begins, lasts, spans := strings.Cut(when, "+")
+	at, err := scene.ReadTime(begins)
+	lines := []timedLine{{at, line, f.Name}}
+	if err != nil || !spans {
+		return lines, err
+	}
+	d, err := scene.ReadTime(lasts)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.end == "":
+		return nil, errors.New("it has no duration")
+	case d == 0:
+		return nil, errors.New("it must last for some time")
+	}
+	end := f.end
+	if f.of == scene.OfBoards {
+		end = strings.TrimSuffix(line, f.Name) + end
+	}
+	return append(lines, timedLine{at + d, end, f.end}), nil
 }
 
 // line is the line of a scene for what stands before the time.
@@ -192,7 +186,7 @@ func (r *Request) line(f FaultFlag, what string) (line string, err error) {
 	case scene.OfLAN:
 		return f.Name, nil
 	case scene.OfShare:
-		_, err := parseChance(what)
+		_, err := scene.ReadShare(what)
 		return f.Name + " " + what, err
 	}
 	groups := strings.Split(what, "/")
@@ -205,15 +199,15 @@ func (r *Request) line(f FaultFlag, what string) (line string, err error) {
 	var all []wire.ID
 	for i, g := range groups {
 		ids, err := parseIDs(g)
+		if err == nil {
+			err = r.Scenario.have(ids)
+		}
 		if err != nil {
 			return "", err
 		}
 		var names []string
 		for _, id := range ids {
-			switch {
-			case int(id) > r.Scenario.Nodes:
-				return "", fmt.Errorf("there is no board %v, only 1 to %d", id, r.Scenario.Nodes)
-			case slices.Contains(all, id):
+			if slices.Contains(all, id) {
 				return "", fmt.Errorf("board %v is in it twice", id)
 			}
 			all, names = append(all, id), append(names, scene.Name(int(id)))
@@ -239,12 +233,4 @@ func parseIDs(s string) ([]wire.ID, error) {
 		ids = append(ids, wire.ID(n))
 	}
 	return ids, nil
-}
-
-func parseTime(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q is no time, such as 2s or 500ms", s)
-	}
-	return d, nil
 }

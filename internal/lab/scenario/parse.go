@@ -8,22 +8,10 @@ import (
 	"time"
 
 	"topdog/election"
+	"topdog/internal/lab/scene"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
-
-// parseChance reads a probability: 5% or 0.05.
-func parseChance(s string) (float64, error) {
-	number, percent := strings.CutSuffix(s, "%")
-	p, err := strconv.ParseFloat(number, 64)
-	if percent {
-		p /= 100
-	}
-	if err != nil || !(p >= 0 && p <= 1) {
-		return 0, fmt.Errorf("%q is no probability from 0%% to 100%%, such as 5%% or 0.05", s)
-	}
-	return p, nil
-}
 
 // parseReorder reads how often, and by how much, datagrams are held back: 10%:5ms.
 func parseReorder(s string) (chance float64, holdBack time.Duration, err error) {
@@ -31,27 +19,11 @@ func parseReorder(s string) (chance float64, holdBack time.Duration, err error) 
 	if !found {
 		return 0, 0, fmt.Errorf("%q does not say by how much; write it like 10%%:5ms", s)
 	}
-	if chance, err = parseChance(first); err != nil {
+	if chance, err = scene.ReadShare(first); err != nil {
 		return 0, 0, err
 	}
-	holdBack, err = parseTime(second)
+	holdBack, err = scene.ReadTime(second)
 	return chance, holdBack, err
-}
-
-// parsePriority reads the priority of some boards.
-func parsePriority(s string) (ids []wire.ID, priority uint8, err error) {
-	first, second, found := strings.Cut(s, "=")
-	if !found {
-		return nil, 0, fmt.Errorf("%q does not say which priority; write it like 3=200", s)
-	}
-	if ids, err = parseIDs(first); err != nil {
-		return nil, 0, err
-	}
-	n, err := strconv.ParseUint(second, 10, 8)
-	if err != nil || n > election.MaxPriority {
-		return nil, 0, fmt.Errorf("%q: %q is no priority from 0 to %d", s, second, election.MaxPriority)
-	}
-	return ids, uint8(n), nil
 }
 
 // Drift is how wrong the boards' clocks go.
@@ -79,7 +51,7 @@ func parseDrift(s string) (d Drift, err error) {
 			return Drift{}, fmt.Errorf("%q: write it like 3=+200ppm,5=-50ppm", s)
 		}
 		if _, again := d.boards[ids[0]]; again {
-			return Drift{}, fmt.Errorf("%q: %s has two clocks", s, fmt.Sprintf("board %v", ids[0]))
+			return Drift{}, fmt.Errorf("%q: board %v has two clocks", s, ids[0])
 		}
 		if d.boards[ids[0]], err = parsePPM(ppm); err != nil {
 			return Drift{}, err

@@ -95,7 +95,7 @@ func (p *Play) Report() Report {
 	for _, span := range p.LAN.HoldSpans(p.from) {
 		l := Leader{Board: span.Board.Label, SinceMs: ms(span.From)}
 		if span.Ended {
-			l.UntilMs = pointer(ms(span.Until))
+			l.UntilMs = new(ms(span.Until))
 		}
 		r.Leaders = append(r.Leaders, l)
 	}
@@ -133,13 +133,11 @@ func board(b *sim.Board) Board {
 // ms is in milliseconds, to the microsecond.
 func ms(d time.Duration) float64 { return math.Round(float64(d)/1e3) / 1e3 }
 
-func pointer[T any](v T) *T { return &v }
-
 func optional(d time.Duration, ok bool) *float64 {
 	if !ok {
 		return nil
 	}
-	return pointer(ms(d))
+	return new(ms(d))
 }
 
 // Text writes a report for people.

@@ -1,8 +1,10 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -64,86 +66,69 @@ func Algorithms() []string { return append(literature.Algorithms(), wire.Algorit
 
 // Read makes the scenario of the texts. Its errors name the flag.
 func (r *Request) Read() error {
-	s := &r.Scenario
-	var err error
-	if s.Board.Algorithm, err = choose("algorithm", r.Algorithm, Algorithms(), literature.AlgorithmNamed); err != nil {
-		return err
-	}
-	if s.Board.Fanout, err = choose("fanout", r.Fanout, election.Fanouts(), election.FanoutNamed); err != nil {
-		return err
-	}
-	if s.Board.ScoreSource, err = choose("score-from", r.ScoreFrom, ScoreSources(), election.ScoreSourceNamed); err != nil {
-		return err
-	}
-	if r.Detector != "" {
-		if s.Board.Detector, err = choose("detector", r.Detector, silence.Detectors(), silence.DetectorNamed); err != nil {
-			return err
+	s, w := &r.Scenario, &r.Scenario.Wire
+	s.Priorities = make(map[wire.ID]uint8)
+	var err, wrong error // wrong is the first error
+	of := func(flag string) {
+		if err != nil && wrong == nil {
+			wrong = fmt.Errorf("--%s: %w", flag, err)
 		}
 	}
-	if r.Trace != "" && !slices.Contains(Formats(), r.Trace) {
-		return fmt.Errorf("--trace: there is no format %q; there are: %s", r.Trace, strings.Join(Formats(), ", "))
+	s.Board.Algorithm, err = choose(r.Algorithm, Algorithms(), literature.AlgorithmNamed)
+	of("algorithm")
+	s.Board.Fanout, err = choose(r.Fanout, election.Fanouts(), election.FanoutNamed)
+	of("fanout")
+	s.Board.ScoreSource, err = choose(r.ScoreFrom, ScoreSources(), election.ScoreSourceNamed)
+	of("score-from")
+	if r.Detector != "" {
+		s.Board.Detector, err = choose(r.Detector, silence.Detectors(), silence.DetectorNamed)
+		of("detector")
 	}
-	if r.Trace == "" && (r.Out != "" || r.All) {
-		return fmt.Errorf("--out and --all are about the trace: add --trace")
+	switch {
+	case r.Trace != "" && !slices.Contains(Formats(), r.Trace):
+		err = fmt.Errorf("there is no format %q; there are: %s", r.Trace, strings.Join(Formats(), ", "))
+		of("trace")
+	case r.Trace == "" && (r.Out != "" || r.All):
+		wrong = cmp.Or(wrong, errors.New("--out and --all are about the trace: add --trace"))
 	}
-	if err := r.readWire(); err != nil {
-		return err
+	w.Delay, err = sim.ParseDelay(r.Latency)
+	of("latency")
+	w.Loss, err = scene.ReadShare(r.Loss)
+	of("loss")
+	w.Duplicate, err = scene.ReadShare(r.Duplicate)
+	of("duplicate")
+	if r.Reorder != "" {
+		w.Reorder, w.HoldBack, err = parseReorder(r.Reorder)
+		of("reorder")
 	}
-	if err := r.readFaults(); err != nil {
-		return err
+	s.Drift, err = parseDrift(r.Drift)
+	of("drift")
+	for _, text := range r.Priorities {
+		err = s.setPriority(text)
+		of("priority")
+	}
+	if wrong == nil {
+		wrong = r.readScene()
+	}
+	if r.TraceFrom != "" {
+		if s.From, err = time.ParseDuration(r.TraceFrom); err != nil || s.From < 0 {
+			err = fmt.Errorf("%q is no time, such as 0 or 1.5s", r.TraceFrom)
+		}
+		of("trace-from")
+	}
+	if wrong != nil {
+		return wrong
 	}
 	return s.Check()
 }
 
 // choose looks a value up by its name.
-func choose[T any](flag, name string, names []string, find func(string) (T, bool)) (T, error) {
+func choose[T any](name string, names []string, find func(string) (T, bool)) (T, error) {
 	v, ok := find(name)
 	if !ok || !slices.Contains(names, name) {
-		return v, fmt.Errorf("--%s: there is no %q; there are: %s", flag, name, strings.Join(names, ", "))
+		return v, fmt.Errorf("there is no %q; there are: %s", name, strings.Join(names, ", "))
 	}
 	return v, nil
-}
-
-func (r *Request) readWire() (err error) {
-	w := &r.Scenario.Wire
-	if w.Delay, err = sim.ParseDelay(r.Latency); err != nil {
-		return fmt.Errorf("--latency: %w", err)
-	}
-	if w.Loss, err = parseChance(r.Loss); err != nil {
-		return fmt.Errorf("--loss: %w", err)
-	}
-	if w.Duplicate, err = parseChance(r.Duplicate); err != nil {
-		return fmt.Errorf("--duplicate: %w", err)
-	}
-	if r.Reorder != "" {
-		if w.Reorder, w.HoldBack, err = parseReorder(r.Reorder); err != nil {
-			return fmt.Errorf("--reorder: %w", err)
-		}
-	}
-	if r.Scenario.Drift, err = parseDrift(r.Drift); err != nil {
-		return fmt.Errorf("--drift: %w", err)
-	}
-	return nil
-}
-
-func (r *Request) readFaults() error {
-	s := &r.Scenario
-	for _, text := range r.Priorities {
-		if err := s.setPriority(text); err != nil {
-			return fmt.Errorf("--priority: %w", err)
-		}
-	}
-	if err := r.readScene(); err != nil {
-		return err
-	}
-	if r.TraceFrom != "" {
-		d, err := time.ParseDuration(r.TraceFrom)
-		if err != nil || d < 0 {
-			return fmt.Errorf("--trace-from: %q is no time, such as 0 or 1.5s", r.TraceFrom)
-		}
-		s.From = d
-	}
-	return nil
 }
 
 // readScene makes the scene of the faults, or reads it from its file.

@@ -6,7 +6,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,14 +49,22 @@ type Scenario struct {
 
 // setPriority reads priorities as people write them: 3=200 or 1,2=0.
 func (s *Scenario) setPriority(text string) error {
-	ids, priority, err := parsePriority(text)
-	if s.Priorities == nil {
-		s.Priorities = make(map[wire.ID]uint8)
+	boards, number, found := strings.Cut(text, "=")
+	if !found {
+		return fmt.Errorf("%q does not say which priority; write it like 3=200", text)
+	}
+	ids, err := parseIDs(boards)
+	if err != nil {
+		return err
+	}
+	priority, err := strconv.ParseUint(number, 10, 8)
+	if err != nil || priority > election.MaxPriority {
+		return fmt.Errorf("%q: %q is no priority from 0 to %d", text, number, election.MaxPriority)
 	}
 	for _, id := range ids {
-		s.Priorities[id] = priority
+		s.Priorities[id] = uint8(priority)
 	}
-	return err
+	return nil
 }
 
 // Check says what is wrong with a scenario, if something is. It calls things what the
@@ -68,19 +79,23 @@ func (s *Scenario) Check() error {
 	if s.From > s.For {
 		return fmt.Errorf("--trace-from: %v is after the end at %v; see --for", s.From, s.For)
 	}
-	for id := range s.Priorities {
-		if int(id) > s.Nodes {
-			return fmt.Errorf("--priority: there is no board %v, only 1 to %d", id, s.Nodes)
-		}
+	if err := s.have(slices.Collect(maps.Keys(s.Priorities))); err != nil {
+		return fmt.Errorf("--priority: %w", err)
 	}
-	for id := range s.Drift.boards {
-		if int(id) > s.Nodes {
-			return fmt.Errorf("--drift: there is no board %v, only 1 to %d", id, s.Nodes)
-		}
+	if err := s.have(slices.Collect(maps.Keys(s.Drift.boards))); err != nil {
+		return fmt.Errorf("--drift: %w", err)
 	}
 	// The core knows best which heartbeats it accepts; all else was checked above.
 	if _, err := literature.NewCore(s.config(1), 0); err != nil {
 		return fmt.Errorf("--heartbeat: %w", err)
+	}
+	return nil
+}
+
+// have says which of these boards there is not.
+func (s *Scenario) have(ids []wire.ID) error {
+	if i := slices.IndexFunc(ids, func(id wire.ID) bool { return int(id) > s.Nodes }); i >= 0 {
+		return fmt.Errorf("there is no board %v, only 1 to %d", ids[i], s.Nodes)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func request(t *testing.T, nodes int, flags string) *Request {
 
 func TestParseNumbers(t *testing.T) {
 	for text, want := range map[string]float64{"5%": 0.05, "0.05": 0.05, "0": 0, "100%": 1, "12.5%": 0.125} {
-		got, err := parseChance(text)
+		got, err := scene.ReadShare(text)
 		assert.NoError(t, err)
 		assert.Is(t, want, got, "%s", text)
 	}
@@ -99,7 +99,7 @@ func TestParseNumbers(t *testing.T) {
 	assert.NoError(t, err)
 	assert.Equal(t, map[wire.ID]int{1: 200, 3: -50}, d.boards, "--drift")
 	assert.Is(t, 0, d.within, "--drift of all")
-	s := Scenario{}
+	s := Scenario{Priorities: map[wire.ID]uint8{}}
 	assert.NoError(t, s.setPriority("1,2=0"))
 	assert.Equal(t, map[wire.ID]uint8{1: 0, 2: 0}, s.Priorities, "--priority")
 }
@@ -109,13 +109,13 @@ func TestParseNumbersErrors(t *testing.T) {
 		parse func(string) error
 		texts []string
 	}{
-		"chance": {func(s string) error { _, err := parseChance(s); return err },
+		"chance": {func(s string) error { _, err := scene.ReadShare(s); return err },
 			[]string{"", "%", "101%", "-1%", "2", "NaN", "five"}},
 		"--reorder": {func(s string) error { _, _, err := parseReorder(s); return err },
 			[]string{"", "10%", "10%:", "x:5ms", "10%:5"}},
 		"--drift": {func(s string) error { _, err := parseDrift(s); return err },
 			[]string{"", "x", "1ppb", "200000ppm", "1=", "=5", "1=5ppm,2", "0=5ppm", "1,2=5ppm", "1=5ppm,1=9ppm"}},
-		"--priority": {new(Scenario).setPriority, []string{"", "3", "3=", "3=255", "0=1", "=1"}},
+		"--priority": {(&Scenario{Priorities: map[wire.ID]uint8{}}).setPriority, []string{"", "3", "3=", "3=255", "0=1", "=1"}},
 	} {
 		for _, text := range test.texts {
 			if test.parse(text) == nil {

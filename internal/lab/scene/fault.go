@@ -254,15 +254,15 @@ func (p *player) filter() error {
 	return p.Filter(all)
 }
 
-// readShare reads a share of frames: 20% or 0.2.
-func readShare(text string) (float64, error) {
+// ReadShare reads a share of frames: 20% or 0.2.
+func ReadShare(text string) (float64, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	share, err := strconv.ParseFloat(number, 64)
 	if percent {
 		share /= 100
 	}
 	if err != nil || !(share >= 0 && share <= 1) {
-		return 0, fmt.Errorf("%q is no share from 0%% to 100%%, such as 5%% or 0.05", text)
+		return 0, fmt.Errorf("%q is no probability from 0%% to 100%%, such as 5%% or 0.05", text)
 	}
 	return share, nil
 }

@@ -75,9 +75,9 @@ func (l *line) read() (err error) {
 		when := strings.TrimSuffix(l.words[1], ":")
 		switch l.words[0] {
 		case "within":
-			l.within, err = readTime(when)
+			l.within, err = ReadTime(when)
 		case "for":
-			l.lasts, err = readTime(when)
+			l.lasts, err = ReadTime(when)
 		case "at":
 			l.at = &Range{}
 			*l.at, err = readRange(when)
@@ -128,7 +128,7 @@ func (l *line) check() (err error) {
 		}
 	case "repeat":
 		if l.word(1) == "for" {
-			l.long, err = readTime(l.word(2))
+			l.long, err = ReadTime(l.word(2))
 		} else {
 			l.times, err = strconv.Atoi(l.word(1))
 		}
@@ -159,7 +159,8 @@ func (l *line) word(n int) string {
 	return ""
 }
 
-func readTime(text string) (time.Duration, error) {
+// ReadTime reads a length of time.
+func ReadTime(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
 		return 0, fmt.Errorf("%q is no time, such as 2s or 500ms", text)
@@ -170,10 +171,10 @@ func readTime(text string) (time.Duration, error) {
 // readRange reads a time, or a range of which one is drawn.
 func readRange(text string) (r Range, err error) {
 	least, most, drawn := strings.Cut(text, "..")
-	if r.Least, err = readTime(least); err != nil || !drawn {
+	if r.Least, err = ReadTime(least); err != nil || !drawn {
 		return Range{r.Least, r.Least}, err
 	}
-	if r.Most, err = readTime(most); err == nil && r.Most < r.Least {
+	if r.Most, err = ReadTime(most); err == nil && r.Most < r.Least {
 		err = fmt.Errorf("%q ends before it begins", text)
 	}
 	return r, err

@@ -190,7 +190,7 @@ func (p *player) faultOfLAN(l *line) (known bool, err error) {
 	var t target
 	switch f.Of {
 	case OfShare:
-		t.share, err = readShare(l.word(1))
+		t.share, err = ReadShare(l.word(1))
 	case OfGroups, OfTwoGroups:
 		t.groups, err = p.groups(strings.Join(l.words[1:], ""))
 		if err == nil && f.Of == OfTwoGroups && len(t.groups) != 3 {

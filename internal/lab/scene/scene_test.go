@@ -121,7 +121,7 @@ func TestLines(t *testing.T) {
 		"end":                            "nothing is repeated here",
 		"repeat 3\nwait 1s":              "x:3: repeat 3: there is no end",
 		"repeat for 3s\npi1 pull\nend":   "what is repeated takes no time",
-		"lose 5":                         `"5" is no share`,
+		"lose 5":                         `"5" is no probability`,
 		"pi1 heal":                       "nothing of the kind has begun",
 		"one-way pi1":                    "it needs two groups",
 		"measure it":                     `write: measure NAME "what it is"`,
