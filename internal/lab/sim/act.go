@@ -108,7 +108,7 @@ func (b *Board) schedule() {
 
 func (b *Board) queueWake() {
 	b.queued = b.wakeAt
-	b.sim.queue.push(event{at: b.wakeAt.at, order: b.wakeAt.order, board: b.number, task: taskWake})
+	b.sim.queue.push(event{key: b.wakeAt, board: b})
 }
 
 func (b *Board) wake(e *event) {

@@ -48,12 +48,6 @@ type Board struct {
 	afterBeat []func()
 }
 
-// key is the time and order of an event; the zero one is of none.
-type key struct {
-	at    election.Instant
-	order uint64
-}
-
 // chore is something that waits until a frozen process goes on.
 type chore struct {
 	datagram *datagram

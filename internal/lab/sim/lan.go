@@ -99,7 +99,6 @@ type datagram struct {
 	from   *Board
 	m      wire.Message
 	kind   Kind
-	slot   uint32
 	copies int // that are still to arrive, and the sender while it sends
 	number uint64
 	sent   election.Instant
@@ -120,12 +119,7 @@ const (
 // datagram returns a free one.
 func (s *Sim) datagram() *datagram {
 	if len(s.spare) == 0 {
-		const some = 8
-		more := make([]datagram, some)
-		for i := range more {
-			more[i].slot = s.datagrams.put(&more[i])
-			s.spare = append(s.spare, &more[i])
-		}
+		return new(datagram)
 	}
 	d := s.spare[len(s.spare)-1]
 	s.spare = s.spare[:len(s.spare)-1]
@@ -252,7 +246,7 @@ func (s *Sim) deliver(d *datagram, to *Board) {
 			continue
 		}
 		d.copies++
-		s.schedule(s.now+s.delay(), event{task: taskReach, slot: d.slot, board: to.number})
+		s.schedule(s.now+s.delay(), event{datagram: d, board: to})
 	}
 }
 

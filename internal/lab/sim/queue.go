@@ -2,31 +2,26 @@ package sim
 
 import "topdog/election"
 
-// task says what an event does.
-type task uint8
-
-const (
-	taskDo    task = iota // calls the function in the slot
-	taskWake              // wakes the board's core, if that is still wanted
-	taskReach             // the datagram in the slot reaches the board
-)
-
-// event is something that will happen. It has no pointers, so that the garbage
-// collector need not look at the queue and moving events about costs nothing
-// but the moving: what an event is about lies in a slot.
+// event is something that will happen: do is called, or the datagram reaches the board, or the board's core is woken, if that is
+// still wanted.
 type event struct {
-	at    election.Instant
-	order uint64 // of scheduling, so that equal times replay in the same order
-	slot  uint32
-	board uint16
-	task  task
+	key
+	do       func()
+	datagram *datagram
+	board    *Board
 }
 
-func (e *event) before(other *event) bool {
-	if e.at != other.at {
-		return e.at < other.at
+// key is the time and order of an event; the zero one is of none.
+type key struct {
+	at    election.Instant
+	order uint64 // of scheduling, so that equal times replay in the same order
+}
+
+func (k *key) before(other *key) bool {
+	if k.at != other.at {
+		return k.at < other.at
 	}
-	return e.order < other.order
+	return k.order < other.order
 }
 
 // queue is a heap of events in which each has up to four below it: half as deep
@@ -42,7 +37,7 @@ func (q *queue) push(e event) {
 	i := len(h) - 1
 	for i > 0 {
 		above := (i - 1) / fanOut
-		if !e.before(&h[above]) {
+		if !e.before(&h[above].key) {
 			break
 		}
 		h[i] = h[above]
@@ -55,6 +50,7 @@ func (q *queue) push(e event) {
 func (q *queue) pop() event {
 	h := *q
 	first, last := h[0], h[len(h)-1]
+	h[len(h)-1] = event{} // what it is about may go
 	h = h[:len(h)-1]
 	*q = h
 	if len(h) == 0 {
@@ -68,11 +64,11 @@ func (q *queue) pop() event {
 		}
 		least := below
 		for j := below + 1; j < min(below+fanOut, len(h)); j++ {
-			if h[j].before(&h[least]) {
+			if h[j].before(&h[least].key) {
 				least = j
 			}
 		}
-		if !h[least].before(&last) {
+		if !h[least].before(&last.key) {
 			break
 		}
 		h[i] = h[least]
@@ -80,29 +76,4 @@ func (q *queue) pop() event {
 	}
 	h[i] = last
 	return first
-}
-
-// slots keeps what events are about, and uses what became free again.
-type slots[T any] struct {
-	all  []T
-	free []uint32
-}
-
-func (s *slots[T]) put(v T) uint32 {
-	if n := len(s.free); n > 0 {
-		slot := s.free[n-1]
-		s.free = s.free[:n-1]
-		s.all[slot] = v
-		return slot
-	}
-	s.all = append(s.all, v)
-	return uint32(len(s.all) - 1)
-}
-
-func (s *slots[T]) take(slot uint32) T {
-	var none T
-	v := s.all[slot]
-	s.all[slot] = none
-	s.free = append(s.free, slot)
-	return v
 }

@@ -47,10 +47,8 @@ type Sim struct {
 	history []situation
 	steps   steps.List // that boards take
 
-	deeds     slots[func()]    // what events of taskDo do
-	datagrams slots[*datagram] // what is on the wire
-	spare     []*datagram
-	sent      uint64 // datagrams
+	spare []*datagram
+	sent  uint64 // datagrams
 
 	index   map[wire.ID]uint16 // of an id in peers and in what boards remember of each other
 	peers   []*Board           // the first board of each id
@@ -108,7 +106,7 @@ func (s *Sim) Rand() *rand.Rand { return s.rng }
 
 // At has something done after d, while the simulation runs.
 func (s *Sim) At(d time.Duration, do func()) {
-	s.schedule(s.now+d, event{task: taskDo, slot: s.deeds.put(do)})
+	s.schedule(s.now+d, event{do: do})
 }
 
 // Run lets d of virtual time pass.
@@ -148,19 +146,18 @@ func (s *Sim) RunUntil(so func() bool, atMost time.Duration) bool {
 // schedule puts an event into the queue, behind all that are due at the same time.
 func (s *Sim) schedule(at election.Instant, e event) {
 	s.order++
-	e.at, e.order = at, s.order
+	e.key = key{at, s.order}
 	s.queue.push(e)
 }
 
 func (s *Sim) perform(e *event) {
-	switch e.task {
-	case taskDo:
-		s.deeds.take(e.slot)()
-	case taskWake:
-		s.boards[e.board].wake(e)
-	case taskReach:
-		d := s.datagrams.all[e.slot]
-		s.boards[e.board].receive(d)
-		s.drop(d)
+	switch {
+	case e.do != nil:
+		e.do()
+	case e.datagram != nil:
+		e.board.receive(e.datagram)
+		s.drop(e.datagram)
+	default:
+		e.board.wake(e)
 	}
 }
