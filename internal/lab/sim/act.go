@@ -90,39 +90,19 @@ func (b *Board) probe() {
 	b.sim.At(at-b.sim.now, func() { b.run(answer) })
 }
 
-// schedule has the core woken at its deadline. Most deadlines only move away, so
-// the event for an earlier one stays in the queue and finds out when it comes up.
+// schedule has the core woken at its deadline.
 func (b *Board) schedule() {
-	s := b.sim
-	at, ok := b.core.Deadline()
-	if !ok {
-		b.wakeAt = key{}
-		return
-	}
-	s.order++
-	b.wakeAt = key{max(s.now, b.clock.Global(at)), s.order}
-	if b.queued.order == 0 || b.wakeAt.at < b.queued.at {
-		b.queueWake()
+	if at, ok := b.core.Deadline(); ok {
+		b.sim.schedule(max(b.sim.now, b.clock.Global(at)), &b.waking)
+	} else {
+		b.sim.unschedule(&b.waking)
 	}
 }
 
-func (b *Board) queueWake() {
-	b.queued = b.wakeAt
-	b.sim.queue.push(event{key: b.wakeAt, board: b})
-}
-
-func (b *Board) wake(e *event) {
-	if e.order != b.queued.order {
-		return // another event for an earlier deadline has taken its place
-	}
-	b.queued = key{}
-	switch {
-	case b.wakeAt.order == 0:
-	case b.wakeAt.order != e.order:
-		b.queueWake() // the deadline has moved away
-	case b.frozen:
+func (b *Board) wake() {
+	if b.frozen {
 		b.overdue = true
-	default:
+	} else {
 		b.act(b.core.Wake(b.local()))
 	}
 }

@@ -43,8 +43,7 @@ type Board struct {
 	// majorityUntil is the end of its lease, in the algorithm strict.
 	majorityUntil election.Instant
 
-	wakeAt    key // when the core is to be woken
-	queued    key // the event in the queue that looks after it
+	waking    event // of the core, at its deadline
 	afterBeat []func()
 }
 
@@ -94,7 +93,8 @@ func (b *Board) Crash() {
 
 // die ends the process; what it was to do is forgotten.
 func (b *Board) die() {
-	b.core, b.wakeAt, b.frozen = nil, key{}, false
+	b.core, b.frozen = nil, false
+	b.sim.unschedule(&b.waking)
 	b.role, b.leader = election.Isolated, wire.Nobody
 	b.forget()
 	b.tallyLife()

@@ -246,7 +246,7 @@ func (s *Sim) deliver(d *datagram, to *Board) {
 			continue
 		}
 		d.copies++
-		s.schedule(s.now+s.delay(), event{datagram: d, board: to})
+		s.schedule(s.now+s.delay(), &event{datagram: d, board: to})
 	}
 }
 

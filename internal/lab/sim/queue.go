@@ -1,79 +1,64 @@
 package sim
 
-import "topdog/election"
+import (
+	"container/heap"
 
-// event is something that will happen: do is called, or the datagram reaches the board, or the board's core is woken, if that is
-// still wanted.
+	"topdog/election"
+)
+
+// event is something that will happen: do is called, or the datagram reaches the board, or the board's core is woken.
 type event struct {
-	key
+	at       election.Instant
+	order    uint64 // of scheduling, so that equal times replay in the same order
 	do       func()
 	datagram *datagram
 	board    *Board
+	place    int // in the queue, from 1; 0 if it is not there
 }
 
-// key is the time and order of an event; the zero one is of none.
-type key struct {
-	at    election.Instant
-	order uint64 // of scheduling, so that equal times replay in the same order
+// queue is a heap of events, of package heap.
+type queue []*event
+
+func (q queue) Len() int { return len(q) }
+
+func (q queue) Less(i, j int) bool {
+	if q[i].at != q[j].at {
+		return q[i].at < q[j].at
+	}
+	return q[i].order < q[j].order
 }
 
-func (k *key) before(other *key) bool {
-	if k.at != other.at {
-		return k.at < other.at
-	}
-	return k.order < other.order
+func (q queue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].place, q[j].place = i+1, j+1
 }
 
-// queue is a heap of events in which each has up to four below it: half as deep
-// as a binary one, and four neighbours share a cache line or two. It is not
-// container/heap because that one boxes every event.
-type queue []event
-
-const fanOut = 4
-
-func (q *queue) push(e event) {
-	*q = append(*q, e)
-	h := *q
-	i := len(h) - 1
-	for i > 0 {
-		above := (i - 1) / fanOut
-		if !e.before(&h[above].key) {
-			break
-		}
-		h[i] = h[above]
-		i = above
-	}
-	h[i] = e
+func (q *queue) Push(e any) {
+	*q = append(*q, e.(*event))
+	(*q)[len(*q)-1].place = len(*q)
 }
 
-// pop takes out the first event; there must be one.
-func (q *queue) pop() event {
-	h := *q
-	first, last := h[0], h[len(h)-1]
-	h[len(h)-1] = event{} // what it is about may go
-	h = h[:len(h)-1]
-	*q = h
-	if len(h) == 0 {
-		return first
+func (q *queue) Pop() any {
+	last := len(*q) - 1
+	e := (*q)[last]
+	(*q)[last], e.place = nil, 0
+	*q = (*q)[:last]
+	return e
+}
+
+// schedule puts an event into the queue, behind all that are due at the same time. One that is there already is moved.
+func (s *Sim) schedule(at election.Instant, e *event) {
+	s.order++
+	if e.at, e.order = at, s.order; e.place > 0 {
+		heap.Fix(&s.queue, e.place-1)
+	} else {
+		heap.Push(&s.queue, e)
 	}
-	i := 0
-	for {
-		below := fanOut*i + 1
-		if below >= len(h) {
-			break
-		}
-		least := below
-		for j := below + 1; j < min(below+fanOut, len(h)); j++ {
-			if h[j].before(&h[least].key) {
-				least = j
-			}
-		}
-		if !h[least].before(&last.key) {
-			break
-		}
-		h[i] = h[least]
-		i = least
+}
+
+// unschedule takes it out, if it is there.
+func (s *Sim) unschedule(e *event) {
+	if e.place > 0 {
+		heap.Remove(&s.queue, e.place-1)
 	}
-	h[i] = last
-	return first
 }

@@ -8,6 +8,7 @@
 package sim
 
 import (
+	"container/heap"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -82,6 +83,7 @@ func (s *Sim) Add(cfg election.Config) *Board {
 		s.peers = append(s.peers, b)
 	}
 	b.peer = peer
+	b.waking.board = b
 	s.boards = append(s.boards, b)
 	return b
 }
@@ -106,7 +108,7 @@ func (s *Sim) Rand() *rand.Rand { return s.rng }
 
 // At has something done after d, while the simulation runs.
 func (s *Sim) At(d time.Duration, do func()) {
-	s.schedule(s.now+d, event{do: do})
+	s.schedule(s.now+d, &event{do: do})
 }
 
 // Run lets d of virtual time pass.
@@ -116,9 +118,7 @@ func (s *Sim) Run(d time.Duration) { s.RunUntil(nil, d) }
 func (s *Sim) RunBefore(d time.Duration) {
 	end := s.now + d
 	for len(s.queue) > 0 && s.queue[0].at < end {
-		e := s.queue.pop()
-		s.now = e.at
-		s.perform(&e)
+		s.next()
 	}
 	s.now = end
 }
@@ -132,9 +132,7 @@ func (s *Sim) RunUntil(so func() bool, atMost time.Duration) bool {
 	}
 	end := s.now + atMost
 	for len(s.queue) > 0 && s.queue[0].at <= end {
-		e := s.queue.pop()
-		s.now = e.at
-		s.perform(&e)
+		s.next()
 		if so != nil && so() {
 			return true
 		}
@@ -143,14 +141,10 @@ func (s *Sim) RunUntil(so func() bool, atMost time.Duration) bool {
 	return false
 }
 
-// schedule puts an event into the queue, behind all that are due at the same time.
-func (s *Sim) schedule(at election.Instant, e event) {
-	s.order++
-	e.key = key{at, s.order}
-	s.queue.push(e)
-}
-
-func (s *Sim) perform(e *event) {
+// next has the next event happen.
+func (s *Sim) next() {
+	e := heap.Pop(&s.queue).(*event)
+	s.now = e.at
 	switch {
 	case e.do != nil:
 		e.do()
@@ -158,6 +152,6 @@ func (s *Sim) perform(e *event) {
 		e.board.receive(e.datagram)
 		s.drop(e.datagram)
 	default:
-		e.board.wake(e)
+		e.board.wake()
 	}
 }
