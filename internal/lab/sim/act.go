@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"fmt"
+
 	"topdog/election"
 	"topdog/election/steps"
 )
@@ -64,18 +66,17 @@ func (b *Board) act(effects []election.Effect) {
 
 // note takes in what the core tells people, at once. It reports whether what boards agree on may have changed.
 func (b *Board) note(e *election.Effect) (changed bool) {
-	switch e.Kind {
-	case election.EffectChange:
-		b.role, b.leader = e.Change.To, e.Change.NewLeader
-		b.sim.traceChange(b, e.Change)
-		return true
-	case election.EffectNotice:
-		b.sim.trace(b, EventNotice, "notice: %v", e.Notice)
-		if b.sim.Notices != nil {
-			b.sim.Notices(b, e.Notice)
-		}
+	if e.Kind == election.EffectChange {
+		b.role, b.leader, changed = e.Change.To, e.Change.NewLeader, true
 	}
-	return false
+	switch { // trace would box a change, which costs more than most of what the core does
+	case b.sim.Trace == nil:
+	case changed:
+		b.sim.tell(Event{Kind: EventChange, Board: b, What: e.Change.String(), Change: e.Change})
+	case e.Kind == election.EffectNotice:
+		b.sim.tell(Event{Kind: EventNotice, Board: b, What: fmt.Sprintf("notice: %v", e.Notice), Notice: e.Notice})
+	}
+	return changed
 }
 
 func (b *Board) probe() {

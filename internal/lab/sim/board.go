@@ -103,7 +103,7 @@ func (b *Board) die() {
 func (b *Board) forget() {
 	for _, c := range b.backlog {
 		if c.datagram != nil {
-			b.sim.drop(c.datagram)
+			c.datagram.drop()
 		}
 	}
 	b.backlog = nil
@@ -165,7 +165,7 @@ func (b *Board) Thaw() {
 		case b.core != nil:
 			b.take(c.datagram)
 		}
-		b.sim.drop(c.datagram)
+		c.datagram.drop()
 	}
 	// As in the daemon, what came meanwhile is taken in before what was due is done.
 	if b.overdue && b.core != nil {

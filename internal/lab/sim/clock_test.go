@@ -31,11 +31,11 @@ func TestClock(t *testing.T) {
 // TestOwn holds that a datagram under way does not change when its sender uses its
 // lists again.
 func TestOwn(t *testing.T) {
-	var sent, under wire.Message
+	var sent wire.Message
 	sent.Report.Standings = []wire.Standing{{ID: 1, Priority: 1}}
 	sent.OK.Trust = []wire.ID{1}
 	sent.Coordinator.Candidates = []wire.ID{1}
-	own(&under, &sent)
+	under := own(&sent)
 	sent.Report.Standings[0].ID, sent.OK.Trust[0], sent.Coordinator.Candidates[0] = 2, 2, 2
 	if under.Report.Standings[0].ID != 1 || under.OK.Trust[0] != 1 || under.Coordinator.Candidates[0] != 1 {
 		t.Errorf("what is under way has changed: %+v %+v %+v", under.Report, under.OK, under.Coordinator)

@@ -101,7 +101,11 @@ func TestSwitchReboots(t *testing.T) {
 func TestBroadcastInstead(t *testing.T) {
 	lan := heirsSettled(t, 3, true)
 	broadcasts := 0
-	lan.Broadcast = func(*wire.Message) { broadcasts++ }
+	lan.Trace = func(e sim.Event) {
+		if e.Broadcast {
+			broadcasts++
+		}
+	}
 	elections := func(d time.Duration) int {
 		lan.ResetCounts()
 		lan.Run(d)

@@ -96,46 +96,22 @@ func (s *Sim) loses(from, to *Board, multicast bool) bool {
 
 // datagram is a message on the wire. All receivers share it.
 type datagram struct {
-	from   *Board
-	m      wire.Message
-	kind   Kind
-	copies int // that are still to arrive, and the sender while it sends
-	number uint64
-	sent   election.Instant
-	to     wire.ID
-	way    way
-	last   func() // called when no copy is under way any more
-}
-
-// way is how a datagram gets to its receivers.
-type way uint8
-
-const (
-	wayMulticast way = iota
-	wayBroadcast
-	wayUnicast
-)
-
-// datagram returns a free one.
-func (s *Sim) datagram() *datagram {
-	if len(s.spare) == 0 {
-		return new(datagram)
-	}
-	d := s.spare[len(s.spare)-1]
-	s.spare = s.spare[:len(s.spare)-1]
-	return d
+	from      *Board
+	m         wire.Message
+	kind      Kind
+	copies    int // that are still to arrive, and the sender while it sends
+	number    uint64
+	sent      election.Instant
+	to        wire.ID
+	multicast bool   // and not unicast, or a copy by broadcast
+	last      func() // called when no copy is under way any more
 }
 
 // drop says that one copy is not under way any more.
-func (s *Sim) drop(d *datagram) {
-	if d.copies--; d.copies > 0 {
-		return
+func (d *datagram) drop() {
+	if d.copies--; d.copies == 0 && d.last != nil {
+		d.last()
 	}
-	if last := d.last; last != nil {
-		d.last = nil
-		last()
-	}
-	s.spare = append(s.spare, d)
 }
 
 // transmit puts a datagram on the wire.
@@ -146,44 +122,41 @@ func (b *Board) transmit(e *election.Effect) {
 		b.core.Sent(e.Beat, b.sequence)
 	}
 	s.sent++
-	d := s.datagram()
-	own(&d.m, &e.Message)
-	d.m.Incarnation, d.m.Sequence = b.Config.Incarnation, b.sequence
 	to := e.To
 	if e.Floating {
 		to = s.owner(b)
 	}
-	d.from, d.to, d.number, d.sent, d.copies = b, to, s.sent, s.now, 1
-	d.way = wayMulticast
-	if to != wire.Nobody {
-		d.way = wayUnicast
-	}
+	d := &datagram{from: b, m: own(&e.Message), number: s.sent, sent: s.now, copies: 1, to: to, multicast: to == wire.Nobody}
+	d.m.Incarnation, d.m.Sequence = b.Config.Incarnation, b.sequence
 	d.kind = s.kindOf(b, to, &d.m)
 	if to != unassigned { // else nothing leaves: nobody answers the ARP request before it
 		s.count(b, d.kind, to, e.Audience)
 	}
 	s.observeSend(&d.m)
 	if s.Trace != nil && to != unassigned {
-		s.traceSend(d, e)
+		m := own(&d.m) // for a listener that keeps it
+		s.tell(Event{
+			Kind: EventMessage, Board: b, Message: &m, Counted: d.kind, Number: d.number,
+			To: to, Floating: e.Floating, Broadcast: e.Broadcast, Audience: slices.Clone(e.Audience),
+		})
 	}
 	if len(b.afterBeat) > 0 && d.kind == Kind(wire.TypeHeartbeat) {
 		d.last = b.afterHeartbeat()
 	}
 	s.put(d)
-	if e.Broadcast && s.Broadcast != nil {
-		s.Broadcast(&d.m)
-	}
 	// On a wire that loses nothing the copy would be a replay for everybody.
 	if e.Broadcast && (s.wire.Loss > 0 || slices.ContainsFunc(s.filters, func(f scene.Filter) bool { return f.Share > 0 || f.Multicast })) {
-		s.putCopy(d)
+		c := *d
+		c.copies, c.last, c.multicast = 1, nil, false
+		s.put(&c)
 	}
-	s.drop(d)
+	d.drop()
 }
 
 // put puts a datagram on the wire.
 func (s *Sim) put(d *datagram) {
 	b := d.from
-	silent := !b.plugged || lost(s.leaving, b.machine(), scene.Client, d.way == wayMulticast)
+	silent := !b.plugged || lost(s.leaving, b.machine(), scene.Client, d.multicast)
 	for _, other := range s.boards {
 		switch {
 		case other == b || d.to != wire.Nobody && d.to != other.Config.ID:
@@ -195,24 +168,14 @@ func (s *Sim) put(d *datagram) {
 	}
 }
 
-// putCopy sends a copy of a multicast by broadcast.
-func (s *Sim) putCopy(d *datagram) {
-	c := s.datagram()
-	own(&c.m, &d.m)
-	c.from, c.to, c.number, c.sent, c.copies = d.from, d.to, d.number, d.sent, 1
-	c.kind, c.way = d.kind, wayBroadcast
-	s.put(c)
-	s.drop(c)
-}
-
 // own copies a message with its lists, which the sender's core may use again while
-// the copy is under way. Lists that the copy has already are used again too.
-func own(to, from *wire.Message) {
-	standings, trust, candidates := to.Report.Standings, to.OK.Trust, to.Coordinator.Candidates
-	*to = *from
-	to.Report.Standings = append(standings[:0], from.Report.Standings...)
-	to.OK.Trust = append(trust[:0], from.OK.Trust...)
-	to.Coordinator.Candidates = append(candidates[:0], from.Coordinator.Candidates...)
+// the copy is under way.
+func own(m *wire.Message) wire.Message {
+	c := *m
+	c.Report.Standings = slices.Clone(m.Report.Standings)
+	c.OK.Trust = slices.Clone(m.OK.Trust)
+	c.Coordinator.Candidates = slices.Clone(m.Coordinator.Candidates)
+	return c
 }
 
 // unassigned is the id of nobody who could get a datagram.
@@ -241,7 +204,7 @@ func (s *Sim) deliver(d *datagram, to *Board) {
 		copies = 2
 	}
 	for range copies {
-		if s.loses(d.from, to, d.way == wayMulticast) {
+		if s.loses(d.from, to, d.multicast) {
 			s.arrival(d, to, FateLost)
 			continue
 		}
@@ -254,13 +217,13 @@ func (s *Sim) deliver(d *datagram, to *Board) {
 func (b *Board) receive(d *datagram) {
 	s := b.sim
 	switch {
-	case !b.plugged || !s.carries(d.from, b, d.way == wayMulticast):
+	case !b.plugged || !s.carries(d.from, b, d.multicast):
 		s.arrival(d, b, FateCut)
 	case b.core == nil:
 		s.arrival(d, b, FateDead)
 	case d.from.peer != b.peer && !b.fresh(d):
 		s.arrival(d, b, FateReplay)
-		if d.way == wayMulticast {
+		if d.multicast {
 			b.core.HeardMulticast(b.local(), d.m.Sender)
 		}
 	case b.frozen:
@@ -279,7 +242,7 @@ func (b *Board) take(d *datagram) {
 		b.act(b.core.DuplicateID(b.local(), &d.m))
 		return
 	}
-	if d.way == wayMulticast {
+	if d.multicast {
 		b.act(b.core.Step(b.local(), &d.m))
 	} else {
 		b.act(b.core.StepDirect(b.local(), &d.m))

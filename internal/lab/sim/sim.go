@@ -23,14 +23,10 @@ import (
 type Sim struct {
 	// Trace, if set, is told of every event that a person would want to see.
 	Trace func(Event)
-	// Notices, if set, is told of what boards tell people.
-	Notices func(*Board, election.Notice)
 	// Arrivals, if set, is told what becomes of each copy of each datagram.
 	Arrivals func(Arrival)
 	// Loses, if set, loses those messages on the way to a board for which it says so.
 	Loses func(from, to *Board, m *wire.Message) bool
-	// Broadcast, if set, is told of each message that is sent by broadcast as well.
-	Broadcast func(*wire.Message)
 	// Counts counts datagrams and messages that were sent since ResetCounts.
 	Counts Counts
 	// Foreign makes probes find that a foreign machine has the address.
@@ -48,8 +44,7 @@ type Sim struct {
 	history []situation
 	steps   steps.List // that boards take
 
-	spare []*datagram
-	sent  uint64 // datagrams
+	sent uint64 // datagrams
 
 	index   map[wire.ID]uint16 // of an id in peers and in what boards remember of each other
 	peers   []*Board           // the first board of each id
@@ -150,7 +145,7 @@ func (s *Sim) next() {
 		e.do()
 	case e.datagram != nil:
 		e.board.receive(e.datagram)
-		s.drop(e.datagram)
+		e.datagram.drop()
 	default:
 		e.board.wake()
 	}

@@ -162,9 +162,9 @@ func TestStrictMistakes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			lan := strictGroup(1, 3)
 			reported := map[string]bool{}
-			lan.Notices = func(b *sim.Board, n election.Notice) {
-				if n.Kind == test.want {
-					reported[b.Label] = true
+			lan.Trace = func(e sim.Event) {
+				if e.Kind == sim.EventNotice && e.Notice.Kind == test.want {
+					reported[e.Board.Label] = true
 				}
 			}
 			cfg := config(test.board, wire.AlgorithmStrict)

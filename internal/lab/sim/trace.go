@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,8 +28,9 @@ type Event struct {
 	Board *Board // nil if it is about the LAN
 	State State  // of the board, after the event
 	What  string // for people; empty if the board sent a message
-	// Change is set with EventChange.
+	// Change is set with EventChange, and Notice with EventNotice.
 	Change election.Change
+	Notice election.Notice
 	// Message is set when the board sent one, to To or to all. Of all, it concerned
 	// the Audience; nil means everybody. Counted is what it counts as, and Number
 	// that of the datagram.
@@ -38,8 +38,10 @@ type Event struct {
 	Counted  Kind
 	To       wire.ID
 	Floating bool // it was sent to the floating address, which To has
-	Audience []wire.ID
-	Number   uint64
+	// Broadcast says that it was sent by broadcast as well.
+	Broadcast bool
+	Audience  []wire.ID
+	Number    uint64
 }
 
 // State is what a picture shows of a board.
@@ -87,32 +89,17 @@ func (s *Sim) arrival(d *datagram, to *Board, fate Fate) {
 
 // trace tells of an event. Its arguments are formatted only if somebody listens.
 func (s *Sim) trace(b *Board, kind EventKind, format string, args ...any) {
-	if s.Trace == nil {
-		return
+	if s.Trace != nil {
+		s.tell(Event{Kind: kind, Board: b, What: fmt.Sprintf(format, args...)})
 	}
-	e := Event{At: s.now, Kind: kind, Board: b, What: fmt.Sprintf(format, args...)}
-	if b != nil {
-		e.State = b.State()
+}
+
+// tell tells those who listen of an event that happens now.
+func (s *Sim) tell(e Event) {
+	if e.At = s.now; e.Board != nil {
+		e.State = e.Board.State()
 	}
 	s.Trace(e)
-}
-
-// traceChange is apart since boxing a change for trace would cost more than most of
-// what the core does.
-func (s *Sim) traceChange(b *Board, c election.Change) {
-	if s.Trace != nil {
-		s.Trace(Event{At: s.now, Kind: EventChange, Board: b, State: b.State(), What: c.String(), Change: c})
-	}
-}
-
-// traceSend tells of a message. The copies are for a listener that keeps them.
-func (s *Sim) traceSend(d *datagram, e *election.Effect) {
-	var m wire.Message
-	own(&m, &d.m)
-	s.Trace(Event{
-		At: s.now, Kind: EventMessage, Board: d.from, State: d.from.State(),
-		Message: &m, Counted: d.kind, To: d.to, Floating: e.Floating, Audience: slices.Clone(e.Audience), Number: d.number,
-	})
 }
 
 // Text writes an event as one line. Heartbeats and HELLOs are written like all others;
