@@ -16,7 +16,7 @@ func (b *Board) run(do func()) {
 	switch {
 	case b.core == nil:
 	case b.frozen:
-		b.backlog = append(b.backlog, chore{do: do})
+		b.backlog = append(b.backlog, func() { b.run(do) })
 	default:
 		do()
 	}

@@ -31,11 +31,10 @@ func (b *Board) askLAN(suspect wire.ID) {
 			answer(nil, func() []election.Effect { return core.Evidence(b.local()) })
 		})
 	}
-	n, known := s.index[suspect]
-	if !known {
+	owner := s.peers[suspect]
+	if owner == nil {
 		return
 	}
-	owner := s.peers[n]
 	s.At(s.delay(), func() {
 		if owner.answersARP() && s.carries(b, owner, false) {
 			answer(owner, func() []election.Effect { return core.AddressAnswered(b.local(), askedAt) })

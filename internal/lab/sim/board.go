@@ -21,36 +21,34 @@ type Board struct {
 	// Switch says that it has a dead man's switch, which does not stand still with its daemon.
 	Switch bool
 
-	sim      *Sim
-	number   uint16         // among the boards
-	peer     uint16         // number of its id
-	core     *election.Core // nil while the process is dead
-	clock    Clock          // of this life
-	role     election.Role
-	leader   wire.ID
-	plugged  bool   // the cable is in
-	heard    []seen // by peer
-	sequence wire.Sequence
-	timing   bool // its last QUERY measured the round trip to its leader
-	frozen   bool // the process does not run
-	freezes  int  // how often it was frozen
-	overdue  bool // something was due while it was frozen
-	backlog  []chore
-	holding  bool
-	fenced   bool // its lease has ended: the address is there, and does not answer
-	fired    bool // its switch has released the address, and the daemon does not know yet
-	finished bool
+	sim     *Sim
+	number  int  // among the boards
+	peer    int  // the number of the first one that has its id
+	plugged bool // the cable is in
+	freezes int  // how often it was frozen
+	holding bool
+	fenced  bool // its lease has ended: the address is there, and does not answer
 	// majorityUntil is the end of its lease, in the algorithm strict.
 	majorityUntil election.Instant
-
-	waking    event // of the core, at its deadline
-	afterBeat []func()
+	waking        event // of the core, at its deadline
+	afterBeat     []func()
+	life
 }
 
-// chore is something that waits until a frozen process goes on.
-type chore struct {
-	datagram *datagram
-	do       func()
+// life is of the process of a board.
+type life struct {
+	core     *election.Core // nil while the process is dead
+	clock    Clock
+	role     election.Role
+	leader   wire.ID
+	heard    []seen // by peer
+	sequence wire.Sequence
+	timing   bool     // its last QUERY measured the round trip to its leader
+	frozen   bool     // the process does not run
+	overdue  bool     // something was due while it was frozen
+	backlog  []func() // what waits until it goes on
+	fired    bool     // its switch has released the address, and the daemon does not know yet
+	finished bool
 }
 
 // Start switches the board on: a new life of its daemon.
@@ -61,17 +59,13 @@ func (b *Board) Start() {
 	if err := b.Clock.validate(); err != nil {
 		panic(err) // as below
 	}
-	b.clock = b.Clock
 	b.Config.Incarnation = wire.Incarnation(b.sim.rng.Uint32()|1) & wire.MaxIncarnation
+	b.life = life{clock: b.Clock}
 	core, err := literature.NewCore(b.Config, b.local())
 	if err != nil {
 		panic(err) // a mistake of the one who wrote the simulation
 	}
-	b.core, b.finished, b.frozen, b.overdue, b.fired = core, false, false, false, false
-	b.role, b.leader = election.Isolated, wire.Nobody
-	clear(b.heard)
-	b.sequence = 0
-	b.tallyLife()
+	b.core = core
 	b.sim.trace(b, EventFault, "starts")
 	b.act(core.SetGrade(b.local(), b.Grade))
 	b.act(core.Link(b.local(), b.plugged))
@@ -93,29 +87,11 @@ func (b *Board) Crash() {
 
 // die ends the process; what it was to do is forgotten.
 func (b *Board) die() {
-	b.core, b.frozen = nil, false
+	backlog := b.backlog
+	b.life = life{clock: b.clock}
 	b.sim.unschedule(&b.waking)
-	b.role, b.leader = election.Isolated, wire.Nobody
-	b.forget()
-	b.tallyLife()
-}
-
-func (b *Board) forget() {
-	for _, c := range b.backlog {
-		if c.datagram != nil {
-			c.datagram.drop()
-		}
-	}
-	b.backlog = nil
-}
-
-// tallyLife keeps the number of live boards.
-func (b *Board) tallyLife() {
-	b.sim.live = 0
-	for _, other := range b.sim.boards {
-		if other.reachable() {
-			b.sim.live++
-		}
+	for _, do := range backlog {
+		do()
 	}
 }
 
@@ -135,7 +111,6 @@ func (b *Board) cable(in bool) {
 	}
 	b.plugged = in
 	b.sim.note()
-	b.tallyLife()
 	b.sim.trace(b, EventFault, "cable %s", map[bool]string{true: "in", false: "out"}[in])
 	b.run(func() { b.act(b.core.Link(b.local(), in)) })
 	b.sim.review()
@@ -157,15 +132,8 @@ func (b *Board) Thaw() {
 	b.learnFired()
 	backlog := b.backlog
 	b.backlog = nil
-	for _, c := range backlog {
-		switch {
-		case c.datagram == nil:
-			b.run(c.do)
-			continue
-		case b.core != nil:
-			b.take(c.datagram)
-		}
-		c.datagram.drop()
+	for _, do := range backlog {
+		do()
 	}
 	// As in the daemon, what came meanwhile is taken in before what was due is done.
 	if b.overdue && b.core != nil {

@@ -48,11 +48,10 @@ var finer = map[Kind]struct {
 func (s *Sim) kindOf(from *Board, to wire.ID, m *wire.Message) Kind {
 	switch m.Type {
 	case wire.TypeHeartbeat:
-		n, known := s.index[to]
-		switch {
+		switch p := s.peers[to]; {
 		case !m.Reply:
 			return Kind(m.Type)
-		case known && s.peers[n].timing:
+		case p != nil && p.timing:
 			return KindTimingReply
 		default:
 			return KindReply
@@ -165,24 +164,26 @@ func (s *Sim) count(from *Board, kind Kind, to wire.ID, audience []wire.ID) {
 			s.address(t, from, id)
 		}
 	default:
-		live := s.live
-		if from.reachable() {
-			live--
+		for _, other := range s.boards {
+			if other != from {
+				t.to(other)
+			}
 		}
-		t.Live += live
-		t.Dead += len(s.boards) - 1 - live
 	}
 }
 
 // address counts a message to one id. Who has never been on the LAN is dead, and
 // nobody sends to itself.
 func (s *Sim) address(t *Tally, from *Board, to wire.ID) {
-	n, known := s.index[to]
-	switch {
-	case known && n == from.peer:
-	case known && s.peers[n].reachable():
+	if to != from.Config.ID {
+		t.to(s.peers[to])
+	}
+}
+
+func (t *Tally) to(b *Board) {
+	if b != nil && b.reachable() {
 		t.Live++
-	default:
+	} else {
 		t.Dead++
 	}
 }

@@ -67,7 +67,7 @@ func (b *Board) unheard() bool { return lost(b.sim.leaving, b.machine(), scene.C
 func (b *Board) deaf() bool { return lost(b.sim.arriving, scene.Client, b.machine(), false) }
 
 // machine is the number of the board in filters.
-func (b *Board) machine() int { return int(b.number) + 1 }
+func (b *Board) machine() int { return b.number + 1 }
 
 func lost(filters []scene.Filter, from, to int, multicast bool) bool {
 	return len(filters) > 0 && scene.Lost(filters, from, to, multicast, nil)
@@ -221,14 +221,19 @@ func (b *Board) receive(d *datagram) {
 		s.arrival(d, b, FateCut)
 	case b.core == nil:
 		s.arrival(d, b, FateDead)
-	case d.from.peer != b.peer && !b.fresh(d):
+	case d.from.Config.ID != b.Config.ID && !b.fresh(d):
 		s.arrival(d, b, FateReplay)
 		if d.multicast {
 			b.core.HeardMulticast(b.local(), d.m.Sender)
 		}
 	case b.frozen:
 		d.copies++
-		b.backlog = append(b.backlog, chore{datagram: d})
+		b.backlog = append(b.backlog, func() {
+			if b.core != nil {
+				b.take(d)
+			}
+			d.drop()
+		})
 		s.arrival(d, b, FateWaits)
 	default:
 		s.arrival(d, b, FateArrived)
@@ -238,7 +243,7 @@ func (b *Board) receive(d *datagram) {
 
 // take hands a datagram to the core.
 func (b *Board) take(d *datagram) {
-	if d.from.peer == b.peer {
+	if d.from.Config.ID == b.Config.ID {
 		b.act(b.core.DuplicateID(b.local(), &d.m))
 		return
 	}
@@ -258,8 +263,8 @@ type seen struct {
 
 // fresh does the replay guard's work, without the proofs: nobody lies here.
 func (b *Board) fresh(d *datagram) bool {
-	if int(d.from.peer) >= len(b.heard) {
-		b.heard = append(b.heard, make([]seen, len(b.sim.peers)-len(b.heard))...)
+	if more := len(b.sim.boards) - len(b.heard); more > 0 {
+		b.heard = append(b.heard, make([]seen, more)...)
 	}
 	h, m := &b.heard[d.from.peer], &d.m
 	if h.incarnation != m.Incarnation {

@@ -46,9 +46,7 @@ type Sim struct {
 
 	sent uint64 // datagrams
 
-	index   map[wire.ID]uint16 // of an id in peers and in what boards remember of each other
-	peers   []*Board           // the first board of each id
-	live    int                // boards that run and have their cable in
+	peers   map[wire.ID]*Board // the first board of each id
 	watches []*Watch
 
 	filters                   []scene.Filter
@@ -63,21 +61,18 @@ func New(seed uint64, w Wire) *Sim {
 	return &Sim{
 		rng:     rand.New(rand.NewPCG(seed, 0x746f70646f67)),
 		wire:    w,
-		index:   make(map[wire.ID]uint16),
+		peers:   make(map[wire.ID]*Board),
 		history: []situation{{nowhere: true}},
 	}
 }
 
 // Add puts a board on the LAN: powered off, with its cable in.
 func (s *Sim) Add(cfg election.Config) *Board {
-	peer, known := s.index[cfg.ID]
-	b := &Board{Config: cfg, Label: cfg.ID.String(), sim: s, number: uint16(len(s.boards)), plugged: true}
-	if !known {
-		peer = uint16(len(s.peers))
-		s.index[cfg.ID] = peer
-		s.peers = append(s.peers, b)
+	b := &Board{Config: cfg, Label: cfg.ID.String(), sim: s, number: len(s.boards), plugged: true}
+	if s.peers[cfg.ID] == nil {
+		s.peers[cfg.ID] = b
 	}
-	b.peer = peer
+	b.peer = s.peers[cfg.ID].number
 	b.waking.board = b
 	s.boards = append(s.boards, b)
 	return b

@@ -124,12 +124,8 @@ func (s *Sim) agrees(b *Board) bool {
 	if !b.alive() {
 		return true
 	}
-	n, known := s.index[b.leader]
-	if !known {
-		return false
-	}
-	leader := s.peers[n]
-	if !leader.alive() || leader.role != election.Leader || b.role != election.Leader && b.role != election.Follower {
+	leader := s.peers[b.leader]
+	if leader == nil || !leader.alive() || leader.role != election.Leader || b.role != election.Leader && b.role != election.Follower {
 		return false
 	}
 	if b == leader {
