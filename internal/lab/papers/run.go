@@ -1,12 +1,16 @@
 package papers
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"topdog/election"
 	"topdog/election/silence"
+	"topdog/internal/lab/scenario"
+	"topdog/internal/lab/scene"
 	"topdog/internal/lab/sim"
 	"topdog/wire"
 )
@@ -18,8 +22,6 @@ const (
 	latency  = 200 * time.Microsecond
 	// settling is enough for any group to start up and agree.
 	settling = 20 * time.Second
-	// agreeTimeout bounds an election that is measured.
-	agreeTimeout = 30 * time.Second
 )
 
 // Run is what happens to a group of processes, which are numbered from 1: some crash at once, or one joins.
@@ -41,75 +43,53 @@ func joins(a wire.Algorithm, process int, absent ...int) Run {
 	return Run{Algorithm: a, Processes: 10, Joins: process, Absent: absent}
 }
 
-func (r *Run) String() string {
-	return fmt.Sprintf("%v, %d processes without %v, %v crash, %d notices, %d joins",
-		r.Algorithm, r.Processes, r.Absent, r.Crash, r.Noticer, r.Joins)
-}
-
 // Equal reports whether the same happens in another run.
 func (r *Run) Equal(other *Run) bool {
-	same := func(a, b []int) bool {
-		return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
-	}
-	return r.Algorithm == other.Algorithm && r.Processes == other.Processes && r.Noticer == other.Noticer &&
-		r.Joins == other.Joins && same(r.Crash, other.Crash) && same(r.Absent, other.Absent)
+	return r.Algorithm == other.Algorithm && r.scene() == other.scene()
 }
 
-// Counts plays the run, and counts from what happens until all agree on a leader.
-func (r *Run) Counts() (sim.Counts, error) {
-	lan, boards := r.start()
-	w := lan.Watch()
-	lan.Run(settling)
-	if _, ok := w.Settled(); !ok {
-		return sim.Counts{}, fmt.Errorf("%v: the processes did not agree on a leader within %v", r, settling)
+// scene is what happens, in which all agree on a leader before and after it.
+func (r *Run) scene() string {
+	boards := func(numbers ...int) string {
+		var names []string
+		for _, n := range slices.Sorted(slices.Values(numbers)) {
+			names = append(names, scene.Name(n))
+		}
+		return strings.Join(names, ",")
 	}
-	begin := func() {
-		lan.ResetCounts()
-		w = lan.Watch()
-		for _, id := range r.Crash {
-			boards[id].Crash()
+	var there []int
+	for n := 1; n <= r.Processes; n++ {
+		if n != r.Joins && !slices.Contains(r.Absent, n) {
+			there = append(there, n)
 		}
 	}
-	switch {
+	lines := []string{boards(there...) + " start", fmt.Sprintf("at %v: agreed", settling)}
+	switch gone := boards(r.Crash...); {
 	case r.Joins != 0:
-		begin()
-		boards[r.Joins].Start()
+		lines = append(lines, boards(r.Joins)+" start")
 	case r.Noticer != 0:
-		leads := func(b *sim.Board) bool { return b != nil && b.Running() && b.Role() == election.Leader }
-		boards[slices.IndexFunc(boards, leads)].AfterHeartbeat(func() {
-			begin()
-			boards[r.Noticer].Suspect()
-		})
-		lan.Run(2 * interval)
+		lines = append(lines, gone+" heartbeat", gone+" kill", boards(r.Noticer)+" notices")
 	default:
-		begin()
-		lan.Run(settling)
-		return lan.Counts, nil
+		lines = append(lines, gone+" kill")
 	}
-	if !lan.RunUntil(func() bool { _, ok := w.Settled(); return ok }, agreeTimeout) {
-		return sim.Counts{}, fmt.Errorf("%v: no agreement within %v", r, agreeTimeout)
-	}
-	lan.Run(2 * latency) // the last messages arrive
-	return lan.Counts, nil
+	return strings.Join(append(lines, "agreed"), "\n")
 }
 
-// start switches the processes on that are there from the beginning. All know of each other.
-func (r *Run) start() (*sim.Sim, []*sim.Board) {
-	lan, boards := sim.New(1, sim.Wire{Delay: sim.Constant(latency)}), make([]*sim.Board, r.Processes+1)
-	var all []wire.ID
-	for id := range wire.ID(r.Processes) {
-		all = append(all, id+1)
+// Counts plays the run, and counts from what happens on.
+func (r *Run) Counts() (sim.Counts, error) {
+	text := r.scene()
+	s := scenario.Scenario{
+		Nodes: r.Processes, Members: true, Seed: 1, Wire: sim.Wire{Delay: sim.Constant(latency)},
+		Board: election.Config{Algorithm: r.Algorithm, Interval: interval, Detector: silence.DetectorFixed},
+		From:  settling, For: 2 * settling,
 	}
-	for _, id := range all {
-		boards[id] = lan.Add(election.Config{
-			ID: id, Priority: election.DefaultPriority, Interval: interval,
-			Algorithm: r.Algorithm, Detector: silence.DetectorFixed, Members: all,
-		})
+	var err error
+	if s.Scene, err = scene.Parse(r.Algorithm.String(), text); err != nil {
+		return sim.Counts{}, err
 	}
-	for id, b := range boards[1:] {
-		if id+1 != r.Joins && !slices.Contains(r.Absent, id+1) {
-			b.Start()
-		}
+	play, err := s.Run(context.Background(), scenario.Options{})
+	if err != nil {
+		return sim.Counts{}, fmt.Errorf("%w, in this scene of %d processes:\n%s", err, r.Processes, text)
 	}
-	return lan, boards
+	return play.LAN.Counts, nil
 }
