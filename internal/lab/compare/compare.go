@@ -62,8 +62,9 @@ func (a core) fail(ctx context.Context, n int, seed uint64, c Conditions) (Outco
 		}).Start()
 	}
 	w := lan.Watch()
-	if _, err := runUntil(ctx, lan, nil, Settling); err != nil {
-		return Outcome{}, err
+	ended := func() bool { return ctx.Err() != nil }
+	if lan.RunUntil(ended, Settling) {
+		return Outcome{}, ctx.Err()
 	}
 	if _, ok := w.Settled(); !ok {
 		return Outcome{}, fmt.Errorf("they did not agree within %v", Settling)
@@ -77,11 +78,12 @@ func (a core) fail(ctx context.Context, n int, seed uint64, c Conditions) (Outco
 			b.Crash()
 		}
 	}
-	agreed, err := runUntil(ctx, lan, func() bool { _, ok := w.Settled(); return ok }, agreeTimeout)
-	if err != nil {
-		return Outcome{}, err
-	}
-	if !agreed {
+	agreed := func() bool { _, ok := w.Settled(); return ok }
+	lan.RunUntil(func() bool { return agreed() || ended() }, agreeTimeout)
+	switch {
+	case ended():
+		return Outcome{}, ctx.Err()
+	case !agreed():
 		return Outcome{}, fmt.Errorf("they did not agree on a new leader within %v", agreeTimeout)
 	}
 	o := Outcome{}
@@ -94,20 +96,6 @@ func (a core) fail(ctx context.Context, n int, seed uint64, c Conditions) (Outco
 		}
 	}
 	return o, nil
-}
-
-// runUntil is lan.RunUntil that looks now and then whether ctx has ended.
-func runUntil(ctx context.Context, lan *sim.Sim, so func() bool, atMost time.Duration) (bool, error) {
-	const chunk = time.Second // of virtual time
-	for ; atMost > 0; atMost -= chunk {
-		if err := ctx.Err(); err != nil {
-			return false, err
-		}
-		if lan.RunUntil(so, min(atMost, chunk)) {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // Row is what one contestant took with one number of boards: medians.

@@ -164,57 +164,40 @@ func (r *Request) Run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	report := play.Report()
-	if r.Out != "" {
-		if err := r.write(play); err != nil {
-			return err
-		}
+	report, summary := play.Report(), stdout
+	switch {
+	case r.Out != "":
+		err = r.write(play)
+	case r.Trace == "":
+	case r.JSON && r.Trace == Formats()[0]:
+		report.Trace = play.Recording.Events()
+	case r.JSON:
+		var picture strings.Builder
+		err = play.Draw(&picture, r.Trace)
+		report.Picture = picture.String()
+	case r.Trace == Formats()[0]:
+		err = play.Draw(stdout, r.Trace)
+		fmt.Fprintln(stdout)
+	default:
+		err, summary = play.Draw(stdout, r.Trace), stderr
 	}
-	if r.JSON {
-		return r.printJSON(stdout, play, report)
-	}
-	summary := stdout
-	if r.Trace != "" && r.Out == "" {
-		if err := play.Draw(stdout, r.Trace); err != nil {
-			return err
-		}
-		if r.Trace == Formats()[0] {
-			fmt.Fprintln(stdout)
-		} else {
-			summary = stderr
-		}
+	switch {
+	case err != nil:
+		return err
+	case r.JSON:
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false) // no page shows this
+		return e.Encode(report)
 	}
 	return report.Text(summary)
 }
 
 // write draws the trace into the file that was asked for.
-func (r *Request) write(play *Play) (err error) {
+func (r *Request) write(play *Play) error {
 	f, err := os.Create(r.Out)
 	if err != nil {
 		return fmt.Errorf("--out: write the trace: %w", err)
 	}
-	defer func() {
-		if closed := f.Close(); err == nil {
-			err = closed
-		}
-	}()
-	return play.Draw(f, r.Trace)
-}
-
-func (r *Request) printJSON(w io.Writer, play *Play, report Report) error {
-	if play.Recording != nil && r.Out == "" {
-		if r.Trace == Formats()[0] {
-			report.Trace = play.Recording.Events()
-		} else {
-			var picture strings.Builder
-			if err := play.Draw(&picture, r.Trace); err != nil {
-				return err
-			}
-			report.Picture = picture.String()
-		}
-	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false) // no page shows this
-	return e.Encode(report)
+	return errors.Join(play.Draw(f, r.Trace), f.Close())
 }

@@ -161,12 +161,10 @@ func (s *Scenario) Run(ctx context.Context, options Options) (*Play, error) {
 		p.Recording = draw.Record(p.LAN, draw.Options{From: max(0, p.from-options.Lead), All: options.All})
 	}
 	p.LAN.At(p.from, p.count)
-	played := &stage{Play: p, ctx: ctx}
+	played := &stage{Play: p, ended: func() bool { return ctx.Err() != nil }}
 	err := s.Scene.Play(played, s.Seed)
 	if err == nil {
-		for left := s.For - p.LAN.Now(); left > 0 && ctx.Err() == nil; left -= chunk {
-			p.LAN.Run(min(left, chunk))
-		}
+		p.LAN.RunUntil(played.ended, max(0, s.For-p.LAN.Now()))
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,7 +16,7 @@ import (
 // stage plays scenes in the simulator (scene.Stage). A board is a core there, so its processes are one.
 type stage struct {
 	*Play
-	ctx    context.Context
+	ended  func() bool // the context has ended
 	marked time.Duration
 	said   string // what happens now
 }
@@ -162,19 +161,12 @@ func (s *stage) Seen() (moves int, two bool) {
 // Now is the virtual time.
 func (s *stage) Now() time.Duration { return s.LAN.Now() }
 
-// chunk is how much virtual time passes between two looks at the context.
-const chunk = time.Second
-
 // Pass lets time pass until just before what is due then: what a scene does comes first.
-func (s *stage) Pass(d time.Duration) {
-	for left := d; left > 0 && s.ctx.Err() == nil; left -= chunk {
-		s.LAN.RunBefore(min(left, chunk))
-	}
-}
+func (s *stage) Pass(d time.Duration) { s.LAN.RunBefore(s.ended, d) }
 
 // Until lets time pass until nothing is missing.
 func (s *stage) Until(limit time.Duration, missing func() string) (lack string) {
-	s.LAN.RunUntil(func() bool { lack = missing(); return lack == "" || s.ctx.Err() != nil }, limit)
+	s.LAN.RunUntil(func() bool { lack = missing(); return lack == "" || s.ended() }, limit)
 	return lack
 }
 
@@ -211,7 +203,7 @@ func (s *stage) Line(words, _ []string) (known bool, err error) {
 		case b.Holding() && b.Running() && !b.Frozen():
 			arrived := false
 			b.AfterHeartbeat(func() { arrived = true })
-			s.LAN.RunUntil(func() bool { return arrived || s.ctx.Err() != nil }, heartbeatWithin)
+			s.LAN.RunUntil(func() bool { return arrived || s.ended() }, heartbeatWithin)
 		}
 	}
 	return true, nil

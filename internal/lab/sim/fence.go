@@ -45,21 +45,15 @@ func (b *Board) LeaseEnds() bool {
 	return ends
 }
 
-// extendLease has the fence take in when the lease ends now.
+// extendLease has the fence take in when the lease ends now. The one of a leader that has a lease again opens.
 func (b *Board) extendLease() {
-	b.reopen()
+	if b.fenced && b.holding && b.core != nil {
+		if end, ends := b.core.LeaseEnd(); !ends || end > b.local() {
+			b.fence(false)
+		}
+	}
 	if !b.finished {
 		b.moveLease()
-	}
-}
-
-// reopen opens the fence of a leader that has a lease again.
-func (b *Board) reopen() {
-	if !b.fenced || !b.holding || b.core == nil {
-		return
-	}
-	if end, ends := b.core.LeaseEnd(); !ends || end > b.local() {
-		b.fence(false)
 	}
 }
 

@@ -104,13 +104,12 @@ func (s *Sim) At(d time.Duration, do func()) {
 // Run lets d of virtual time pass.
 func (s *Sim) Run(d time.Duration) { s.RunUntil(nil, d) }
 
-// RunBefore lets d pass, and leaves what is due at its end for later.
-func (s *Sim) RunBefore(d time.Duration) {
-	end := s.now + d
-	for len(s.queue) > 0 && s.queue[0].at < end {
-		s.next()
+// RunBefore lets d pass like RunUntil, and leaves what is due at its end for later.
+func (s *Sim) RunBefore(so func() bool, d time.Duration) {
+	if d > 0 {
+		s.RunUntil(so, d-1)
+		s.now++
 	}
-	s.now = end
 }
 
 // RunUntil lets time pass until something is so, but not more than atMost. It

@@ -15,29 +15,25 @@ type Watch struct {
 	since  election.Instant
 	leader *Board
 
-	proclaimed, taken moment
-	agreed            moment // the first agreement that has ended, if it was not over at once
-	settled           moment // forgotten when the agreement ends
-	holdout           int    // the board that did not agree when it was looked at last
+	proclaimed, taken *election.Instant // nil if it has not happened yet
+	agreed            *election.Instant // the first agreement that has ended, if it was not over at once
+	settled           *election.Instant // forgotten when the agreement ends
+	holdout           int               // the board that did not agree when it was looked at last, or -1
 }
 
-// moment is the time of something that may not have happened yet.
-type moment struct {
-	at election.Instant
-	ok bool
-}
-
-func (m *moment) set(at election.Instant) {
-	if !m.ok {
-		*m = moment{at, true}
+// first keeps when something happens for the first time.
+func first(at **election.Instant, now election.Instant) {
+	if *at == nil {
+		*at = &now
 	}
 }
 
-func (m moment) after(since election.Instant) (time.Duration, bool) {
-	if !m.ok {
+// after is how long that took.
+func (w *Watch) after(at *election.Instant) (time.Duration, bool) {
+	if at == nil {
 		return 0, false
 	}
-	return m.at - since, true
+	return *at - w.since, true
 }
 
 // Watch begins to measure now: just before or just after the event that ends the time of the leader.
@@ -58,10 +54,10 @@ func (w *Watch) Since() election.Instant { return w.since }
 
 // Proclaimed is how long it took until a board was proclaimed, by COORDINATOR or
 // LEADER; ok is false if none has been.
-func (w *Watch) Proclaimed() (after time.Duration, ok bool) { return w.proclaimed.after(w.since) }
+func (w *Watch) Proclaimed() (after time.Duration, ok bool) { return w.after(w.proclaimed) }
 
 // Acquired is how long it took until a board acquired the address that did not have it.
-func (w *Watch) Acquired() (after time.Duration, ok bool) { return w.taken.after(w.since) }
+func (w *Watch) Acquired() (after time.Duration, ok bool) { return w.after(w.taken) }
 
 // Agreed is how long it took until for the first time all live boards followed one
 // live leader. Live is who runs, has its cable in, and is not frozen. Where the LAN
@@ -70,14 +66,14 @@ func (w *Watch) Acquired() (after time.Duration, ok bool) { return w.taken.after
 // An agreement that is over in the same instant is none: so it does not matter in
 // which order several boards crash at once.
 func (w *Watch) Agreed() (after time.Duration, ok bool) {
-	if w.agreed.ok {
-		return w.agreed.after(w.since)
+	if w.agreed != nil {
+		return w.after(w.agreed)
 	}
 	return w.Settled()
 }
 
 // Settled is like Agreed, for the agreement that lasts now.
-func (w *Watch) Settled() (after time.Duration, ok bool) { return w.settled.after(w.since) }
+func (w *Watch) Settled() (after time.Duration, ok bool) { return w.after(w.settled) }
 
 // Leader is the first board that took the address, or nil.
 func (w *Watch) Leader() *Board { return w.leader }
@@ -93,30 +89,21 @@ func (s *Sim) review() {
 func (w *Watch) review() {
 	s := w.sim
 	// Who did not agree a moment ago most likely still does not.
-	if w.holdout < len(s.boards) && !s.agrees(s.boards[w.holdout]) {
-		w.unsettle()
-		return
+	if w.holdout < 0 || w.holdout >= len(s.boards) || s.agrees(s.boards[w.holdout]) {
+		w.holdout = slices.IndexFunc(s.boards, func(b *Board) bool { return !s.agrees(b) })
 	}
-	if i := slices.IndexFunc(s.boards, func(b *Board) bool { return !s.agrees(b) }); i >= 0 {
-		w.holdout = i
-		w.unsettle()
-	} else if s.anyLive() {
-		w.settled.set(s.now)
-	} else {
-		w.unsettle()
+	switch {
+	case w.holdout < 0 && slices.ContainsFunc(s.boards, (*Board).alive):
+		first(&w.settled, s.now)
+	case w.settled != nil:
+		if *w.settled < s.now {
+			first(&w.agreed, *w.settled)
+		}
+		w.settled = nil
 	}
-}
-
-func (w *Watch) unsettle() {
-	if w.settled.ok && w.settled.at < w.sim.now {
-		w.agreed.set(w.settled.at)
-	}
-	w.settled = moment{}
 }
 
 func (b *Board) alive() bool { return b.reachable() && !b.frozen }
-
-func (s *Sim) anyLive() bool { return slices.ContainsFunc(s.boards, (*Board).alive) }
 
 // agrees reports whether the board is dead, or follows a live leader whom all follow
 // that it is in touch with.
@@ -151,14 +138,14 @@ func (s *Sim) inTouch(a, b *Board) bool {
 func (s *Sim) observeSend(m *wire.Message) {
 	if m.Type == wire.TypeCoordinator || m.Type == wire.TypeLeader {
 		for _, w := range s.watches {
-			w.proclaimed.set(s.now)
+			first(&w.proclaimed, s.now)
 		}
 	}
 }
 
 func (s *Sim) observeTake(b *Board) {
 	for _, w := range s.watches {
-		w.taken.set(s.now)
+		first(&w.taken, s.now)
 		if w.leader == nil {
 			w.leader = b
 		}
