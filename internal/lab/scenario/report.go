@@ -83,16 +83,16 @@ func (p *Play) Report() Report {
 	s := p.Scenario
 	r := Report{
 		Algorithm: s.Board.Algorithm.String(), Fanout: s.Board.Fanout.String(), Nodes: s.Nodes, Seed: s.Seed,
-		FromMs: ms(p.from), UntilMs: ms(p.LAN.Now()),
+		FromMs: ms(s.From), UntilMs: ms(p.LAN.Now()),
 	}
 	for _, k := range p.LAN.Counts.Kinds() {
 		t := p.LAN.Counts[k]
 		r.Messages = append(r.Messages, Messages{k.String(), k.Identifier(), t.Packets, t.Live, t.Dead, k.Routine()})
 		r.Packets += t.Packets
 	}
-	sum := p.LAN.Summarise(p.from)
+	sum := p.LAN.Summarise(s.From)
 	r.NoHolderMs, r.LongestNoHolderMs, r.TwoHoldersMs, r.Moves = ms(sum.Vacant), ms(sum.LongestVacancy), ms(sum.Doubled), sum.Moves
-	for _, span := range p.LAN.HoldSpans(p.from) {
+	for _, span := range p.LAN.HoldSpans(s.From) {
 		l := Leader{Board: span.Board.Label, SinceMs: ms(span.From)}
 		if span.Ended {
 			l.UntilMs = new(ms(span.Until))

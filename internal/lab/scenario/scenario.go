@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"topdog/election"
@@ -127,9 +128,7 @@ type Play struct {
 	// Recording is what happened, if it was wanted.
 	Recording *draw.Recording
 
-	from    election.Instant
-	judged  bool
-	counts  bool // counting has begun
+	count   func() // begins to count
 	watches []watched
 }
 
@@ -150,7 +149,8 @@ type Options struct {
 
 // Run plays a scenario. The error is that of the context, or of the scene.
 func (s *Scenario) Run(ctx context.Context, options Options) (*Play, error) {
-	p := &Play{Scenario: s, LAN: sim.New(s.Seed, s.Wire), from: max(s.From, 0), judged: s.Judged}
+	p := &Play{Scenario: s, LAN: sim.New(s.Seed, s.Wire)}
+	p.count = sync.OnceFunc(p.LAN.ResetCounts)
 	// Another source than the wire's, so that drifting changes nothing but the clocks.
 	rng := rand.New(rand.NewPCG(s.Seed, 3))
 	for id := range wire.ID(s.Nodes) {
@@ -158,9 +158,9 @@ func (s *Scenario) Run(ctx context.Context, options Options) (*Play, error) {
 		b.Clock = s.Drift.clock(b.Config.ID, rng)
 	}
 	if options.Record {
-		p.Recording = draw.Record(p.LAN, draw.Options{From: max(0, p.from-options.Lead), All: options.All})
+		p.Recording = draw.Record(p.LAN, draw.Options{From: max(0, s.From-options.Lead), All: options.All})
 	}
-	p.LAN.At(p.from, p.count)
+	p.LAN.At(s.From, p.count) // or before what happens then: a leader that resigns says so at once
 	played := &stage{Play: p, ended: func() bool { return ctx.Err() != nil }}
 	err := s.Scene.Play(played, s.Seed)
 	if err == nil {
@@ -172,32 +172,8 @@ func (s *Scenario) Run(ctx context.Context, options Options) (*Play, error) {
 	return p, err
 }
 
-// count begins to count, before what happens then: a leader that resigns says so at once.
-func (p *Play) count() {
-	if !p.counts {
-		p.counts = true
-		p.LAN.ResetCounts()
-	}
-}
-
-// watch begins to measure how the LAN recovers from something, and ends what was measured before.
-func (p *Play) watch(what []string) {
-	if n := len(p.watches); n > 0 {
-		p.watches[n-1].watch.Stop()
-	}
-	if p.LAN.Now() >= p.from {
-		var holders []string
-		for _, b := range p.LAN.Boards() {
-			if b.Holding() {
-				holders = append(holders, b.Label)
-			}
-		}
-		p.watches = append(p.watches, watched{what, strings.Join(holders, ", "), p.LAN.Watch()})
-	}
-}
-
 // From is when counting began.
-func (p *Play) From() time.Duration { return p.from }
+func (p *Play) From() time.Duration { return p.Scenario.From }
 
 // Happened is when things happened that the counting saw, such as a crash and a restart. A fault
 // that waits for a heartbeat happens later than it is written.

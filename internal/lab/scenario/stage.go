@@ -155,7 +155,7 @@ func (s *stage) Mark() { s.marked = s.LAN.Now() }
 // Seen is how often the address has moved, and whether two boards have had it. A scenario shows what happens, also that.
 func (s *stage) Seen() (moves int, two bool) {
 	sum := s.LAN.Summarise(s.marked)
-	return sum.Moves, s.judged && sum.Doubled > 0
+	return sum.Moves, s.Scenario.Judged && sum.Doubled > 0
 }
 
 // Now is the virtual time.
@@ -170,17 +170,27 @@ func (s *stage) Until(limit time.Duration, missing func() string) (lack string) 
 	return lack
 }
 
-// Happens begins to measure how the LAN recovers from something.
+// Happens begins to measure how the LAN recovers from something, and ends what was measured before.
 func (s *stage) Happens(what string) {
 	s.said = what
-	if s.LAN.Now() >= s.from {
-		s.count()
-	}
-	if n := len(s.watches); n > 0 && s.watches[n-1].watch.Since() == s.LAN.Now() {
+	n := len(s.watches)
+	if n > 0 && s.watches[n-1].watch.Since() == s.LAN.Now() {
 		s.watches[n-1].what = append(s.watches[n-1].what, what)
 		return
 	}
-	s.watch([]string{what})
+	if n > 0 {
+		s.watches[n-1].watch.Stop()
+	}
+	if s.LAN.Now() >= s.From() {
+		s.count()
+		var holders []string
+		for _, b := range s.LAN.Boards() {
+			if b.Holding() {
+				holders = append(holders, b.Label)
+			}
+		}
+		s.watches = append(s.watches, watched{[]string{what}, strings.Join(holders, ", "), s.LAN.Watch()})
+	}
 }
 
 // heartbeatWithin is for how long a scene waits for a heartbeat.
