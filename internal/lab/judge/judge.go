@@ -233,38 +233,30 @@ func (t *T) told() string {
 	return strings.Join(lines, "\n")
 }
 
-// fail keeps a failure with its place.
-func (t *T) fail(text string) {
+// Error keeps a failure with its place.
+func (t *T) Error(args ...any) {
 	var places []string
 	callers := make([]uintptr, 32)
-	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)])
+	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers)])
 	for frame, more := frames.Next(); more; frame, more = frames.Next() {
-		if strings.HasSuffix(frame.File, "judge/judge.go") {
-			break
+		if here := strings.HasSuffix(frame.File, "judge/judge.go"); here && places != nil {
+			break // the test began here
+		} else if !here {
+			places = append(places, fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line))
 		}
-		places = append(places, fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line))
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.failures = append(t.failures, failure{strings.Join(places, " < "), text})
+	t.failures = append(t.failures, failure{strings.Join(places, " < "), fmt.Sprint(args...)})
 }
 
-func (t *T) Error(args ...any)                 { t.fail(fmt.Sprint(args...)) }
-func (t *T) Errorf(format string, args ...any) { t.fail(fmt.Sprintf(format, args...)) }
-func (t *T) Fail()                             { t.fail("failed") }
+func (t *T) Errorf(format string, args ...any) { t.Error(fmt.Sprintf(format, args...)) }
+func (t *T) Fail()                             { t.Error("failed") }
+func (t *T) Fatalf(format string, args ...any) { t.Fatal(fmt.Sprintf(format, args...)) }
+func (t *T) FailNow()                          { t.Fatal("failed") }
 
 func (t *T) Fatal(args ...any) {
-	t.fail(fmt.Sprint(args...))
-	runtime.Goexit()
-}
-
-func (t *T) Fatalf(format string, args ...any) {
-	t.fail(fmt.Sprintf(format, args...))
-	runtime.Goexit()
-}
-
-func (t *T) FailNow() {
-	t.fail("failed")
+	t.Error(args...)
 	runtime.Goexit()
 }
 
@@ -274,13 +266,12 @@ func (t *T) Failed() bool {
 	return len(t.failures) > 0
 }
 
-func (t *T) Skip(args ...any)                 { t.skip(fmt.Sprint(args...)) }
-func (t *T) Skipf(format string, args ...any) { t.skip(fmt.Sprintf(format, args...)) }
-func (t *T) SkipNow()                         { t.skip("skipped") }
+func (t *T) Skipf(format string, args ...any) { t.Skip(fmt.Sprintf(format, args...)) }
+func (t *T) SkipNow()                         { t.Skip("skipped") }
 
-func (t *T) skip(text string) {
+func (t *T) Skip(args ...any) {
 	t.mu.Lock()
-	t.skipped = text
+	t.skipped = fmt.Sprint(args...)
 	t.mu.Unlock()
 	runtime.Goexit()
 }
