@@ -56,8 +56,8 @@ func (b *Board) Start() {
 	if b.core != nil {
 		return
 	}
-	if err := b.Clock.validate(); err != nil {
-		panic(err) // as below
+	if max(b.Clock.PPM, -b.Clock.PPM) > MaxDrift {
+		panic(fmt.Sprintf("sim: a clock may drift by at most %d ppm, is to drift by %d", MaxDrift, b.Clock.PPM)) // as below
 	}
 	b.Config.Incarnation = wire.Incarnation(b.sim.rng.Uint32()|1) & wire.MaxIncarnation
 	b.life = life{clock: b.Clock}
@@ -87,12 +87,8 @@ func (b *Board) Crash() {
 
 // die ends the process; what it was to do is forgotten.
 func (b *Board) die() {
-	backlog := b.backlog
 	b.life = life{clock: b.clock}
 	b.sim.unschedule(&b.waking)
-	for _, do := range backlog {
-		do()
-	}
 }
 
 // reachable reports whether a message to the board could find a process there: what
@@ -185,17 +181,6 @@ func (b *Board) TrustClock(trusted bool) {
 // sends as the leader has reached all whom it reaches. A leader that crashes then
 // is not missed for a whole interval.
 func (b *Board) AfterHeartbeat(do func()) { b.afterBeat = append(b.afterBeat, do) }
-
-func (b *Board) afterHeartbeat() func() {
-	deeds := b.afterBeat
-	b.afterBeat = nil
-	return func() {
-		for _, do := range deeds {
-			// An event of its own: the last receiver has not carried out yet what it wants done.
-			b.sim.At(0, do)
-		}
-	}
-}
 
 // Reprioritise changes the board's priority while it runs.
 func (b *Board) Reprioritise(priority uint8, preempt bool) {

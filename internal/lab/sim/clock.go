@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"time"
 
 	"topdog/election"
@@ -22,13 +21,6 @@ const MaxDrift = 100_000
 
 // million is what a drift is measured in.
 const million = 1_000_000
-
-func (c Clock) validate() error {
-	if c.PPM < -MaxDrift || c.PPM > MaxDrift {
-		return fmt.Errorf("sim: a clock may drift by at most %d ppm, is to drift by %d", MaxDrift, c.PPM)
-	}
-	return nil
-}
 
 // Local returns what the clock shows at a moment of the simulation. The parts
 // above and below a million are scaled apart, so that no run is too long.

@@ -99,19 +99,11 @@ type datagram struct {
 	from      *Board
 	m         wire.Message
 	kind      Kind
-	copies    int // that are still to arrive, and the sender while it sends
 	number    uint64
 	sent      election.Instant
 	to        wire.ID
-	multicast bool   // and not unicast, or a copy by broadcast
-	last      func() // called when no copy is under way any more
-}
-
-// drop says that one copy is not under way any more.
-func (d *datagram) drop() {
-	if d.copies--; d.copies == 0 && d.last != nil {
-		d.last()
-	}
+	multicast bool             // and not unicast, or a copy by broadcast
+	last      election.Instant // when the last copy arrives, if one does
 }
 
 // transmit puts a datagram on the wire.
@@ -126,7 +118,7 @@ func (b *Board) transmit(e *election.Effect) {
 	if e.Floating {
 		to = s.owner(b)
 	}
-	d := &datagram{from: b, m: own(&e.Message), number: s.sent, sent: s.now, copies: 1, to: to, multicast: to == wire.Nobody}
+	d := &datagram{from: b, m: own(&e.Message), number: s.sent, sent: s.now, to: to, multicast: to == wire.Nobody}
 	d.m.Incarnation, d.m.Sequence = b.Config.Incarnation, b.sequence
 	d.kind = s.kindOf(b, to, &d.m)
 	if to != unassigned { // else nothing leaves: nobody answers the ARP request before it
@@ -140,17 +132,19 @@ func (b *Board) transmit(e *election.Effect) {
 			To: to, Floating: e.Floating, Broadcast: e.Broadcast, Audience: slices.Clone(e.Audience),
 		})
 	}
-	if len(b.afterBeat) > 0 && d.kind == Kind(wire.TypeHeartbeat) {
-		d.last = b.afterHeartbeat()
-	}
 	s.put(d)
+	if d.kind == Kind(wire.TypeHeartbeat) {
+		for _, do := range b.afterBeat {
+			s.At(max(0, d.last-s.now), do)
+		}
+		b.afterBeat = nil
+	}
 	// On a wire that loses nothing the copy would be a replay for everybody.
 	if e.Broadcast && (s.wire.Loss > 0 || slices.ContainsFunc(s.filters, func(f scene.Filter) bool { return f.Share > 0 || f.Multicast })) {
 		c := *d
-		c.copies, c.last, c.multicast = 1, nil, false
+		c.multicast = false
 		s.put(&c)
 	}
-	d.drop()
 }
 
 // put puts a datagram on the wire.
@@ -208,8 +202,9 @@ func (s *Sim) deliver(d *datagram, to *Board) {
 			s.arrival(d, to, FateLost)
 			continue
 		}
-		d.copies++
-		s.schedule(s.now+s.delay(), &event{datagram: d, board: to})
+		at := s.now + s.delay()
+		d.last = max(d.last, at)
+		s.schedule(at, &event{datagram: d, board: to})
 	}
 }
 
@@ -226,18 +221,9 @@ func (b *Board) receive(d *datagram) {
 		if d.multicast {
 			b.core.HeardMulticast(b.local(), d.m.Sender)
 		}
-	case b.frozen:
-		d.copies++
-		b.backlog = append(b.backlog, func() {
-			if b.core != nil {
-				b.take(d)
-			}
-			d.drop()
-		})
-		s.arrival(d, b, FateWaits)
 	default:
-		s.arrival(d, b, FateArrived)
-		b.take(d)
+		s.arrival(d, b, map[bool]Fate{true: FateWaits, false: FateArrived}[b.frozen])
+		b.run(func() { b.take(d) })
 	}
 }
 

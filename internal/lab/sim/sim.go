@@ -139,7 +139,6 @@ func (s *Sim) next() {
 		e.do()
 	case e.datagram != nil:
 		e.board.receive(e.datagram)
-		e.datagram.drop()
 	default:
 		e.board.wake()
 	}
