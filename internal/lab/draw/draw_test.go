@@ -279,7 +279,7 @@ func TestLate(t *testing.T) {
 		w := quick
 		s, r := lan(4, wire.AlgorithmHeir, election.FanoutMulticast, w, false)
 		w.Reorder, w.HoldBack = 0.3, holdBack
-		s.SetWire(w)
+		s.Wire = w
 		s.Board("4").Crash()
 		s.Run(time.Second)
 		var out bytes.Buffer

@@ -65,7 +65,7 @@ func TestTrustOfMany(t *testing.T) {
 		lan.At(time.Duration(id)*5*time.Millisecond, b.Start)
 	}
 	lan.Run(15 * time.Second)
-	lan.SetWire(quick)
+	lan.Wire = quick
 	lan.Run(8 * delta)
 	trusts(t, lan.Boards())
 	lan.ResetCounts()

@@ -119,10 +119,6 @@ type Tally struct {
 // Messages is how many messages there were, whether or not they could arrive.
 func (t Tally) Messages() int { return t.Live + t.Dead }
 
-func (t Tally) plus(other Tally) Tally {
-	return Tally{t.Packets + other.Packets, t.Live + other.Live, t.Dead + other.Dead}
-}
-
 // Counts is a Tally for each kind.
 type Counts [kindCount]Tally
 
@@ -130,7 +126,7 @@ type Counts [kindCount]Tally
 func (c *Counts) Type(t wire.Type) (sum Tally) {
 	for k := range c {
 		if Kind(k).Type() == t {
-			sum = sum.plus(c[k])
+			sum = Tally{sum.Packets + c[k].Packets, sum.Live + c[k].Live, sum.Dead + c[k].Dead}
 		}
 	}
 	return sum

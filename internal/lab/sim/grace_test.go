@@ -84,7 +84,7 @@ func TestSuddenLoss(t *testing.T) {
 					lan := crowd(seed, lanWire(0), 3, wire.AlgorithmHeir, every(h))
 					lan.Run(30 * time.Second)
 					since := lan.Now()
-					lan.SetWire(lanWire(loss))
+					lan.Wire = lanWire(loss)
 					lan.Run(100 * h)
 					if lan.Summarise(since).Moves > 0 {
 						moved++

@@ -94,7 +94,7 @@ func BenchmarkLossy(b *testing.B) {
 							}
 							lan := crowd(uint64(seed), lanWire(before), boards, wire.AlgorithmHeir, every(h))
 							lan.Run(30 * time.Second)
-							lan.SetWire(lanWire(loss))
+							lan.Wire = lanWire(loss)
 							since := lan.Now()
 							lan.ResetCounts()
 							lan.Run(10 * time.Minute)

@@ -68,7 +68,11 @@ func (s *Sim) Summarise(since election.Instant) (sum Summary) {
 	var vacant, nowhere, twice time.Duration // for how long it has been so
 	var last *Board
 	for i, x := range s.history {
-		d := max(0, s.until(i)-max(x.at, since))
+		until := s.now
+		if i+1 < len(s.history) {
+			until = s.history[i+1].at
+		}
+		d := max(0, until-max(x.at, since))
 		lasts := func(so bool, run, longest *time.Duration) {
 			if *run += d; !so {
 				*run = 0
@@ -93,14 +97,6 @@ func (s *Sim) Summarise(since election.Instant) (sum Summary) {
 	}
 	sum.Holders = s.holders()
 	return sum
-}
-
-// until is when a situation has ended, or now.
-func (s *Sim) until(i int) election.Instant {
-	if i+1 < len(s.history) {
-		return s.history[i+1].at
-	}
-	return s.now
 }
 
 // HoldSpan is a time during which a board had the address.

@@ -25,16 +25,13 @@ type Wire struct {
 
 // delay draws how long one copy takes.
 func (s *Sim) delay() time.Duration {
-	w := &s.wire
+	w := &s.Wire
 	d := w.Delay.sample(s.rng)
 	if w.Reorder > 0 && s.rng.Float64() < w.Reorder {
 		d += w.HoldBack
 	}
 	return d
 }
-
-// SetWire changes how the LAN treats datagrams from now on.
-func (s *Sim) SetWire(w Wire) { s.wire = w }
 
 // Filter has the switch lose frames, and a trace say what that is. These filters take the place of those before. What a board
 // sends is lost where it is sent, and all else where it would arrive: datagrams that are under way are lost then too.
@@ -84,7 +81,7 @@ func (s *Sim) reaches(from, to *Board) bool { return !from.unheard() && s.carrie
 
 // loses draws whether a frame is lost by chance.
 func (s *Sim) loses(from, to *Board, multicast bool) bool {
-	p := s.wire.Loss
+	p := s.Wire.Loss
 	for _, f := range s.shares {
 		share := f.Share
 		if f.Share = 0; lost([]scene.Filter{f}, from.machine(), to.machine(), multicast) {
@@ -140,7 +137,7 @@ func (b *Board) transmit(e *election.Effect) {
 		b.afterBeat = nil
 	}
 	// On a wire that loses nothing the copy would be a replay for everybody.
-	if e.Broadcast && (s.wire.Loss > 0 || slices.ContainsFunc(s.filters, func(f scene.Filter) bool { return f.Share > 0 || f.Multicast })) {
+	if e.Broadcast && (s.Wire.Loss > 0 || slices.ContainsFunc(s.filters, func(f scene.Filter) bool { return f.Share > 0 || f.Multicast })) {
 		c := *d
 		c.multicast = false
 		s.put(&c)
@@ -194,7 +191,7 @@ func (s *Sim) deliver(d *datagram, to *Board) {
 		return
 	}
 	copies := 1
-	if s.wire.Duplicate > 0 && s.rng.Float64() < s.wire.Duplicate {
+	if s.Wire.Duplicate > 0 && s.rng.Float64() < s.Wire.Duplicate {
 		copies = 2
 	}
 	for range copies {
@@ -263,7 +260,7 @@ func (b *Board) fresh(d *datagram) bool {
 // Carry has something done when a datagram that is sent now arrives, unless it is
 // lost. It is for other protocols that shall be compared on the same LAN.
 func (s *Sim) Carry(arrive func()) {
-	if s.wire.Loss > 0 && s.rng.Float64() < s.wire.Loss {
+	if s.Wire.Loss > 0 && s.rng.Float64() < s.Wire.Loss {
 		return
 	}
 	s.At(s.delay(), arrive)

@@ -241,7 +241,7 @@ const stopsWithin = 300 * time.Millisecond
 
 // heal ends all faults, and lets pass the time within which all must be well.
 func (s *schedule) heal() {
-	s.lan.SetWire(quick)
+	s.lan.Wire = quick
 	eligible := false
 	for _, b := range s.lan.Boards() {
 		b.Plug()

@@ -29,6 +29,8 @@ type Sim struct {
 	Loses func(from, to *Board, m *wire.Message) bool
 	// Counts counts datagrams and messages that were sent since ResetCounts.
 	Counts Counts
+	// Wire is how the LAN treats datagrams from now on.
+	Wire Wire
 	// Foreign makes probes find that a foreign machine has the address.
 	Foreign bool
 	// NoWitness makes nobody on the LAN answer but the boards. Otherwise there is a router that
@@ -37,15 +39,12 @@ type Sim struct {
 
 	now     election.Instant
 	rng     *rand.Rand
-	wire    Wire
 	boards  []*Board
 	queue   queue
 	order   uint64
 	history []situation
-	steps   steps.List // that boards take
-
-	sent uint64 // datagrams
-
+	steps   steps.List         // that boards take
+	sent    uint64             // datagrams
 	peers   map[wire.ID]*Board // the first board of each id
 	watches []*Watch
 
@@ -60,7 +59,7 @@ const probeTakes = 100 * time.Millisecond
 func New(seed uint64, w Wire) *Sim {
 	return &Sim{
 		rng:     rand.New(rand.NewPCG(seed, 0x746f70646f67)),
-		wire:    w,
+		Wire:    w,
 		peers:   make(map[wire.ID]*Board),
 		history: []situation{{nowhere: true}},
 	}

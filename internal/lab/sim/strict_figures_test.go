@@ -69,7 +69,7 @@ func TestStrictIsNotMoved(t *testing.T) {
 		return func(lan *sim.Sim) {
 			w := usual
 			w.Loss = loss
-			lan.SetWire(w)
+			lan.Wire = w
 			lan.Run(10 * time.Minute)
 		}
 	}
