@@ -16,30 +16,24 @@ func (b *Board) askLAN(suspect wire.ID) {
 		return
 	}
 	askedAt, core := b.local(), b.core
-	answer := func(by *Board, receive func() []election.Effect) {
+	ask := func(other *Board, receive func() []election.Effect) { // nil is the witness
 		s.At(s.delay(), func() {
-			switch {
-			case b.core != core || !b.plugged || b.deaf():
-			case by != nil && !s.reaches(by, b):
-			default:
-				b.run(func() { b.act(receive()) })
+			if other != nil && !(other.answersARP() && s.carries(b, other, false)) {
+				return
 			}
+			s.At(s.delay(), func() {
+				if b.core == core && b.plugged && !b.deaf() && (other == nil || s.reaches(other, b)) {
+					b.run(func() { b.act(receive()) })
+				}
+			})
 		})
 	}
 	if !s.NoWitness {
-		s.At(s.delay(), func() {
-			answer(nil, func() []election.Effect { return core.Evidence(b.local()) })
-		})
+		ask(nil, func() []election.Effect { return core.Evidence(b.local()) })
 	}
-	owner := s.peers[suspect]
-	if owner == nil {
-		return
+	if owner := s.peers[suspect]; owner != nil {
+		ask(owner, func() []election.Effect { return core.AddressAnswered(b.local(), askedAt) })
 	}
-	s.At(s.delay(), func() {
-		if owner.answersARP() && s.carries(b, owner, false) {
-			answer(owner, func() []election.Effect { return core.AddressAnswered(b.local(), askedAt) })
-		}
-	})
 }
 
 // findsHolder reports whether another board answers this one, which asks all by ARP who has the floating address.

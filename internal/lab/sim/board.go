@@ -22,8 +22,8 @@ type Board struct {
 	Switch bool
 
 	sim     *Sim
-	number  int  // among the boards
-	peer    int  // the number of the first one that has its id
+	machine int  // its number in filters
+	peer    int  // the number of the first one that has its id, as two may have
 	plugged bool // the cable is in
 	freezes int  // how often it was frozen
 	holding bool

@@ -58,13 +58,10 @@ func (s *Sim) Filter(filters []scene.Filter, what string) {
 func (s *Sim) Filters() []scene.Filter { return slices.Clone(s.filters) }
 
 // unheard reports whether the switch drops what the board sends.
-func (b *Board) unheard() bool { return lost(b.sim.leaving, b.machine(), scene.Client, false) }
+func (b *Board) unheard() bool { return lost(b.sim.leaving, b.machine, scene.Client, false) }
 
 // deaf reports whether the switch drops what is for the board, whoever sends it.
-func (b *Board) deaf() bool { return lost(b.sim.arriving, scene.Client, b.machine(), false) }
-
-// machine is the number of the board in filters.
-func (b *Board) machine() int { return b.number + 1 }
+func (b *Board) deaf() bool { return lost(b.sim.arriving, scene.Client, b.machine, false) }
 
 func lost(filters []scene.Filter, from, to int, multicast bool) bool {
 	return len(filters) > 0 && scene.Lost(filters, from, to, multicast, nil)
@@ -73,18 +70,18 @@ func lost(filters []scene.Filter, from, to int, multicast bool) bool {
 // carries reports whether the LAN lets a frame through that is on it. The sender's cable
 // may have been pulled since.
 func (s *Sim) carries(from, to *Board, multicast bool) bool {
-	return !lost(s.arriving, from.machine(), to.machine(), multicast)
+	return !lost(s.arriving, from.machine, to.machine, multicast)
 }
 
 // reaches reports whether what a board sends to another one comes there.
 func (s *Sim) reaches(from, to *Board) bool { return !from.unheard() && s.carries(from, to, false) }
 
-// loses draws whether a frame is lost by chance.
-func (s *Sim) loses(from, to *Board, multicast bool) bool {
+// lostByChance draws whether a frame is lost by chance.
+func (s *Sim) lostByChance(from, to *Board, multicast bool) bool {
 	p := s.Wire.Loss
 	for _, f := range s.shares {
 		share := f.Share
-		if f.Share = 0; lost([]scene.Filter{f}, from.machine(), to.machine(), multicast) {
+		if f.Share = 0; lost([]scene.Filter{f}, from.machine, to.machine, multicast) {
 			p = 1 - (1-p)*(1-share)
 		}
 	}
@@ -147,7 +144,7 @@ func (b *Board) transmit(e *election.Effect) {
 // put puts a datagram on the wire.
 func (s *Sim) put(d *datagram) {
 	b := d.from
-	silent := !b.plugged || lost(s.leaving, b.machine(), scene.Client, d.multicast)
+	silent := !b.plugged || lost(s.leaving, b.machine, scene.Client, d.multicast)
 	for _, other := range s.boards {
 		switch {
 		case other == b || d.to != wire.Nobody && d.to != other.Config.ID:
@@ -195,7 +192,7 @@ func (s *Sim) deliver(d *datagram, to *Board) {
 		copies = 2
 	}
 	for range copies {
-		if s.loses(d.from, to, d.multicast) {
+		if s.lostByChance(d.from, to, d.multicast) {
 			s.arrival(d, to, FateLost)
 			continue
 		}
@@ -246,7 +243,7 @@ type seen struct {
 
 // fresh does the replay guard's work, without the proofs: nobody lies here.
 func (b *Board) fresh(d *datagram) bool {
-	if more := len(b.sim.boards) - len(b.heard); more > 0 {
+	if more := len(b.sim.boards) + 1 - len(b.heard); more > 0 {
 		b.heard = append(b.heard, make([]seen, more)...)
 	}
 	h, m := &b.heard[d.from.peer], &d.m

@@ -67,11 +67,11 @@ func New(seed uint64, w Wire) *Sim {
 
 // Add puts a board on the LAN: powered off, with its cable in.
 func (s *Sim) Add(cfg election.Config) *Board {
-	b := &Board{Config: cfg, Label: cfg.ID.String(), sim: s, number: len(s.boards), plugged: true}
+	b := &Board{Config: cfg, Label: cfg.ID.String(), sim: s, machine: len(s.boards) + 1, plugged: true}
 	if s.peers[cfg.ID] == nil {
 		s.peers[cfg.ID] = b
 	}
-	b.peer = s.peers[cfg.ID].number
+	b.peer = s.peers[cfg.ID].machine
 	b.waking.board = b
 	s.boards = append(s.boards, b)
 	return b
