@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"topdog/election"
+	"topdog/internal/lab/scene"
 	"topdog/wire"
 )
 
 // askLAN is what a board asks by ARP: the address of the leader that it suspects, and the
-// witness.
+// witness. That is a router, which filters call scene.Client, and which every board reaches whose port lets frames through.
 func (b *Board) askLAN(suspect wire.ID) {
 	s := b.sim
 	s.trace(b, EventAddress, "asks the LAN")
@@ -28,7 +29,7 @@ func (b *Board) askLAN(suspect wire.ID) {
 			})
 		})
 	}
-	if !s.NoWitness {
+	if !lost(s.leaving, scene.Client, b.machine, false) {
 		ask(nil, func() []election.Effect { return core.Evidence(b.local()) })
 	}
 	if owner := s.peers[suspect]; owner != nil {

@@ -13,11 +13,11 @@ import (
 
 // The tests in this file hold what heir makes of what it hears, and of what it does not hear.
 
-// heirsSettled returns a LAN on which n boards run heir, settled and with the last one leading.
-func heirsSettled(t *testing.T, n int, witness bool) *sim.Sim {
+// heirsSettled returns a LAN on which n boards run heir, settled and with the last one leading. A witness answers, or none.
+func heirsSettled(t *testing.T, n int, answers bool) *sim.Sim {
 	t.Helper()
 	lan := crowd(1, quick, n, wire.AlgorithmHeir)
-	lan.NoWitness = !witness
+	witness(lan, answers)
 	lan.Run(20*time.Second + 13*time.Millisecond)
 	leads(t, lan.Boards(), wire.ID(n))
 	return lan

@@ -176,7 +176,7 @@ func heals(faults []fault, lasts time.Duration) property {
 	return func(t tester, seed uint64, rng, of luck, v variant) {
 		s := newSchedule(t, seed, rng, v, randomWire(of))
 		s.misfortune(faults)
-		s.lan.NoWitness = false
+		witness(s.lan, true)
 		s.lan.Run(lasts)
 		healed := s.lan.Now()
 		s.heal()

@@ -75,7 +75,7 @@ var silent = append([]fault{
 		s.lan.At(time.Second, func() { each(s.lan, (*sim.Board).Plug) })
 		s.lan.At(time.Second+time.Duration(s.rng.Int64N(int64(rebootsWithin-time.Second))), func() { each(s.lan, func(b *sim.Board) { unmute(s.lan, b) }) })
 	}},
-	{"the witness", func(s *schedule, _ *sim.Board) { s.lan.NoWitness = !s.lan.NoWitness }},
+	{"the witness", func(s *schedule, _ *sim.Board) { witness(s.lan, !hasWitness(s.lan)) }},
 }, dirty...)
 
 // luck is where a schedule comes from: rapid, or a generator with a seed.

@@ -33,9 +33,6 @@ type Sim struct {
 	Wire Wire
 	// Foreign makes probes find that a foreign machine has the address.
 	Foreign bool
-	// NoWitness makes nobody on the LAN answer but the boards. Otherwise there is a router that
-	// every board reaches whose port lets frames through.
-	NoWitness bool
 
 	now     election.Instant
 	rng     *rand.Rand

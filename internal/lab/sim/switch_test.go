@@ -139,3 +139,19 @@ func lose(lan *sim.Sim, from *sim.Board, kind wire.Type, n int, to *sim.Board) {
 		return lost[m.Sequence] && (to == nil || to == receiver)
 	}
 }
+
+// silentWitness is what keeps the answers of the router from the boards, and hasWitness reports whether they come.
+var silentWitness = []scene.Filter{{From: []int{scene.Client}}}
+
+func hasWitness(lan *sim.Sim) bool {
+	return len(without(lan.Filters(), silentWitness)) == len(lan.Filters())
+}
+
+// witness has the router answer, or nobody but the boards.
+func witness(lan *sim.Sim, answers bool) {
+	all := without(lan.Filters(), silentWitness)
+	if !answers {
+		all = append(all, silentWitness...)
+	}
+	lan.Filter(all, "")
+}
