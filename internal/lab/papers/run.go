@@ -22,6 +22,8 @@ const (
 	latency  = 200 * time.Microsecond
 	// settling is enough for any group to start up and agree.
 	settling = 20 * time.Second
+	// afterwards is for how long what happens is counted. Its election is over long before.
+	afterwards = 5 * time.Second
 )
 
 // Run is what happens to a group of processes, which are numbered from 1: some crash at once, or one joins.
@@ -81,7 +83,7 @@ func (r *Run) Counts() (sim.Counts, error) {
 	s := scenario.Scenario{
 		Nodes: r.Processes, Members: true, Seed: 1, Wire: sim.Wire{Delay: sim.Constant(latency)},
 		Board: election.Config{Algorithm: r.Algorithm, Interval: interval, Detector: silence.DetectorFixed},
-		From:  settling, For: 2 * settling,
+		From:  settling, For: settling + afterwards,
 	}
 	var err error
 	if s.Scene, err = scene.Parse(r.Algorithm.String(), text); err != nil {

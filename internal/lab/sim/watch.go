@@ -18,7 +18,6 @@ type Watch struct {
 	proclaimed, taken *election.Instant // nil if it has not happened yet
 	agreed            *election.Instant // the first agreement that has ended, if it was not over at once
 	settled           *election.Instant // forgotten when the agreement ends
-	holdout           int               // the board that did not agree when it was looked at last, or -1
 }
 
 // first keeps when something happens for the first time.
@@ -87,13 +86,8 @@ func (s *Sim) review() {
 }
 
 func (w *Watch) review() {
-	s := w.sim
-	// Who did not agree a moment ago most likely still does not.
-	if w.holdout < 0 || w.holdout >= len(s.boards) || s.agrees(s.boards[w.holdout]) {
-		w.holdout = slices.IndexFunc(s.boards, func(b *Board) bool { return !s.agrees(b) })
-	}
-	switch {
-	case w.holdout < 0 && slices.ContainsFunc(s.boards, (*Board).alive):
+	switch s := w.sim; {
+	case slices.ContainsFunc(s.boards, (*Board).alive) && !slices.ContainsFunc(s.boards, func(b *Board) bool { return !s.agrees(b) }):
 		first(&w.settled, s.now)
 	case w.settled != nil:
 		if *w.settled < s.now {
