@@ -1,19 +1,16 @@
 package explore
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math/bits"
 	"reflect"
 	"sync"
 	"unsafe"
 
 	"topdog/election"
-	"topdog/wire"
 )
 
 // A core is copied and compared as it lies in memory, since the package election has no
-// reason to offer either: nobody but this explorer needs them. Both walk the same layout.
+// reason to offer either: nobody but this explorer needs them. Both walk the same layout. So does the comparison of worlds.
 // What a core points at is copied with it. It points into itself too (the timetable, and the
 // board of its algorithm), so a pointer into what was copied becomes one into the copy.
 
@@ -53,7 +50,7 @@ func (l *layout) add(offset uintptr, t reflect.Type) {
 	case reflect.Struct:
 		for i := range t.NumField() {
 			f := t.Field(i)
-			if t == coreType && unimportant[f.Name] {
+			if t == coreType && unimportant[f.Name] || f.Tag.Get("hash") == "-" {
 				continue
 			}
 			l.add(offset+f.Offset, f.Type)
@@ -179,103 +176,4 @@ func (k *copier) boxed(v reflect.Value) {
 	}
 	elem := inner.Type().Elem()
 	v.Set(reflect.NewAt(elem, k.pointer(inner.UnsafePointer(), elem)))
-}
-
-// hasher sums up what decides how a core goes on.
-type hasher struct {
-	sum   uint64
-	seen  [16]copied
-	count int
-}
-
-func (h *hasher) core(c *election.Core) {
-	h.count = 0 // cores share nothing
-	h.pointer(unsafe.Pointer(c), coreType)
-}
-
-// number adds a number: one round of wyhash.
-func (h *hasher) number(n uint64) {
-	high, low := bits.Mul64(h.sum^n^0xa0761d6478bd642f, 0xe7037ed1a0b428db)
-	h.sum = high ^ low ^ n
-}
-
-func (h *hasher) bytes(p unsafe.Pointer, size uintptr) {
-	piece := unsafe.Slice((*byte)(p), size)
-	empty := uint64(0)
-	for ; len(piece) >= 8; piece = piece[8:] {
-		if n := binary.NativeEndian.Uint64(piece); n != 0 {
-			h.number(n + empty<<32)
-			empty = 0
-		} else {
-			empty++
-		}
-	}
-	n := uint64(len(piece))<<56 + empty<<32
-	for i, b := range piece {
-		n += uint64(b) << (8 * i)
-	}
-	h.number(n)
-}
-
-func (h *hasher) pointer(p unsafe.Pointer, t reflect.Type) {
-	if p == nil {
-		h.number(0)
-		return
-	}
-	for i, c := range h.seen[:h.count] {
-		if at := uintptr(p) - uintptr(c.from); at < c.size {
-			h.number(uint64(i)<<32 | uint64(at))
-			return
-		}
-	}
-	h.seen[h.count] = copied{from: p, size: t.Size()}
-	h.count++
-	h.value(p, t)
-}
-
-func (h *hasher) value(at unsafe.Pointer, t reflect.Type) {
-	l := layoutOf(t)
-	for _, s := range l.plain {
-		h.bytes(unsafe.Add(at, s.offset), s.size)
-	}
-	for _, l := range l.links {
-		field := unsafe.Add(at, l.offset)
-		switch l.typ.Kind() {
-		case reflect.Pointer:
-			h.pointer(*(*unsafe.Pointer)(field), l.typ.Elem())
-		case reflect.Slice:
-			v := reflect.NewAt(l.typ, field).Elem()
-			h.number(uint64(v.Len()))
-			for i := range v.Len() {
-				h.value(v.Index(i).Addr().UnsafePointer(), l.typ.Elem())
-			}
-		case reflect.Interface:
-			if v := reflect.NewAt(l.typ, field).Elem(); !v.IsNil() {
-				h.pointer(v.Elem().UnsafePointer(), v.Elem().Type().Elem())
-			}
-		}
-	}
-}
-
-var messageType = reflect.TypeFor[wire.Message]()
-
-// packet is a message and its sum. It never changes.
-type packet struct {
-	wire.Message
-	sum uint64
-}
-
-func newPacket(m wire.Message) *packet {
-	p := &packet{Message: m}
-	var h hasher
-	h.value(unsafe.Pointer(&p.Message), messageType)
-	p.sum = h.sum
-	return p
-}
-
-// packet adds a message.
-func (h *hasher) packet(p *packet) {
-	if p != nil {
-		h.number(p.sum)
-	}
 }

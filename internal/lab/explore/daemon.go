@@ -12,18 +12,19 @@ import (
 // daemon is the event loop of a board as internal/daemon has it (loop.go), in steps between which it may stand still.
 // What follows from the effects of its core are the steps of the daemon, see package steps.
 type daemon struct {
-	core  *election.Core // nil while there is no process
-	owned bool           // no other world has the same core
+	core  *election.Core `hash:"-"` // nil while there is no process
+	owned bool           `hash:"-"` // no other world has the same core
 	// sum is that of the core and of what was heard, as long as summed says so.
 	sum    uint64
-	summed bool
+	summed bool `hash:"-"`
 	role   election.Role
 
 	paused bool
 	steps  []step
 	at     time.Duration // when it takes the next one
 
-	read      election.Instant // the clock, when the present call began
+	read      election.Instant `hash:"-"` // the clock, when the present call began
+	handles   election.Instant // the same, if something is handled at that moment; only for the sum
 	sent      bool             // a heartbeat, in the present call
 	named     wire.ID          // the successor that the switch has named before the release of the present call
 	overtaken bool             // the switch came before the last release
@@ -34,8 +35,8 @@ type daemon struct {
 	set       election.Instant // what it set the lease word to last
 	wake      election.Instant // what it set the timer of the switch to last
 	sequence  wire.Sequence
-	plan      wire.Message // what the switch was told last
-	windows   [maxBoards]window
+	plan      wire.Message      `hash:"-"` // what the switch was told last
+	windows   [maxBoards]window `hash:"-"`
 }
 
 // step is one thing that a daemon does at once.

@@ -36,7 +36,7 @@ const (
 func (b *board) toggleAt(now time.Duration) (at time.Duration, ok bool) {
 	t := &b.toggle
 	switch {
-	case t.dead || t.paused || b.kernel.off:
+	case t.paused || b.kernel.off:
 		return 0, false
 	case t.step != deadmanWaits:
 		return max(now, t.at), true

@@ -40,19 +40,9 @@ var faultNames = map[fault]string{
 type wait struct {
 	fault  fault
 	board  int
-	other  int     // of a cut
-	flight *flight // that is held
+	other  int    // of a cut
+	flight flight // that is held
 	from   time.Duration
-}
-
-func (x *wait) hash(h *hasher) {
-	h.number(uint64(x.fault)<<16 | uint64(x.board)<<8 | uint64(x.other))
-	if x.flight != nil {
-		h.flight(x.flight)
-	}
-	if x.fault == suspendBoard {
-		h.number(uint64(x.from))
-	}
 }
 
 // choice is one thing that may happen instead of what happens next.
@@ -68,10 +58,12 @@ type choice struct {
 func (w *world) choices(h happening, into []choice) []choice {
 	into = into[:0]
 	if w.remarkable {
-		for i := range w.waits {
-			if w.mayResume(&w.waits[i]) {
-				into = append(into, choice{resume: i + 1, fault: w.waits[i].fault, board: w.waits[i].board})
+		for i, x := range w.waits {
+			b := &w.boards[x.board]
+			if x.fault == killDaemon && (b.toggle.step != deadmanWaits || b.kernel.closed) {
+				continue // its switch has something to do first
 			}
+			into = append(into, choice{resume: i + 1, fault: x.fault, board: x.board})
 		}
 	}
 	if w.faults == 0 || h.at < w.from || h.at > w.until {
@@ -108,17 +100,6 @@ func (w *world) choices(h happening, into []choice) []choice {
 	return into
 }
 
-// mayResume reports whether what a fault has stopped can go on.
-func (w *world) mayResume(x *wait) bool {
-	b := &w.boards[x.board]
-	switch x.fault {
-	case killDaemon:
-		return b.toggle.step == deadmanWaits && !b.kernel.closed
-	default:
-		return true
-	}
-}
-
 // apply lets a choice happen.
 func (w *world) apply(h happening, c choice) {
 	if c.resume > 0 {
@@ -137,21 +118,16 @@ func (w *world) apply(h happening, c choice) {
 	w.now = max(w.now, h.at)
 	b := &w.boards[c.board]
 	w.tracef("FAULT: %s %d%s", faultNames[c.fault], b.id, w.doing(h))
-	x := wait{fault: c.fault, board: c.board, from: w.now}
+	x := wait{fault: c.fault, board: c.board}
+	w.stop(&x, true)
 	switch c.fault {
-	case pauseDaemon:
-		b.daemon.paused = true
-	case pauseSwitch:
-		b.toggle.paused = true
-	case freezeBoard:
-		b.daemon.paused, b.toggle.paused = true, true
 	case suspendBoard:
-		b.kernel.off = true
+		x.from = w.now
 	case killDaemon:
-		b.daemon.die()
+		b.daemon = daemon{}
 		b.kernel.closed, b.kernel.inbox = true, nil
 	case powerOff:
-		b.daemon.die()
+		b.daemon = daemon{}
 		b.kernel = kernel{cable: b.kernel.cable}
 		b.toggle = deadman{}
 	case unplug:
@@ -190,7 +166,7 @@ func (w *world) instant(at time.Duration) {
 func (w *world) harm(i int, fault fault) {
 	f := w.flights[i]
 	from, to := &w.boards[f.from], &w.boards[f.to]
-	x := wait{fault: fault, board: f.from, other: f.to, from: w.now}
+	x := wait{fault: fault, board: f.from, other: f.to}
 	switch fault {
 	case late:
 		w.tracef("FAULT: the %v of board %d to board %d is late", &f, from.id, to.id)
@@ -201,65 +177,73 @@ func (w *world) harm(i int, fault fault) {
 		if fault == hold {
 			w.flights = slices.Delete(w.flights, i, i+1)
 		}
-		x.flight = &f
+		x.flight = f
 	case cut:
 		w.tracef("FAULT: board %d no longer hears board %d", to.id, from.id)
-		w.cut[f.from][f.to] = true
 	case mute:
 		w.tracef("FAULT: nobody hears board %d any more", from.id)
-		w.mute[f.from] = true
 	case deafen:
 		w.tracef("FAULT: board %d hears nobody any more", to.id)
 		x.board = f.to
-		w.deaf[f.to] = true
 	}
+	w.stop(&x, true)
 	w.await(from, x)
+}
+
+// stop has a fault stop what does nothing else meanwhile, or lets that go on.
+func (w *world) stop(x *wait, stop bool) {
+	b := &w.boards[x.board]
+	switch x.fault {
+	case pauseDaemon:
+		b.daemon.paused = stop
+	case pauseSwitch:
+		b.toggle.paused = stop
+	case freezeBoard:
+		b.daemon.paused, b.toggle.paused = stop, stop
+	case suspendBoard:
+		b.kernel.off = stop
+	case cut:
+		w.cut[x.board][x.other] = stop
+	case mute:
+		w.mute[x.board] = stop
+	case deafen:
+		w.deaf[x.board] = stop
+	}
+}
+
+// resumed says what a fault has let go on.
+var resumed = map[fault]string{
+	pauseDaemon: "the daemon of board %d goes on", pauseSwitch: "the switch of board %d goes on", freezeBoard: "board %d goes on",
+	suspendBoard: "board %d wakes", killDaemon: "the daemon of board %d is started again", powerOff: "the daemon of board %d is started again",
+	unplug: "the cable of board %d is in again", mute: "board %d is heard again", deafen: "board %d hears again",
 }
 
 // resume lets go on what a fault has stopped.
 func (w *world) resume(x *wait) {
 	b := &w.boards[x.board]
 	switch x.fault {
-	case pauseDaemon:
-		w.tracef("the daemon of board %d goes on", b.id)
-		b.daemon.paused = false
-	case pauseSwitch:
-		w.tracef("the switch of board %d goes on", b.id)
-		b.toggle.paused = false
-	case freezeBoard:
-		w.tracef("board %d goes on", b.id)
-		b.daemon.paused, b.toggle.paused = false, false
+	case hold, duplicate:
+		w.tracef("the %v of board %d arrives at board %d after all", &x.flight, x.board+1, x.other+1)
+	case cut:
+		w.tracef("board %d hears board %d again", x.other+1, x.board+1)
+	default:
+		w.tracef(resumed[x.fault], b.id)
+	}
+	w.stop(x, false)
+	switch x.fault {
 	case suspendBoard:
-		w.tracef("board %d wakes", b.id)
-		b.kernel.off = false
 		if w.bug == bugMonotonic {
 			b.clock.lost += w.now - x.from
 		}
 	case killDaemon, powerOff:
-		w.tracef("the daemon of board %d is started again", b.id)
 		w.start(b)
 	case unplug:
-		w.tracef("the cable of board %d is in again", b.id)
 		b.kernel.cable = true
 		if b.daemon.core != nil {
 			b.daemon.steps = append(slices.Clip(b.daemon.steps), plain(steps.Check), plain(stepRead), plain(stepUnplugged))
 		}
 	case hold, duplicate:
-		f := *x.flight
-		w.tracef("the %v of board %d arrives at board %d after all", &f, f.from+1, f.to+1)
-		f.at = w.now
-		w.flights = append(w.flights, f)
-	case cut:
-		w.tracef("board %d hears board %d again", x.other+1, x.board+1)
-		w.cut[x.board][x.other] = false
-	case mute:
-		w.tracef("board %d is heard again", b.id)
-		w.mute[x.board] = false
-	case deafen:
-		w.tracef("board %d hears again", b.id)
-		w.deaf[x.board] = false
+		x.flight.at = w.now
+		w.flights = append(w.flights, x.flight)
 	}
 }
-
-// die is the end of the process.
-func (d *daemon) die() { *d = daemon{at: d.at} }

@@ -1,99 +1,139 @@
 package explore
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"reflect"
-	"time"
+	"slices"
 	"unsafe"
+
+	"topdog/election"
+	"topdog/wire"
+)
+
+// hasher sums up what decides how a core goes on.
+type hasher struct {
+	sum   uint64
+	seen  [16]copied
+	count int
+}
+
+// number adds a number: one round of wyhash.
+func (h *hasher) number(n uint64) {
+	high, low := bits.Mul64(h.sum^n^0xa0761d6478bd642f, 0xe7037ed1a0b428db)
+	h.sum = high ^ low ^ n
+}
+
+func (h *hasher) bytes(p unsafe.Pointer, size uintptr) {
+	piece := unsafe.Slice((*byte)(p), size)
+	empty := uint64(0)
+	for ; len(piece) >= 8; piece = piece[8:] {
+		if n := binary.NativeEndian.Uint64(piece); n != 0 {
+			h.number(n + empty<<32)
+			empty = 0
+		} else {
+			empty++
+		}
+	}
+	n := uint64(len(piece))<<56 + empty<<32
+	for i, b := range piece {
+		n += uint64(b) << (8 * i)
+	}
+	h.number(n)
+}
+
+func (h *hasher) pointer(p unsafe.Pointer, t reflect.Type) {
+	switch {
+	case p == nil:
+		h.number(0)
+		return
+	case t == packetType:
+		h.number((*packet)(p).sum)
+		return
+	case t == effectType: // its message is in a packet
+		e := (*election.Effect)(p)
+		h.number(uint64(e.To)<<32 | uint64(e.Beat))
+		return
+	}
+	for i, c := range h.seen[:h.count] {
+		if at := uintptr(p) - uintptr(c.from); at < c.size {
+			h.number(uint64(i)<<32 | uint64(at))
+			return
+		}
+	}
+	h.seen[h.count] = copied{from: p, size: t.Size()}
+	h.count++
+	h.value(p, t)
+}
+
+func (h *hasher) value(at unsafe.Pointer, t reflect.Type) {
+	l := layoutOf(t)
+	for _, s := range l.plain {
+		h.bytes(unsafe.Add(at, s.offset), s.size)
+	}
+	for _, l := range l.links {
+		field := unsafe.Add(at, l.offset)
+		switch l.typ.Kind() {
+		case reflect.Pointer:
+			h.pointer(*(*unsafe.Pointer)(field), l.typ.Elem())
+		case reflect.Slice:
+			v := reflect.NewAt(l.typ, field).Elem()
+			h.number(uint64(v.Len()))
+			for i := range v.Len() {
+				h.value(v.Index(i).Addr().UnsafePointer(), l.typ.Elem())
+			}
+		case reflect.Interface:
+			if v := reflect.NewAt(l.typ, field).Elem(); !v.IsNil() {
+				h.pointer(v.Elem().UnsafePointer(), v.Elem().Type().Elem())
+			}
+		}
+	}
+}
+
+// packet is a message and its sum. It never changes.
+type packet struct {
+	wire.Message
+	sum uint64
+}
+
+func newPacket(m wire.Message) *packet {
+	p := &packet{Message: m}
+	var h hasher
+	h.value(unsafe.Pointer(&p.Message), reflect.TypeFor[wire.Message]())
+	p.sum = h.sum
+	return p
+}
+
+var (
+	packetType  = reflect.TypeFor[packet]()
+	effectType  = reflect.TypeFor[election.Effect]()
+	worldType   = reflect.TypeFor[world]()
+	windowsType = reflect.TypeFor[[maxBoards]window]()
 )
 
 // hash sums up what decides how the world goes on.
 func (w *world) hash() uint64 {
-	var h hasher
-	h.number(uint64(w.now))
-	h.number(uint64(w.faults)<<8 | uint64(w.resigned))
-	h.flags(w.remarkable, w.both)
-	if w.both {
-		h.number(uint64(w.bothSince))
-	}
 	for i := range w.boards[:w.size] {
-		w.boards[i].hash(&h, w.now)
-		h.flags(w.mute[i], w.deaf[i])
-		h.flags(w.cut[i][:]...)
+		b := &w.boards[i]
+		// It makes no difference when something may have happened already.
+		b.toggle.at, b.daemon.at = max(b.toggle.at, w.now), max(b.daemon.at, w.now)
+		b.daemon.sumUp()
 	}
-	for i := range w.flights {
-		h.flight(&w.flights[i])
-	}
-	for i := range w.waits {
-		w.waits[i].hash(&h)
-	}
-	for _, at := range w.instants {
-		h.number(uint64(at))
-	}
+	var h hasher
+	h.value(unsafe.Pointer(w), worldType)
 	return h.sum
 }
 
-func (h *hasher) flight(f *flight) {
-	h.number(uint64(f.kind)<<16 | uint64(f.from)<<8 | uint64(f.to))
-	h.number(uint64(f.at))
-	h.number(uint64(f.askedAt))
-	h.packet(f.message)
-}
-
-var windowsType = reflect.TypeFor[[maxBoards]window]()
-
-func (b *board) hash(h *hasher, now time.Duration) {
-	k, d, t := &b.kernel, &b.daemon, &b.toggle
-	h.flags(k.off, k.address, k.closed, k.deleted, k.cable, d.core != nil, d.paused, d.held, d.armed, d.sent, d.overtaken, t.dead, t.paused)
-	h.number(uint64(k.word))
-	h.number(uint64(k.timer))
-	h.number(uint64(max(t.at, now)))
-	h.number(uint64(t.seen))
-	h.number(uint64(t.step)<<16 | uint64(t.after)<<8 | uint64(t.resigns))
-	h.number(uint64(b.reign.until))
-	h.number(uint64(b.incarnation))
-	h.number(uint64(b.clock.lost))
-	for _, r := range k.inbox {
-		h.number(uint64(r.kind)<<60 ^ uint64(r.askedAt))
-		h.packet(r.message)
+// sumUp brings the sum of the core and of what was heard up to date.
+func (d *daemon) sumUp() {
+	if d.core != nil && !d.summed {
+		var h hasher
+		h.pointer(unsafe.Pointer(d.core), coreType)
+		h.value(unsafe.Pointer(&d.windows), windowsType)
+		d.sum, d.summed = h.sum, true
 	}
-	h.packet(t.plan)
-	h.packet(t.release)
-	if d.core == nil {
-		return
+	d.handles = 0
+	if slices.ContainsFunc(d.steps, func(s step) bool { return s.Kind == stepReceive || s.Kind == stepExpired }) {
+		d.handles = d.read
 	}
-	if !d.summed {
-		var own hasher
-		own.core(d.core)
-		own.value(unsafe.Pointer(&d.windows), windowsType)
-		d.sum, d.summed = own.sum, true
-	}
-	h.number(d.sum)
-	h.number(uint64(max(d.at, now)))
-	h.number(uint64(d.late))
-	h.number(uint64(d.wake))
-	h.number(uint64(d.named))
-	h.number(uint64(d.newest.heartbeat))
-	h.number(uint64(d.set))
-	h.number(uint64(d.sequence))
-	for _, s := range d.steps {
-		h.number(uint64(s.Kind))
-		h.number(uint64(s.askedAt))
-		if e := s.Effect; e != nil {
-			h.number(uint64(e.To)<<32 | uint64(e.Beat))
-		}
-		h.packet(s.message)
-		if s.Kind == stepReceive || s.Kind == stepExpired {
-			h.number(uint64(d.read))
-		}
-	}
-}
-
-func (h *hasher) flags(flags ...bool) {
-	var n uint64
-	for i, f := range flags {
-		if f {
-			n |= 1 << i
-		}
-	}
-	h.number(n)
 }

@@ -16,7 +16,7 @@ const maxBoards = 4
 // world is everything at one moment: the boards, what is under way between them, what stands
 // still, and when it is. It is copied wherever something else could happen as well.
 type world struct {
-	*scope
+	*scope  `hash:"-"`
 	now     time.Duration
 	boards  [maxBoards]board // the first scope.size of them
 	flights []flight
@@ -36,7 +36,7 @@ type world struct {
 	lives     int // how many daemons were started
 	resigned  int // how many of scope.resigns have come
 	violation string
-	tracer    *tracer // nil unless somebody looks
+	tracer    *tracer `hash:"-"` // nil unless somebody looks
 }
 
 // clone returns a copy that goes its own way. Messages and plans are never changed.
@@ -155,7 +155,7 @@ func (w *world) judge() {
 	}
 	switch {
 	case holders < 2:
-		w.both = false
+		w.both, w.bothSince = false, 0
 	case !w.both:
 		w.both, w.bothSince = true, w.now
 		if w.tolerance == 0 {
