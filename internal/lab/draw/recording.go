@@ -142,6 +142,7 @@ func (r *Recording) finished() []*entry {
 // Step is one event, with all that is known of it.
 type Step struct {
 	sim.Event
+	Concerned []*sim.Board // whom a message is for: one, some or all others
 	// Copies are those of a message that were for the boards that it concerns, in the order
 	// in which something became of them. A copy of what a board had already is not among them.
 	Copies []sim.Arrival
@@ -155,7 +156,11 @@ func (r *Recording) Steps() []Step {
 	for _, e := range r.entries {
 		if e.folded == nil {
 			unwanted := func(c sim.Arrival) bool { return !e.concerns(c.To) || c.Fate == sim.FateReplay }
-			steps = append(steps, Step{e.Event, slices.DeleteFunc(slices.Clone(e.copies), unwanted), e.routine})
+			step := Step{Event: e.Event, Copies: slices.DeleteFunc(slices.Clone(e.copies), unwanted), Routine: e.routine}
+			if e.Message != nil {
+				step.Concerned = e.concerned(r.lan.Boards())
+			}
+			steps = append(steps, step)
 		}
 	}
 	return steps

@@ -33,7 +33,7 @@ const (
 var faultNames = map[fault]string{
 	pauseDaemon: "pause of a daemon", pauseSwitch: "pause of a switch", freezeBoard: "frozen board", suspendBoard: "suspended board",
 	killDaemon: "killed daemon", powerOff: "power cut", unplug: "pulled cable", ask: "stop or resign",
-	late: "late datagram", duplicate: "duplicate", hold: "lost or held datagram", cut: "one-way cut", mute: "mute board", deafen: "deaf board",
+	duplicate: "duplicate", hold: "lost or held datagram",
 }
 
 // wait is something that a fault has stopped, and that may go on.

@@ -2,12 +2,12 @@ package simpage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"topdog/internal/lab/scenario"
 )
@@ -28,47 +28,24 @@ func (c *choice) base() line {
 // until is the line of a run that ends then.
 func (l line) until(end time.Duration) line { return line(fmt.Sprintf("%s --for %v", l, end)) }
 
-// read reads the flags as the command does.
+// read reads the flags as the command does: those that this page uses.
 func (l line) read() (*scenario.Request, error) {
 	r := scenario.NewRequest()
-	for flag := range strings.SplitSeq(string(l), "--") {
-		name, value, _ := strings.Cut(strings.TrimSpace(flag), " ")
-		if name == "" {
-			continue // before the first one
-		}
-		if err := set(r, name, value); err != nil {
-			return nil, fmt.Errorf("--%s %s: %w", name, value, err)
-		}
+	f, s := pflag.NewFlagSet("topdog sim run", pflag.ContinueOnError), &r.Scenario
+	f.StringVar(&r.Algorithm, "algorithm", r.Algorithm, "")
+	f.IntVar(&s.Nodes, "nodes", s.Nodes, "")
+	f.BoolVar(&s.Members, "members", false, "")
+	f.StringVar(&r.Loss, "loss", r.Loss, "")
+	f.Uint64Var(&s.Seed, "seed", s.Seed, "")
+	f.DurationVar(&s.For, "for", s.For, "")
+	f.StringVar(&r.TraceFrom, "trace-from", "", "")
+	for name, values := range r.Faults {
+		f.StringArrayVar(values, name, nil, "")
+	}
+	if err := f.Parse(strings.Fields(string(l))); err != nil {
+		return nil, err
 	}
 	return r, r.Read()
-}
-
-// set is what the command line does with a flag, for those that this page uses.
-func set(r *scenario.Request, name, value string) (err error) {
-	s := &r.Scenario
-	switch name {
-	case "algorithm":
-		r.Algorithm = value
-	case "nodes":
-		s.Nodes, err = strconv.Atoi(value)
-	case "members":
-		s.Members = true
-	case "loss":
-		r.Loss = value
-	case "seed":
-		s.Seed, err = strconv.ParseUint(value, 10, 64)
-	case "for":
-		s.For, err = time.ParseDuration(value)
-	case "trace-from":
-		r.TraceFrom = value
-	default:
-		to := r.Faults[name]
-		if to == nil {
-			return errors.New("there is no such flag")
-		}
-		*to = append(*to, value)
-	}
-	return err
 }
 
 // play plays it.

@@ -91,32 +91,16 @@ func steps(algorithm wire.Algorithm, boards int, events []draw.Step) []step {
 		if e.Board != nil {
 			s.Board, s.State = e.Board.Label, stateOf(e.State)
 		}
-		var to []wire.ID
 		if e.Message != nil {
-			to = concerned(e, boards)
 			s.Message, s.Copies = e.Counted.Identifier(), gather(e.Copies)
-			for _, id := range to {
-				s.To = append(s.To, id.String())
+			for _, b := range e.Concerned {
+				s.To = append(s.To, b.Label)
 			}
 		}
-		s.Text, s.WhyText = sentence(algorithm, boards, e, to)
+		s.Text, s.WhyText = sentence(algorithm, boards, e)
 		all = append(all, s)
 	}
 	return all
-}
-
-// concerned are the boards that a message is for, in their order: one, some or all others.
-func concerned(e *draw.Step, boards int) (to []wire.ID) {
-	for id := wire.ID(1); id <= wire.ID(boards); id++ {
-		switch {
-		case id == e.Board.Config.ID:
-		case e.To != wire.Nobody && e.To != id:
-		case e.To == wire.Nobody && e.Audience != nil && !slices.Contains(e.Audience, id):
-		default:
-			to = append(to, id)
-		}
-	}
-	return to
 }
 
 // gather puts the copies together that had the same fate at the same time.

@@ -62,14 +62,14 @@ func describe(name string) algorithm {
 }
 
 // sentence says what a step is, and what it means.
-func sentence(algorithm wire.Algorithm, boards int, e *draw.Step, to []wire.ID) (text, why string) {
+func sentence(algorithm wire.Algorithm, boards int, e *draw.Step) (text, why string) {
 	who := "The LAN"
 	if e.Board != nil {
 		who = "Board " + e.Board.Label
 	}
 	switch {
 	case e.Message != nil:
-		return message(who, boards, e, to), meaning(algorithm, e)
+		return message(who, boards, e), meaning(algorithm, e)
 	case e.Kind == sim.EventChange:
 		return role(who, e.Change), words().Roles[e.Change.To.String()]
 	case e.Kind == sim.EventNotice:
@@ -111,7 +111,11 @@ func begun(what string) (text string) {
 }
 
 // message says who sends what to whom.
-func message(who string, boards int, e *draw.Step, to []wire.ID) string {
+func message(who string, boards int, e *draw.Step) string {
+	var to []wire.ID
+	for _, b := range e.Concerned {
+		to = append(to, b.Config.ID)
+	}
 	receivers := "nobody"
 	switch n := len(to); {
 	case n == 0:
