@@ -54,7 +54,7 @@ func TestBugs(t *testing.T) {
 		if underRace && test.most > 1 || test.slow && !*pairs {
 			continue
 		}
-		t.Run(test.bug.String(), func(t *testing.T) {
+		t.Run(string(test.bug), func(t *testing.T) {
 			t.Parallel()
 			s := group(t, 3, test.within, func(s *scope) { test.change(s); s.bug = test.bug })
 			s.kinds, s.most = test.kinds, test.most

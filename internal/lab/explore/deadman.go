@@ -52,7 +52,7 @@ func (b *board) toggleAt(now time.Duration) (at time.Duration, ok bool) {
 func (w *world) runToggle(b *board) {
 	t := &b.toggle
 	t.at = w.now + busy
-	w.traceToggle(b)
+	w.tracef("the switch of board %d %s", b.id, deadmanNames[t.step])
 	switch t.step {
 	case deadmanWaits:
 		w.toggleWakes(b)

@@ -6,7 +6,6 @@ import (
 
 	"topdog/election"
 	"topdog/election/steps"
-	"topdog/wire"
 )
 
 // tracer writes down what happens, for people: not every step, but all that others notice,
@@ -34,21 +33,10 @@ func (w *world) traceStep(b *board, s *step) {
 	case stepReceive:
 		w.tracer.received = fmt.Sprintf(" (%v of board %v)", s.message.Type, s.message.Sender)
 	case steps.Send:
-		to := "all"
-		switch {
-		case s.Effect.Floating:
-			to = "the address"
-		case s.Effect.To != wire.Nobody:
-			to = fmt.Sprintf("board %v", s.Effect.To)
-		}
-		w.tracef("board %d sends %v to %s, term %d", b.id, s.message.Type, to, s.message.Term)
+		w.tracef("board %d sends %s, term %d", b.id, s.Effect.Append(nil), s.message.Term)
 	case steps.AskLAN, stepAnswered, steps.Add, steps.Remove, steps.BeginWord, steps.ExtendWord, steps.Shut, steps.Open, stepStop, stepResign:
 		w.tracef("board %d %s", b.id, stepNames[s.Kind])
 	}
-}
-
-func (w *world) traceToggle(b *board) {
-	w.tracef("the switch of board %d %s", b.id, deadmanNames[b.toggle.step])
 }
 
 func (w *world) traceChange(b *board, c election.Change) {
