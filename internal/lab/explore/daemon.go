@@ -173,14 +173,15 @@ func (w *world) callCore(b *board, s *step) bool {
 	case stepReceive:
 		d.summed = false
 		if d.windows[s.message.Sender-1].admit(&s.message.Message) {
-			w.step(b, s.message.Message)
+			m := s.message.Message
+			w.alter(b, &m)
+			effects := w.ownCore(b).Step(d.read, &m)
+			w.spoilHeard(b, &m)
+			w.carryOut(b, effects)
 		}
 	case stepWake:
 		if at, ok := d.core.Deadline(); ok && at <= d.read {
-			was := d.role
-			effects := w.ownCore(b).Wake(d.read)
-			w.spoil(b, was, effects)
-			w.carryOut(b, effects)
+			w.carryOut(b, w.ownCore(b).Wake(d.read))
 		}
 	case stepExpired:
 		w.carryOut(b, w.ownCore(b).LeaseExpired(d.read))
@@ -188,10 +189,7 @@ func (w *world) callCore(b *board, s *step) bool {
 		if w.bug == bugPromiseLink && !b.kernel.cable {
 			*promiseOf(w.ownCore(b)).until = d.read
 		}
-		was := d.role
-		effects := w.ownCore(b).Link(d.read, b.kernel.cable)
-		w.spoil(b, was, effects)
-		w.carryOut(b, effects)
+		w.carryOut(b, w.ownCore(b).Link(d.read, b.kernel.cable))
 	case stepAnswered:
 		w.carryOut(b, w.ownCore(b).AddressAnswered(d.read, s.askedAt))
 	case stepEvidence:
@@ -296,18 +294,6 @@ func (w *world) actOnLease(b *board, s *step) bool {
 	return true
 }
 
-// step hands a message to the core.
-func (w *world) step(b *board, m wire.Message) {
-	d := &b.daemon
-	was := d.role
-	core := w.ownCore(b)
-	w.alter(b, &m)
-	effects := core.Step(d.read, &m)
-	w.spoilHeard(b, &m)
-	w.spoil(b, was, effects)
-	w.carryOut(b, effects)
-}
-
 // ownCore returns the core, which no other world has from now on.
 func (w *world) ownCore(b *board) *election.Core {
 	if !b.daemon.owned {
@@ -334,6 +320,7 @@ func (w *world) check(b *board) {
 // they are copied.
 func (w *world) carryOut(b *board, effects []election.Effect) {
 	d := &b.daemon
+	w.spoil(b, effects)
 	d.role, d.sent, d.named = d.core.Role(), false, wire.Nobody
 	effects = slices.Clone(effects)
 	for i := range effects {

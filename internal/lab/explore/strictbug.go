@@ -67,10 +67,10 @@ func (w *world) spoilHeard(b *board, m *wire.Message) {
 	}
 }
 
-// spoil is called after each call of the core.
-func (w *world) spoil(b *board, was election.Role, effects []election.Effect) {
+// spoil is called after each call of the core that may want something done.
+func (w *world) spoil(b *board, effects []election.Effect) {
 	d := &b.daemon
-	role := d.core.Role()
+	was, role := d.role, d.core.Role()
 	switch w.bug {
 	case bugPromiseRole:
 		if role != was && role != election.Leader {

@@ -6,6 +6,7 @@ package svg
 
 import (
 	"fmt"
+	"html"
 	"io"
 	"strconv"
 	"strings"
@@ -104,11 +105,8 @@ func (p *Picture) Path(parts ...any) string {
 
 func number(v float64, decimals int) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
 
-// escape makes words fit for XML. Quotes are written as
-// numbers, since HTML knows no apostrophe by name; characters that XML 1.0 (section 2.2) does not allow become question marks.
-func escape(s string) string { return escaper.Replace(strings.Map(allowed, s)) }
-
-var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;", "'", "&#39;")
+// escape makes words fit for XML. Characters that XML 1.0 (section 2.2) does not allow become question marks.
+func escape(s string) string { return html.EscapeString(strings.Map(allowed, s)) }
 
 func allowed(r rune) rune {
 	if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xfffe || r == 0xffff {
