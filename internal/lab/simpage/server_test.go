@@ -155,8 +155,8 @@ func TestWorkerOfOneAddress(t *testing.T) {
 				cancel()
 				assert.Is(t, test.alike, <-other != nil, "another one is refused")
 				synctest.Wait()
-				if len(worker.from) != 0 {
-					t.Errorf("places are taken by %v", worker.from)
+				for range 2 * mayWaitEach {
+					assert.NoError(t, ask(t.Context(), test.many(0), func(context.Context) (any, error) { return "computed", nil }))
 				}
 			})
 		})

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/netip"
-	"sync"
 	"time"
 
 	"topdog/internal/web"
@@ -21,68 +21,50 @@ const (
 // worker computes one thing at a time, since the machine may be small. A few may wait, and of one address only some of them, so
 // that nobody keeps all others out.
 type worker struct {
-	turn  chan struct{}
-	limit time.Duration // for one
-
-	mu   sync.Mutex
-	from map[netip.Addr]int // how many wait or compute, and are from where
+	turn   chan struct{}
+	limit  time.Duration // for one
+	places web.Places    // of those who wait or compute
 }
 
 func newWorker(limit time.Duration) *worker {
-	return &worker{turn: make(chan struct{}, 1), limit: limit, from: map[netip.Addr]int{}}
+	// Whoever waits is quiet, and does not count as silent for that.
+	return &worker{turn: make(chan struct{}, 1), limit: limit, places: web.Places{Total: mayWait + 1, Each: mayWaitEach, Young: math.MaxInt64}}
 }
 
-// enter takes a place, or says why there is none. leave gives it back.
-func (w *worker) enter(from netip.Addr) (leave func(), err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	all := 0
-	for _, n := range w.from {
-		all += n
-	}
-	switch {
-	case all > mayWait:
-		return nil, busy(fmt.Sprintf("%d others wait already", all))
-	case w.from[from] == mayWaitEach:
-		return nil, busy(fmt.Sprintf("%d requests of your address wait already", mayWaitEach))
-	}
-	w.from[from]++
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.from[from]--; w.from[from] == 0 {
-			delete(w.from, from)
-		}
-	}, nil
+// errBusy says that a request must come again later.
+var errBusy = &web.Error{
+	Code: http.StatusServiceUnavailable, Message: "the simulator is busy: too many requests wait already", Hint: "ask again in a few seconds",
 }
 
 // do computes something when it is its turn. It gives up when ctx ends, as it does when the
 // browser goes: the place is free again then.
 func (w *worker) do(ctx context.Context, from netip.Addr, compute func(context.Context) (any, error)) (any, error) {
-	leave, err := w.enter(from)
-	if err != nil {
-		return nil, err
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	place := &web.Place{Client: from, Hangup: func() error { cancel(errBusy); return nil }}
+	if !w.places.Take(place, time.Now()) {
+		return nil, errBusy
 	}
-	defer leave()
+	defer w.places.Leave(place)
 	select {
 	case w.turn <- struct{}{}:
 		defer func() { <-w.turn }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
-	limited, cancel := context.WithTimeout(ctx, w.limit)
-	defer cancel()
+	limited, stop := context.WithTimeout(ctx, w.limit)
+	defer stop()
 	result, err := compute(limited)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+	switch {
+	case err == nil:
+		return result, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, context.DeadlineExceeded):
 		return nil, &web.Error{
 			Code: http.StatusServiceUnavailable, Message: fmt.Sprintf("this takes longer than %v", w.limit),
 			Hint: "choose fewer boards",
 		}
 	}
-	return result, err
-}
-
-// busy says that a request must come again later.
-func busy(why string) error {
-	return &web.Error{Code: http.StatusServiceUnavailable, Message: "the simulator is busy: " + why, Hint: "ask again in a few seconds"}
+	return nil, err
 }
