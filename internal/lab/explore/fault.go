@@ -20,7 +20,8 @@ const (
 	killDaemon                     // SIGKILL between two of its steps; it may be started again
 	powerOff                       // all of the board is gone; it may be switched on again
 	unplug                         // the cable is pulled, and the board notices
-	ask                            // the leader is asked to stop, or to resign
+	askStop                        // the leader is asked to stop
+	askResign                      // the leader is asked to resign
 	late                           // one copy of a datagram takes as long as half of the grace
 	duplicate                      // one copy arrives a second time, at any later moment
 	hold                           // one copy arrives at any later moment, or never
@@ -28,11 +29,12 @@ const (
 	mute                           // nobody hears a board
 	deafen                         // a board hears nobody
 	everyFault   fault = 1<<iota - 1
+	ask                = askStop | askResign
 )
 
 var faultNames = map[fault]string{
 	pauseDaemon: "pause of a daemon", pauseSwitch: "pause of a switch", freezeBoard: "frozen board", suspendBoard: "suspended board",
-	killDaemon: "killed daemon", powerOff: "power cut", unplug: "pulled cable", ask: "stop or resign",
+	killDaemon: "killed daemon", powerOff: "power cut", unplug: "pulled cable", askStop: "request to stop", askResign: "request to resign",
 	duplicate: "duplicate", hold: "lost or held datagram",
 }
 
@@ -50,7 +52,6 @@ type choice struct {
 	fault  fault
 	board  int
 	resume int // 1 + the number of the wait that ends; 0 if a fault begins
-	ask    steps.Kind
 }
 
 // choices lists what may happen before h does. Whatever waits may go on when something
@@ -69,32 +70,29 @@ func (w *world) choices(h happening, into []choice) []choice {
 	if w.faults == 0 || h.at < w.from || h.at > w.until {
 		return into
 	}
-	add := func(c choice) {
-		if w.kinds&c.fault != 0 {
-			into = append(into, c)
+	add := func(kinds ...fault) {
+		for _, f := range kinds {
+			if w.kinds&f != 0 {
+				into = append(into, choice{fault: f, board: h.board})
+			}
 		}
 	}
 	switch h.kind {
 	case happensArrival:
-		for _, f := range []fault{hold, duplicate, late, cut, mute, deafen} {
-			add(choice{fault: f, board: h.board})
-		}
+		add(hold, duplicate, late, cut, mute, deafen)
 	case happensSwitch:
-		add(choice{fault: pauseSwitch, board: h.board})
-		add(choice{fault: freezeBoard, board: h.board})
+		add(pauseSwitch, freezeBoard)
 	case happensDaemon:
-		if w.boards[h.board].daemon.idles() {
+		d := &w.boards[h.board].daemon
+		if d.idles() {
 			break
 		}
-		for _, f := range []fault{pauseDaemon, freezeBoard, suspendBoard, killDaemon, powerOff} {
-			add(choice{fault: f, board: h.board})
+		add(pauseDaemon, freezeBoard, suspendBoard, killDaemon, powerOff)
+		if len(d.steps) == 0 {
+			add(unplug)
 		}
-		if d := &w.boards[h.board].daemon; len(d.steps) == 0 {
-			add(choice{fault: unplug, board: h.board})
-			if d.role == election.Leader {
-				add(choice{fault: ask, board: h.board, ask: stepStop})
-				add(choice{fault: ask, board: h.board, ask: stepResign})
-			}
+		if len(d.steps) == 0 && d.role == election.Leader {
+			add(askStop, askResign)
 		}
 	}
 	return into
@@ -133,8 +131,9 @@ func (w *world) apply(h happening, c choice) {
 	case unplug:
 		b.kernel.cable = false
 		b.daemon.insert(plain(steps.Check), plain(stepRead), plain(stepUnplugged))
-	case ask:
-		b.daemon.insert(plain(steps.Check), plain(stepRead), plain(c.ask))
+	case askStop, askResign:
+		asked := map[fault]steps.Kind{askStop: stepStop, askResign: stepResign}[c.fault]
+		b.daemon.insert(plain(steps.Check), plain(stepRead), plain(asked))
 		return
 	}
 	w.await(b, x)
