@@ -11,12 +11,8 @@ import (
 	"topdog/wire"
 )
 
-// hasher sums up what decides how a core goes on.
-type hasher struct {
-	sum   uint64
-	seen  [16]copied
-	count int
-}
+// hasher sums up what decides how something goes on.
+type hasher struct{ sum uint64 }
 
 // number adds a number: one round of wyhash.
 func (h *hasher) number(n uint64) {
@@ -46,24 +42,15 @@ func (h *hasher) pointer(p unsafe.Pointer, t reflect.Type) {
 	switch {
 	case p == nil:
 		h.number(0)
-		return
 	case t == packetType:
 		h.number((*packet)(p).sum)
-		return
 	case t == effectType: // its message is in a packet
 		e := (*election.Effect)(p)
 		h.number(uint64(e.To)<<32 | uint64(e.Beat))
-		return
+	case t == coreType: // the one that is summed up: its board points back to it
+	default:
+		h.value(p, t)
 	}
-	for i, c := range h.seen[:h.count] {
-		if at := uintptr(p) - uintptr(c.from); at < c.size {
-			h.number(uint64(i)<<32 | uint64(at))
-			return
-		}
-	}
-	h.seen[h.count] = copied{from: p, size: t.Size()}
-	h.count++
-	h.value(p, t)
 }
 
 func (h *hasher) value(at unsafe.Pointer, t reflect.Type) {
@@ -128,7 +115,7 @@ func (w *world) hash() uint64 {
 func (d *daemon) sumUp() {
 	if d.core != nil && !d.summed {
 		var h hasher
-		h.pointer(unsafe.Pointer(d.core), coreType)
+		h.value(unsafe.Pointer(d.core), coreType)
 		h.value(unsafe.Pointer(&d.windows), windowsType)
 		d.sum, d.summed = h.sum, true
 	}
