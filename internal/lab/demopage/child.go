@@ -9,11 +9,12 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/seccomp"
 )
 
 // nobody is the user and the group of a child: those that own nothing.
@@ -81,18 +82,7 @@ func startChild(ctx context.Context, command []string, port net.Listener, stream
 	// Its group is its own: what a terminal sends to this process is not for it. The change of the user
 	// takes all capabilities away.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	started := make(chan error, 1)
-	go func() {
-		// The child inherits from the thread that makes it that it never gets privileges again. The thread
-		// ends with this goroutine, because it is never unlocked.
-		runtime.LockOSThread()
-		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-			started <- os.NewSyscallError("prctl", err)
-			return
-		}
-		started <- c.Start()
-	}()
-	return c, <-started
+	return c, c.Start()
 }
 
 // AttendChild is the whole life of a child. It returns when the parent has ended.
@@ -102,6 +92,9 @@ func AttendChild() error {
 	}
 	if os.Geteuid() == 0 {
 		return errors.New("the process of the page must not have the privileges of root")
+	}
+	if err := seccomp.RefuseExec(); err != nil { // nor will it ever get any
+		return err
 	}
 	// The parent decides when to go.
 	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)

@@ -135,7 +135,7 @@ func TestChild(t *testing.T) {
 			got[name] = strings.Join(strings.Fields(value), " ")
 		}
 		for name, want := range map[string]string{
-			"Uid": "65534 65534 65534 65534", "Gid": "65534 65534 65534 65534", "Groups": "", "NoNewPrivs": "1",
+			"Uid": "65534 65534 65534 65534", "Gid": "65534 65534 65534 65534", "Groups": "", "NoNewPrivs": "1", "Seccomp": "2",
 			"CapEff": "0000000000000000", "CapPrm": "0000000000000000", "CapInh": "0000000000000000", "CapAmb": "0000000000000000",
 		} {
 			assert.Equal(t, want, got[name], "%s, %s", path, name)

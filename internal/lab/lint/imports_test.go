@@ -62,7 +62,7 @@ var importRules = []struct {
 	{"topdog/internal/lab/scene", []string{"topdog/election"}, []string{"net", "os/exec", "testing"}, "a scene is data, whatever it is played on"},
 	{"topdog/internal/lab/attack", []string{"topdog/wire", "topdog/election", "topdog/election/", "topdog/internal/config", "topdog/internal/lab/", "golang.org/x/sys/"}, []string{"testing"}, "an adversary has no part of the daemon; the configuration reads the key of which it plays recordings"},
 	{"topdog/internal/lab/webpage", []string{"topdog/internal/web"}, []string{"testing"}, "what the pages share has nothing to do with what is on them"},
-	{"topdog/internal/lab/demopage", []string{"topdog/internal/web", "topdog/internal/lab/webpage", "golang.org/x/sys/"}, []string{"testing", "topdog/internal/daemon", "text/template"}, "what talks to browsers knows nothing of boards"},
+	{"topdog/internal/lab/demopage", []string{"topdog/internal/web", "topdog/internal/lab/webpage", "topdog/internal/seccomp", "golang.org/x/sys/"}, []string{"testing", "topdog/internal/daemon", "text/template"}, "what talks to browsers knows nothing of boards"},
 	{"topdog/cmd/topdog", nil, []string{"testing", "html/template", "net/http/pprof", "github.com/google/go-cmp/cmp"}, "no test code in the daemon, and nothing large that nobody asked for"},
 }
 
