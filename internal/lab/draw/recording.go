@@ -49,11 +49,17 @@ type Recording struct {
 
 // entry is one line: an event, or what was folded away.
 type entry struct {
+	Step
+	folded *sim.Counts // or nil
+	last   election.Instant
+}
+
+// Step is one event, with all that is known of it.
+type Step struct {
 	sim.Event
-	copies  []sim.Arrival
-	routine bool        // boards send it while nothing happens
-	folded  *sim.Counts // or nil
-	last    election.Instant
+	Concerned []*sim.Board  // whom a message is for: one, some or all others
+	Copies    []sim.Arrival // of a message, in the order in which something became of them
+	Routine   bool          // boards send the message while nothing happens
 }
 
 // repetition is what a board of the algorithm agents says again and again.
@@ -77,7 +83,7 @@ func Record(lan *sim.Sim, options Options) *Recording {
 	lan.Trace = r.record
 	lan.Arrivals = func(a sim.Arrival) {
 		if e := r.open[a.Number]; e != nil { // else the message is not shown
-			e.copies = append(e.copies, a)
+			e.Copies = append(e.Copies, a)
 		}
 	}
 	return r
@@ -90,10 +96,10 @@ func (r *Recording) record(event sim.Event) {
 		}
 		return
 	}
-	e := &entry{Event: event, routine: r.routine(&event)}
-	if e.routine && !r.options.All {
+	e := &entry{Step: Step{Event: event, Routine: r.routine(&event)}}
+	if e.Routine && !r.options.All {
 		if r.folded == nil {
-			r.folded = &entry{Event: sim.Event{At: e.At}, folded: new(sim.Counts)}
+			r.folded = &entry{Step: Step{Event: sim.Event{At: e.At}}, folded: new(sim.Counts)}
 		}
 		r.folded.last = e.At
 		r.folded.folded[e.Counted].Packets++
@@ -112,6 +118,7 @@ func (r *Recording) record(event sim.Event) {
 	}
 	if e.Message != nil {
 		r.open[e.Number] = e
+		e.Concerned = concerned(&event, r.lan.Boards())
 	}
 	r.entries = append(r.entries, e)
 }
@@ -139,28 +146,11 @@ func (r *Recording) finished() []*entry {
 	return append(slices.Clone(r.entries), r.folded)
 }
 
-// Step is one event, with all that is known of it.
-type Step struct {
-	sim.Event
-	Concerned []*sim.Board // whom a message is for: one, some or all others
-	// Copies are those of a message that were for the boards that it concerns, in the order
-	// in which something became of them. A copy of what a board had already is not among them.
-	Copies []sim.Arrival
-	// Routine says that boards send the message while nothing happens.
-	Routine bool
-}
-
 // Steps returns what was recorded, without what was folded away.
-func (r *Recording) Steps() []Step {
-	var steps []Step
+func (r *Recording) Steps() (steps []*Step) {
 	for _, e := range r.entries {
 		if e.folded == nil {
-			unwanted := func(c sim.Arrival) bool { return !e.concerns(c.To) || c.Fate == sim.FateReplay }
-			step := Step{Event: e.Event, Copies: slices.DeleteFunc(slices.Clone(e.copies), unwanted), Routine: e.routine}
-			if e.Message != nil {
-				step.Concerned = e.concerned(r.lan.Boards())
-			}
-			steps = append(steps, step)
+			steps = append(steps, &e.Step)
 		}
 	}
 	return steps
@@ -190,8 +180,8 @@ func (r *Recording) Events() []Line {
 		if m := e.Message; m != nil {
 			l.Message, l.What = m.Type.String(), strings.TrimSpace(fmt.Sprintf("term %d %s", m.Term, sim.Details(m)))
 		}
-		for _, c := range e.copies {
-			if !e.concerns(c.To) || slices.Contains(l.To, c.To.Label) {
+		for _, c := range e.Copies {
+			if !slices.Contains(e.Concerned, c.To) || slices.Contains(l.To, c.To.Label) {
 				continue
 			}
 			l.To = append(l.To, c.To.Label)
@@ -210,20 +200,15 @@ func (r *Recording) Missed() int { return r.missed }
 // Initial is what a board was when the recording began.
 func (r *Recording) Initial(b *sim.Board) sim.State { return r.initial[b] }
 
-// concerned are the boards that the message of an entry is for.
-func (e *entry) concerned(boards []*sim.Board) []*sim.Board {
-	return slices.DeleteFunc(slices.Clone(boards), func(b *sim.Board) bool { return !e.concerns(b) })
-}
-
-func (e *entry) concerns(b *sim.Board) bool {
-	switch {
-	case b == e.Board:
-		return false
-	case e.To != wire.Nobody:
-		return e.To == b.Config.ID
-	default:
-		return e.Audience == nil || slices.Contains(e.Audience, b.Config.ID)
+// concerned are those of some boards that a message is for.
+func concerned(e *sim.Event, boards []*sim.Board) (all []*sim.Board) {
+	for _, b := range boards {
+		id := b.Config.ID
+		if b != e.Board && (e.To == id || e.To == wire.Nobody && (e.Audience == nil || slices.Contains(e.Audience, id))) {
+			all = append(all, b)
+		}
 	}
+	return all
 }
 
 // reached reports whether a copy of the message came to the board.
@@ -235,7 +220,7 @@ func (e *entry) reached(b *sim.Board) bool {
 // fate is the best that became of a board's copies.
 func (e *entry) fate(b *sim.Board) sim.Fate {
 	best := sim.FateLost
-	for _, c := range e.copies {
+	for _, c := range e.Copies {
 		if c.To != b || c.Fate == sim.FateReplay {
 			continue
 		}

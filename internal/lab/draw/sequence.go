@@ -182,7 +182,7 @@ func (s *sequence) messageLabel(sent []*entry) label {
 	x := s.x[sent[0].Board]
 	low, high := x, x
 	for _, e := range sent {
-		for _, b := range e.concerned(s.boards) {
+		for _, b := range e.Concerned {
 			low, high = min(low, s.x[b]), max(high, s.x[b])
 		}
 	}
@@ -229,7 +229,7 @@ func (s *sequence) placeLate() {
 	var flights []time.Duration
 	each := func(do func(sim.Arrival)) {
 		for i := len(s.entries) - 1; i >= 0; i-- {
-			for _, c := range s.entries[i].copies {
+			for _, c := range s.entries[i].Copies {
 				if c.Fate == sim.FateArrived {
 					do(c)
 				}
@@ -303,7 +303,7 @@ func (s *sequence) arrows(w *row) {
 	from, stroke := s.x[w.sent[0].Board], colour(w.sent[0].Message.Type)
 	each := func(do func(x, y float64, fate sim.Fate)) {
 		for _, e := range w.sent {
-			for _, b := range e.concerned(s.boards) {
+			for _, b := range e.Concerned {
 				do(s.x[b], max(w.y, s.late[copied{e.Number, b}]), e.fate(b))
 			}
 		}

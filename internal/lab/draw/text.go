@@ -62,7 +62,7 @@ func (r *Recording) Mermaid(w io.Writer) error {
 		case e.Board == nil:
 			across(at(e.At) + " " + e.What)
 		case e.Message != nil:
-			for _, to := range e.concerned(boards) {
+			for _, to := range e.Concerned {
 				arrow := map[bool]string{true: "->>", false: "-x"}[e.reached(to)]
 				write("%s%s%s: %s %s", name(e.Board), arrow, name(to), at(e.At), plain(caption(e.Message)))
 			}
@@ -110,7 +110,7 @@ func (e *entry) losses() string {
 		{sim.FateReplay, "came twice to"},
 	} {
 		var labels []string
-		for _, c := range e.copies {
+		for _, c := range e.Copies {
 			if c.Fate == why.fate && !slices.Contains(labels, c.To.Label) {
 				labels = append(labels, c.To.Label)
 			}

@@ -23,7 +23,7 @@ var stepKinds = map[sim.EventKind]string{
 	sim.EventChange: kindRole, sim.EventNotice: kindNotice,
 }
 
-// The fates of copies of a message.
+// The fates of copies of a message. Of one that the board had already nothing is said.
 var fates = map[sim.Fate]string{
 	sim.FateArrived: "arrived",
 	sim.FateWaits:   "waits",
@@ -76,10 +76,9 @@ func stateOf(s sim.State) *state {
 }
 
 // steps makes a step of each event. Most of a run are heartbeats and the like.
-func steps(algorithm wire.Algorithm, boards int, events []draw.Step) []step {
+func steps(algorithm wire.Algorithm, boards int, events []*draw.Step) []step {
 	all := make([]step, 0, len(events))
-	for i := range events {
-		e := &events[i]
+	for _, e := range events {
 		// A dead board's address is gone, which goes without saying.
 		if e.Kind == sim.EventAddress && !e.State.Running {
 			continue
@@ -92,7 +91,7 @@ func steps(algorithm wire.Algorithm, boards int, events []draw.Step) []step {
 			s.Board, s.State = e.Board.Label, stateOf(e.State)
 		}
 		if e.Message != nil {
-			s.Message, s.Copies = e.Counted.Identifier(), gather(e.Copies)
+			s.Message, s.Copies = e.Counted.Identifier(), gather(e)
 			for _, b := range e.Concerned {
 				s.To = append(s.To, b.Label)
 			}
@@ -103,10 +102,13 @@ func steps(algorithm wire.Algorithm, boards int, events []draw.Step) []step {
 	return all
 }
 
-// gather puts the copies together that had the same fate at the same time.
-func gather(arrivals []sim.Arrival) (all []copies) {
-	for _, a := range arrivals {
+// gather puts the copies together that had the same fate at the same time, of boards that the message is for.
+func gather(e *draw.Step) (all []copies) {
+	for _, a := range e.Copies {
 		at, fate := int64(a.At), fates[a.Fate]
+		if fate == "" || !slices.Contains(e.Concerned, a.To) {
+			continue
+		}
 		i := slices.IndexFunc(all, func(c copies) bool { return c.AtNs == at && c.Fate == fate })
 		if i < 0 {
 			i = len(all)
