@@ -59,13 +59,11 @@ type kernel struct {
 // deadman is the switch.
 type deadman struct {
 	paused  bool
-	step    deadmanStep
-	at      time.Duration // when it takes its next step
+	steps   []deadmanStep // that it takes next; it waits if there are none
+	at      time.Duration // when it takes the next one
 	seen    election.Instant
-	plan    *packet     // the RESIGN in the newest plan that was sent to it; nil for none
-	release *packet     // the one in the plan that it carries out
-	resigns int         // how often it has sent that
-	after   deadmanStep // what it does after the RESIGN; only for a seeded bug
+	plan    *packet // the RESIGN in the newest plan that was sent to it; nil for none
+	release *packet // the one in the plan that it carries out
 }
 
 // reign is what the judge knows of a board that leads, and no board does.

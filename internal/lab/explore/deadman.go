@@ -11,7 +11,7 @@ import (
 type deadmanStep uint8
 
 const (
-	deadmanWaits deadmanStep = iota
+	deadmanWakes deadmanStep = iota
 	deadmanSwaps
 	deadmanEnds // the daemon has ended, whatever the word says
 	deadmanRemoves
@@ -19,7 +19,7 @@ const (
 )
 
 var deadmanNames = [...]string{
-	deadmanWaits: "wakes and reads the lease word", deadmanSwaps: "swaps the lease word",
+	deadmanWakes: "wakes and reads the lease word", deadmanSwaps: "swaps the lease word",
 	deadmanEnds: "fires, since the daemon has ended", deadmanRemoves: "removes the address", deadmanSends: "sends the RESIGN",
 }
 
@@ -27,10 +27,17 @@ const (
 	// frozenAfter is how late the switch must be to give the daemon the time daemonWakes.
 	frozenAfter = 2 * time.Millisecond
 	daemonWakes = 4 * time.Millisecond
-	// resignPause is the time between two copies of its RESIGN.
-	resignPause  = 2 * time.Millisecond
-	resignCopies = 2
+	// resignPause is the time between the two copies of its RESIGN.
+	resignPause = 2 * time.Millisecond
 )
+
+// next is what the switch does next.
+func (t *deadman) next() deadmanStep {
+	if len(t.steps) > 0 {
+		return t.steps[0]
+	}
+	return deadmanWakes
+}
 
 // toggleAt returns when the switch takes its next step; ok is false if it waits for others.
 func (b *board) toggleAt(now time.Duration) (at time.Duration, ok bool) {
@@ -38,9 +45,7 @@ func (b *board) toggleAt(now time.Duration) (at time.Duration, ok bool) {
 	switch {
 	case t.paused || b.kernel.off:
 		return 0, false
-	case t.step != deadmanWaits:
-		return max(now, t.at), true
-	case b.kernel.closed:
+	case len(t.steps) > 0 || b.kernel.closed:
 		return max(now, t.at), true
 	case b.kernel.timer == 0 || b.kernel.timer == wordForever:
 		return 0, false
@@ -50,85 +55,59 @@ func (b *board) toggleAt(now time.Duration) (at time.Duration, ok bool) {
 
 // runToggle takes the next step of the switch.
 func (w *world) runToggle(b *board) {
-	t := &b.toggle
+	t, step := &b.toggle, b.toggle.next()
 	t.at = w.now + busy
-	w.tracef("the switch of board %d %s", b.id, deadmanNames[t.step])
-	switch t.step {
-	case deadmanWaits:
+	t.steps = t.steps[min(1, len(t.steps)):]
+	w.tracef("the switch of board %d %s", b.id, deadmanNames[step])
+	switch step {
+	case deadmanWakes:
 		w.toggleWakes(b)
 	case deadmanSwaps:
 		if b.kernel.word != t.seen {
-			t.step = deadmanWaits
+			t.steps = nil
 			break
 		}
 		b.kernel.word = wordFired
-		t.step = deadmanRemoves
 	case deadmanEnds:
 		b.kernel.word = wordFired
-		t.step = deadmanRemoves
 	case deadmanRemoves:
-		w.toggleRemoves(b)
+		// If the word says something else, the daemon knows by now, and an address that is here was acquired since.
+		if b.kernel.word == wordFired && b.kernel.address {
+			b.kernel.address, b.kernel.deleted = false, true
+		}
 	case deadmanSends:
-		w.toggleSends(b)
+		if w.bug == bugNewestPlan {
+			t.release = t.plan
+		}
+		if t.release != nil {
+			w.transmit(b, flightDatagram, wire.Nobody, t.release)
+		}
+		if t.next() == deadmanSends {
+			t.at = w.now + resignPause
+		}
 	}
 	w.remarkable = true
 }
 
 // toggleWakes decides whether the lease has run out.
 func (w *world) toggleWakes(b *board) {
-	t := &b.toggle
-	now, end := b.clock.local(w.now), b.kernel.timer
+	t, k := &b.toggle, &b.kernel
 	t.release = t.plan // it reads its plans first; one that comes later has to wait
-	t.seen = b.kernel.word
-	switch {
-	case b.kernel.closed:
-		b.kernel.closed = false
-		if t.seen > wordIdle {
-			t.step = deadmanEnds
-		}
-	default:
-		b.kernel.timer = 0
-		if t.seen <= wordIdle {
-			return // it fired for a lease that is over
-		}
-		if now-end > frozenAfter {
-			t.at = w.now + daemonWakes
-		}
-		t.step = deadmanSwaps
+	t.seen = k.word
+	fires, late := deadmanSwaps, b.clock.local(w.now)-k.timer > frozenAfter
+	if k.closed {
+		fires, late, k.closed = deadmanEnds, false, false
+	} else {
+		k.timer = 0
 	}
-	if w.bug == bugResignFirst && t.step != deadmanWaits {
-		t.after, t.step = t.step, deadmanSends
+	if t.seen <= wordIdle {
+		return // the lease is over already
 	}
-}
-
-func (w *world) toggleRemoves(b *board) {
-	t := &b.toggle
-	t.step = deadmanSends
+	if late {
+		t.at = w.now + daemonWakes
+	}
+	t.steps = []deadmanStep{fires, deadmanRemoves, deadmanSends, deadmanSends}
 	if w.bug == bugResignFirst {
-		t.step = deadmanWaits
-	}
-	if b.kernel.word != wordFired {
-		return // the daemon knows by now; an address that is here was acquired since
-	}
-	if b.kernel.address {
-		b.kernel.address, b.kernel.deleted = false, true
-	}
-}
-
-func (w *world) toggleSends(b *board) {
-	t := &b.toggle
-	if w.bug == bugNewestPlan {
-		t.release = t.plan
-	}
-	if t.release != nil {
-		w.transmit(b, flightDatagram, wire.Nobody, t.release)
-	}
-	if t.resigns++; t.resigns < resignCopies {
-		t.at = w.now + resignPause
-		return
-	}
-	t.resigns, t.step = 0, deadmanWaits
-	if w.bug == bugResignFirst {
-		t.step = t.after
+		t.steps = []deadmanStep{deadmanSends, deadmanSends, fires, deadmanRemoves}
 	}
 }

@@ -61,7 +61,7 @@ func (w *world) choices(h happening, into []choice) []choice {
 	if w.remarkable {
 		for i, x := range w.waits {
 			b := &w.boards[x.board]
-			if x.fault == killDaemon && (b.toggle.step != deadmanWaits || b.kernel.closed) {
+			if x.fault == killDaemon && (len(b.toggle.steps) > 0 || b.kernel.closed) {
 				continue // its switch has something to do first
 			}
 			into = append(into, choice{resume: i + 1, fault: x.fault, board: x.board})

@@ -52,7 +52,7 @@ func (w *world) doing(h happening) string {
 	case w.tracer == nil:
 		return ""
 	case h.kind == happensSwitch:
-		return ", before its switch " + deadmanNames[b.toggle.step]
+		return ", before its switch " + deadmanNames[b.toggle.next()]
 	case len(b.daemon.steps) > 0:
 		return ", before its daemon " + stepNames[b.daemon.steps[0].Kind]
 	default:
