@@ -27,17 +27,13 @@ const (
 	flightWitness // an ARP reply of a witness, which always answers
 )
 
+var flightNames = [...]string{flightRequest: "ARP request", flightReply: "ARP reply", flightWitness: "witness's ARP reply"}
+
 func (f *flight) String() string {
-	switch f.kind {
-	case flightRequest:
-		return "ARP request"
-	case flightReply:
-		return "ARP reply"
-	case flightWitness:
-		return "witness's ARP reply"
-	default:
+	if f.message != nil {
 		return f.message.Type.String()
 	}
+	return flightNames[f.kind]
 }
 
 // received is what waits in the sockets of a daemon.
