@@ -18,7 +18,7 @@ const failsAt = 30 * time.Second
 //	{next}    the board that comes after the leader
 //	{highest} the board of the highest rank
 //	{half}    the larger half of the boards, from the leader on, and {others} the rest
-//	{at}      when it fails, {for} for how long, and {end} when that is over
+//	{at}      when it fails, and {for} for how long
 type failure struct {
 	Name        string `json:"name"`
 	Text        string `json:"text"`
@@ -72,7 +72,7 @@ func (f *failure) in(g *group) string {
 	half, highest := (g.boards+1)/2, g.ranks()[:1]
 	ranked := g.fromLeader()
 	return strings.NewReplacer("{hit}", ids(f.hits(g)), "{next}", ids(ranked[1:2]), "{highest}", ids(highest), "{half}", ids(ranked[:half]),
-		"{others}", ids(ranked[half:]), "{at}", failsAt.String(), "{for}", f.lasts.String(), "{end}", (failsAt + f.lasts).String()).Replace(f.flags)
+		"{others}", ids(ranked[half:]), "{at}", failsAt.String(), "{for}", f.lasts.String()).Replace(f.flags)
 }
 
 // hits are the boards that fail.

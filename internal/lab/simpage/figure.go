@@ -15,11 +15,9 @@ type figure struct {
 	SourceText     string `json:"source_text"` // which paper, and where in it
 	CountedText    string `json:"counted_text"`
 	ConventionText string `json:"convention_text"`
-	Published      string `json:"published"`
-	Corrected      string `json:"corrected,omitempty"` // what a misprint should be
-	Measured       string `json:"measured"`
-	Equal          bool   `json:"equal"`
-	Text           string `json:"text"` // all of this as `topdog sim tables` prints it
+	papers.Cell
+	Equal bool   `json:"equal"`
+	Text  string `json:"text"` // all of this as `topdog sim tables` prints it
 }
 
 // example is a run for which a paper prints a figure.
@@ -90,7 +88,7 @@ func (c *choice) figures(g *group, counts *sim.Counts) []figure {
 		number, where, _ := strings.Cut(f.Source, ", ")
 		all = append(all, figure{
 			SourceText: words().Papers[number] + ", " + where, CountedText: f.Counted, ConventionText: f.Convention,
-			Published: cell.Published, Corrected: cell.Corrected, Measured: cell.Measured, Equal: cell.Equal(), Text: cell.Text(),
+			Cell: cell, Equal: cell.Equal(), Text: cell.Text(),
 		})
 	}
 	return all
