@@ -12,8 +12,7 @@ import (
 // daemon is the event loop of a board as internal/daemon has it (loop.go), in steps between which it may stand still.
 // What follows from the effects of its core are the steps of the daemon, see package steps.
 type daemon struct {
-	core  *election.Core `hash:"-"` // nil while there is no process
-	owned bool           `hash:"-"` // no other world has the same core
+	core *election.Core `hash:"-"` // nil while there is no process
 	// sum is that of the core and of what was heard, as long as summed says so.
 	sum    uint64
 	summed bool `hash:"-"`
@@ -136,7 +135,7 @@ func (w *world) run(b *board) {
 	if len(d.steps) == 0 {
 		w.event(b)
 	}
-	d.at = w.now + busy
+	d.at, d.summed = w.now+busy, false
 	for first := true; first || len(d.steps) > 0 && d.atOnce(&d.steps[0]); first = false {
 		s := d.steps[0]
 		d.steps = slices.Clip(d.steps[1:])
@@ -171,35 +170,34 @@ func (w *world) callCore(b *board, s *step) bool {
 	d := &b.daemon
 	switch s.Kind {
 	case stepReceive:
-		d.summed = false
 		if d.windows[s.message.Sender-1].admit(&s.message.Message) {
 			m := s.message.Message
 			w.alter(b, &m)
-			effects := w.ownCore(b).Step(d.read, &m)
+			effects := d.core.Step(d.read, &m)
 			w.spoilHeard(b, &m)
 			w.carryOut(b, effects)
 		}
 	case stepWake:
 		if at, ok := d.core.Deadline(); ok && at <= d.read {
-			w.carryOut(b, w.ownCore(b).Wake(d.read))
+			w.carryOut(b, d.core.Wake(d.read))
 		}
 	case stepExpired:
-		w.carryOut(b, w.ownCore(b).LeaseExpired(d.read))
+		w.carryOut(b, d.core.LeaseExpired(d.read))
 	case stepUnplugged:
 		if w.bug == bugPromiseLink && !b.kernel.cable {
-			*promiseOf(w.ownCore(b)).until = d.read
+			*promiseOf(d.core).until = d.read
 		}
-		w.carryOut(b, w.ownCore(b).Link(d.read, b.kernel.cable))
+		w.carryOut(b, d.core.Link(d.read, b.kernel.cable))
 	case stepAnswered:
-		w.carryOut(b, w.ownCore(b).AddressAnswered(d.read, s.askedAt))
+		w.carryOut(b, d.core.AddressAnswered(d.read, s.askedAt))
 	case stepEvidence:
-		w.carryOut(b, w.ownCore(b).Evidence(d.read))
+		w.carryOut(b, d.core.Evidence(d.read))
 	case steps.Probe:
-		w.carryOut(b, w.ownCore(b).Probed(d.read, w.addressInUse(b)))
+		w.carryOut(b, d.core.Probed(d.read, w.addressInUse(b)))
 	case stepStop:
-		w.carryOut(b, w.ownCore(b).Stop(d.read))
+		w.carryOut(b, d.core.Stop(d.read))
 	case stepResign:
-		effects, _ := w.ownCore(b).Resign(d.read)
+		effects, _ := d.core.Resign(d.read)
 		w.carryOut(b, effects)
 	default:
 		return false
@@ -224,7 +222,7 @@ func (w *world) actOn(b *board, s *step) bool {
 		w.send(b, s)
 		d.sent = d.sent || steps.StartsInterval(s.Effect)
 		if s.Effect.Beat != 0 {
-			w.ownCore(b).Sent(s.Effect.Beat, d.sequence)
+			d.core.Sent(s.Effect.Beat, d.sequence)
 		}
 	case steps.Add:
 		b.kernel.address, d.held = true, true
@@ -234,11 +232,11 @@ func (w *world) actOn(b *board, s *step) bool {
 		b.kernel.address, d.held = false, false
 	case steps.Lapse:
 		if now := b.clock.local(w.now); d.armed && now >= d.set {
-			w.ownCore(b).LeaseLapsed(now, d.set)
+			d.core.LeaseLapsed(now, d.set)
 		}
 	case steps.Named:
 		if d.named != wire.Nobody {
-			w.ownCore(b).SuccessorNamed(d.named)
+			d.core.SuccessorNamed(d.named)
 		}
 	case stepRestore:
 		if d.held && !b.kernel.address {
@@ -292,15 +290,6 @@ func (w *world) actOnLease(b *board, s *step) bool {
 		w.prepare(b)
 	}
 	return true
-}
-
-// ownCore returns the core, which no other world has from now on.
-func (w *world) ownCore(b *board) *election.Core {
-	if !b.daemon.owned {
-		b.daemon.core, b.daemon.owned = cloneCore(b.daemon.core), true
-	}
-	b.daemon.summed = false
-	return b.daemon.core
 }
 
 // check is what the daemon does before and after everything else: it learns what the switch

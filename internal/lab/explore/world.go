@@ -47,7 +47,9 @@ func (w *world) clone() *world {
 	c.instants = slices.Clone(w.instants)
 	for i := range c.boards[:w.size] {
 		b := &w.boards[i]
-		b.daemon.owned, c.boards[i].daemon.owned = false, false
+		if b.daemon.core != nil {
+			c.boards[i].daemon.core = cloneCore(b.daemon.core)
+		}
 		b.kernel.inbox = slices.Clip(b.kernel.inbox)
 		c.boards[i].kernel.inbox = b.kernel.inbox
 		// Steps are only ever cut off in front, or made anew.
@@ -203,7 +205,7 @@ func (w *world) start(b *board) {
 	if err != nil {
 		panic(err)
 	}
-	b.daemon = daemon{core: core, owned: true, at: w.now, read: now, set: wordIdle}
+	b.daemon = daemon{core: core, at: w.now, read: now, set: wordIdle}
 	if w.bug == bugVotesAtOnce && w.lives > w.size {
 		*promiseOf(core).until = now
 	}
