@@ -9,9 +9,9 @@ import (
 	"topdog/election"
 )
 
-// A core is copied and compared as it lies in memory, since the package election has no
-// reason to offer either: nobody but this explorer needs them. Both walk the same layout. So does the comparison of worlds.
-// What a core points at is copied with it. It points into itself too (the timetable, and the
+// A world is copied and compared as it lies in memory, with its cores: nobody but this explorer needs either, so the package
+// election has no reason to offer them. Both walk the same layout, without the fields with the tag hash:"-".
+// What a world points at is copied with it. A core points into itself too (the timetable, and the
 // board of its algorithm), so a pointer into what was copied becomes one into the copy.
 
 // layout says where in a value of one type there is something besides plain bytes.
@@ -69,7 +69,7 @@ func (l *layout) add(offset uintptr, t reflect.Type) {
 	case reflect.Pointer, reflect.Slice, reflect.Interface:
 		l.links = append(l.links, link{offset, t})
 	case reflect.Map, reflect.Chan, reflect.UnsafePointer, reflect.Uintptr:
-		panic(fmt.Sprintf("explore: a core has a %v, which cannot be copied", t))
+		panic(fmt.Sprintf("explore: a world has a %v, which cannot be copied", t))
 	default:
 		if n := len(l.plain); n > 0 && l.plain[n-1].offset+l.plain[n-1].size == offset {
 			l.plain[n-1].size += t.Size()
@@ -84,15 +84,15 @@ const long = 64
 
 var coreType = reflect.TypeFor[election.Core]()
 
-// cloneCore returns a core that goes on as the given one would.
-func cloneCore(c *election.Core) *election.Core {
+// clone returns a copy of a world that goes its own way.
+func (w *world) clone() *world {
 	var k copier
-	return (*election.Core)(k.pointer(unsafe.Pointer(c), coreType))
+	return (*world)(k.pointer(unsafe.Pointer(w), worldType))
 }
 
-// copier copies one core.
+// copier copies one world.
 type copier struct {
-	done  [16]copied
+	done  [16 * maxBoards]copied
 	count int
 }
 
@@ -103,8 +103,8 @@ type copied struct {
 }
 
 func (k *copier) pointer(p unsafe.Pointer, t reflect.Type) unsafe.Pointer {
-	if p == nil {
-		return nil
+	if p == nil || t == packetType || t == effectType {
+		return p // messages never change
 	}
 	for _, c := range k.done[:k.count] {
 		if at := uintptr(p) - uintptr(c.from); at < c.size {
@@ -172,7 +172,7 @@ func (k *copier) boxed(v reflect.Value) {
 	}
 	inner := v.Elem()
 	if inner.Kind() != reflect.Pointer {
-		panic(fmt.Sprintf("explore: a core has a %v in an interface, which cannot be copied", inner.Type()))
+		panic(fmt.Sprintf("explore: a world has a %v in an interface, which cannot be copied", inner.Type()))
 	}
 	elem := inner.Type().Elem()
 	v.Set(reflect.NewAt(elem, k.pointer(inner.UnsafePointer(), elem)))

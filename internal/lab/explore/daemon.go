@@ -12,7 +12,7 @@ import (
 // daemon is the event loop of a board as internal/daemon has it (loop.go), in steps between which it may stand still.
 // What follows from the effects of its core are the steps of the daemon, see package steps.
 type daemon struct {
-	core *election.Core `hash:"-"` // nil while there is no process
+	core *election.Core // nil while there is no process
 	// sum is that of the core and of what was heard, as long as summed says so.
 	sum    uint64
 	summed bool `hash:"-"`
@@ -138,7 +138,7 @@ func (w *world) run(b *board) {
 	d.at, d.summed = w.now+busy, false
 	for first := true; first || len(d.steps) > 0 && d.atOnce(&d.steps[0]); first = false {
 		s := d.steps[0]
-		d.steps = slices.Clip(d.steps[1:])
+		d.steps = d.steps[1:]
 		w.traceStep(b, &s)
 		if !w.callCore(b, &s) && !w.actOn(b, &s) {
 			d.steps = d.steps[s.Rest:]

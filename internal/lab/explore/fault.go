@@ -239,7 +239,7 @@ func (w *world) resume(x *wait) {
 	case unplug:
 		b.kernel.cable = true
 		if b.daemon.core != nil {
-			b.daemon.steps = append(slices.Clip(b.daemon.steps), plain(steps.Check), plain(stepRead), plain(stepUnplugged))
+			b.daemon.steps = append(b.daemon.steps, plain(steps.Check), plain(stepRead), plain(stepUnplugged))
 		}
 	case hold, duplicate:
 		x.flight.at = w.now

@@ -47,7 +47,7 @@ func (h *hasher) pointer(p unsafe.Pointer, t reflect.Type) {
 	case t == effectType: // its message is in a packet
 		e := (*election.Effect)(p)
 		h.number(uint64(e.To)<<32 | uint64(e.Beat))
-	case t == coreType: // the one that is summed up: its board points back to it
+	case t == coreType: // the sum of a daemon has it
 	default:
 		h.value(p, t)
 	}

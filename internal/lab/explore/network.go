@@ -140,5 +140,5 @@ func (w *world) arrive(i int) {
 	case f.kind == flightFloating && !w.answers(to), to.daemon.core == nil:
 		return
 	}
-	to.kernel.inbox = append(slices.Clip(to.kernel.inbox), received{f.kind, f.message, f.askedAt})
+	to.kernel.inbox = append(to.kernel.inbox, received{f.kind, f.message, f.askedAt})
 }

@@ -39,26 +39,6 @@ type world struct {
 	tracer    *tracer `hash:"-"` // nil unless somebody looks
 }
 
-// clone returns a copy that goes its own way. Messages and plans are never changed.
-func (w *world) clone() *world {
-	c := *w
-	c.flights = slices.Clone(w.flights)
-	c.waits = slices.Clone(w.waits)
-	c.instants = slices.Clone(w.instants)
-	for i := range c.boards[:w.size] {
-		b := &w.boards[i]
-		if b.daemon.core != nil {
-			c.boards[i].daemon.core = cloneCore(b.daemon.core)
-		}
-		b.kernel.inbox = slices.Clip(b.kernel.inbox)
-		c.boards[i].kernel.inbox = b.kernel.inbox
-		// Steps are only ever cut off in front, or made anew.
-		b.daemon.steps = slices.Clip(b.daemon.steps)
-		c.boards[i].daemon.steps = b.daemon.steps
-	}
-	return &c
-}
-
 // happening is what happens next.
 type happening struct {
 	kind  happeningKind
@@ -120,7 +100,7 @@ func (w *world) advance(h happening) {
 		w.resigned++
 		for i := range w.boards[:w.size] {
 			if d := &w.boards[i].daemon; d.role == election.Leader {
-				d.steps = append(slices.Clip(d.steps), plain(steps.Check), plain(stepRead), plain(stepResign))
+				d.steps = append(d.steps, plain(steps.Check), plain(stepRead), plain(stepResign))
 			}
 		}
 	case happensArrival:
