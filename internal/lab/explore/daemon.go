@@ -13,10 +13,8 @@ import (
 // What follows from the effects of its core are the steps of the daemon, see package steps.
 type daemon struct {
 	core *election.Core // nil while there is no process
-	// sum is that of the core and of what was heard, as long as summed says so.
-	sum    uint64
-	summed bool `hash:"-"`
-	role   election.Role
+	sum  uint64         // of the core and of what was heard; 0 after a step, until somebody wants to know
+	role election.Role
 
 	paused bool
 	steps  []step
@@ -135,7 +133,7 @@ func (w *world) run(b *board) {
 	if len(d.steps) == 0 {
 		w.event(b)
 	}
-	d.at, d.summed = w.now+busy, false
+	d.at, d.sum = w.now+busy, 0
 	for first := true; first || len(d.steps) > 0 && d.atOnce(&d.steps[0]); first = false {
 		s := d.steps[0]
 		d.steps = d.steps[1:]

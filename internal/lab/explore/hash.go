@@ -113,11 +113,11 @@ func (w *world) hash() uint64 {
 
 // sumUp brings the sum of the core and of what was heard up to date.
 func (d *daemon) sumUp() {
-	if d.core != nil && !d.summed {
+	if d.core != nil && d.sum == 0 {
 		var h hasher
 		h.value(unsafe.Pointer(d.core), coreType)
 		h.value(unsafe.Pointer(&d.windows), windowsType)
-		d.sum, d.summed = h.sum, true
+		d.sum = h.sum
 	}
 	d.handles = 0
 	if slices.ContainsFunc(d.steps, func(s step) bool { return s.Kind == stepReceive || s.Kind == stepExpired }) {
