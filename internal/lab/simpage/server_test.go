@@ -163,6 +163,35 @@ func TestWorkerOfOneAddress(t *testing.T) {
 	}
 }
 
+// TestFullWorker: if all places are taken, a newcomer gets one of whoever has the most.
+func TestFullWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := newWorker(time.Minute)
+		from := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}) }
+		untilDone := func(ctx context.Context) (any, error) { <-ctx.Done(); return nil, ctx.Err() }
+		results := make(chan error, mayWait+2)
+		ask := func(n int) {
+			_, err := w.do(ctx, from(n), untilDone)
+			results <- err
+		}
+		for i := range mayWait + 1 {
+			go ask(i / mayWaitEach)
+			synctest.Wait()
+		}
+		assert.Is(t, 0, len(results), "refused while there are places")
+		go ask(99)
+		synctest.Wait()
+		assert.Is(t, 1, len(results), "refused for the newcomer")
+		assert.ErrorIs(t, <-results, errBusy, "")
+		cancel()
+		synctest.Wait()
+		for range mayWait + 1 {
+			assert.ErrorIs(t, <-results, context.Canceled, "who stayed")
+		}
+	})
+}
+
 // serveSlowly serves a route that computes, on loopback, and returns its URL. A request may take 20 ms.
 func serveSlowly(t *testing.T, compute func(context.Context) error) string {
 	t.Helper()
