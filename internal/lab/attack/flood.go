@@ -1,11 +1,14 @@
 package attack
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -14,49 +17,61 @@ import (
 	"topdog/wire"
 )
 
-// Flood is one kind of frames that a laptop sends without end.
-type Flood struct {
-	Key, Title string
-	// Rate is how many frames a second it is by default. 0 is as many as this machine gives.
-	Rate   int
-	frames func(*Laptop) ([][]byte, error)
-}
-
 // variety is how many different frames a flood has.
 const variety = 1024
 
-// Floods returns all kinds, in the order of tables.
-func Floods() []Flood {
-	return []Flood{
-		{"bad-tags", "bad tags", 20_000, (*Laptop).badTags},
-		{"bad-tags-most", "bad tags, as many as it can", 0, (*Laptop).badTags},
-		{"bad-tags-sources", "bad tags from 250 addresses", 20_000, (*Laptop).manySources},
-		{"bad-tags-board", "bad tags, source: a living board", 20_000, (*Laptop).boardsSource},
-		{"ttl", "TTL 254, as many as it can", 0, (*Laptop).shortTTL},
-		{"long", "1472 bytes with bad tags", 20_000, (*Laptop).long},
-		{"version", "another version", 20_000, (*Laptop).otherVersion},
-		{"group", "another group", 20_000, (*Laptop).otherGroup},
-		{"fragments", "fragments", 20_000, (*Laptop).fragments},
-		{"lives", "recordings of 1,000 lives", 20_000, (*Laptop).deadLives},
-		{"lives-1000", "the same, 1,000 a second", 1_000, (*Laptop).deadLives},
-		{"lives-routed", "the same, source: 8.8.8.8", 1_000, (*Laptop).routedLives},
-		{"garp", "forged gratuitous ARP", 1, (*Laptop).forgedARP},
-		{"garp-10", "the same, ten a second", 10, (*Laptop).forgedARP},
-		{"garp-1000", "the same, 1,000 a second", 1_000, (*Laptop).forgedARP},
-		{"garp-35000", "the same, 35,000 a second", 35_000, (*Laptop).forgedARP},
-		{"arp", "ARP of the LAN, 1,000 a second", 1_000, (*Laptop).ordinaryARP},
-		{"arp-35000", "ARP of the LAN, 35,000 a second", 35_000, (*Laptop).ordinaryARP},
-	}
+// kinds are what the laptop can send without end.
+var kinds = map[string]func(*Laptop) ([][]byte, error){
+	"bad-tags":         changed(func(l *Laptop, n int, data []byte) frame.Packet { return l.to(n, l.own(), junkTag(n, data)) }),
+	"bad-tags-sources": changed((*Laptop).anySource),
+	"bad-tags-board":   changed((*Laptop).boardsSource),
+	"ttl":              changed((*Laptop).shortTTL),
+	"long":             changed((*Laptop).long),
+	"version":          changed((*Laptop).otherVersion),
+	"group":            changed((*Laptop).otherGroup),
+	"fragments":        (*Laptop).fragments,
+	"lives":            func(l *Laptop) ([][]byte, error) { return l.played(l.own()) },
+	// A source that is not on the LAN.
+	"lives-routed": func(l *Laptop) ([][]byte, error) { return l.played(netip.AddrFrom4([4]byte{8, 8, 8, 8})) },
+	"garp":         (*Laptop).forgedARP,
+	"arp":          (*Laptop).ordinaryARP,
+
+	"vrrp-checksum": many((*Laptop).wrongChecksum),
+	"vrrp-password": many(func(l *Laptop, n int) frame.Packet { return l.vrrp(n, vrrpTTL, passworded()) }),
+	"vrrp-ttl":      many(func(l *Laptop, n int) frame.Packet { return l.vrrp(n, vrrpTTL-1, l.advertisement()) }),
+	// It is right in everything: version 3 has no authentication.
+	"vrrp-forged": many(func(l *Laptop, n int) frame.Packet { return l.vrrp(n, vrrpTTL, l.advertisement()) }),
+	"carp-hmac":   many(func(l *Laptop, n int) frame.Packet { return l.vrrp(n, vrrpTTL, carp(n)) }),
+	"carp-ttl":    many(func(l *Laptop, n int) frame.Packet { return l.vrrp(n, vrrpTTL-1, carp(n)) }),
 }
 
 // Frames returns the frames of a kind of flood, which may be sent over and over.
-func (l *Laptop) Frames(key string) ([][]byte, error) {
-	for _, f := range Floods() {
-		if f.Key == key {
-			return f.frames(l)
-		}
+func (l *Laptop) Frames(kind string) ([][]byte, error) {
+	frames, known := kinds[kind]
+	if !known {
+		return nil, fmt.Errorf("attack: there is no flood %q", kind)
 	}
-	return nil, fmt.Errorf("attack: there is no flood %q", key)
+	return frames(l)
+}
+
+// many makes frames, each by its number.
+func many(one func(l *Laptop, n int) frame.Packet) func(*Laptop) ([][]byte, error) {
+	return func(l *Laptop) (frames [][]byte, err error) {
+		for n := range variety {
+			frames = append(frames, one(l, n).Frame())
+		}
+		return frames, nil
+	}
+}
+
+// changed makes frames of what was recorded: with each, data is a copy that may be changed.
+func changed(one func(l *Laptop, n int, data []byte) frame.Packet) func(*Laptop) ([][]byte, error) {
+	return func(l *Laptop) ([][]byte, error) {
+		if len(l.tape) == 0 {
+			return nil, errNoTape
+		}
+		return many(func(l *Laptop, n int) frame.Packet { return one(l, n, bytes.Clone(l.tape[n%len(l.tape)])) })(l)
+	}
 }
 
 // errNoTape and errNoLives say what a flood lacks.
@@ -77,19 +92,6 @@ func (l *Laptop) to(n int, from netip.Addr, data []byte) frame.Packet {
 // own is the laptop's own address.
 func (l *Laptop) own() netip.Addr { return l.host.Addr.Addr() }
 
-// changed makes frames of what was recorded: with each, data is a copy that may be changed.
-func (l *Laptop) changed(make func(n int, data []byte) frame.Packet) ([][]byte, error) {
-	if len(l.tape) == 0 {
-		return nil, errNoTape
-	}
-	var frames [][]byte
-	for n := range variety {
-		data := append([]byte(nil), l.tape[n%len(l.tape)].data...)
-		frames = append(frames, make(n, data).Frame())
-	}
-	return frames, nil
-}
-
 // junkTag is a recording whose last 16 bytes are by chance, so that only the key tells that it is none.
 func junkTag(n int, data []byte) []byte {
 	random := rand.New(rand.NewPCG(1, uint64(n)))
@@ -103,70 +105,52 @@ func junkTag(n int, data []byte) []byte {
 // tagLen is how long the tag at the end of a packet is.
 const tagLen = 16
 
-func (l *Laptop) badTags() ([][]byte, error) {
-	return l.changed(func(n int, data []byte) frame.Packet { return l.to(n, l.own(), junkTag(n, data)) })
-}
-
-// manySources claims another source address with each packet, as nobody keeps a laptop from doing.
-func (l *Laptop) manySources() ([][]byte, error) {
-	return l.changed(func(n int, data []byte) frame.Packet {
-		a := l.own().As4()
-		a[2], a[3] = a[2]^1, byte(1+n%boardsOfLives)
-		return l.to(n, netip.AddrFrom4(a), junkTag(n, data))
-	})
+// anySource claims another source address with each packet, as nobody keeps a laptop from doing.
+func (l *Laptop) anySource(n int, data []byte) frame.Packet {
+	a := l.own().As4()
+	a[2], a[3] = a[2]^1, byte(1+n%boardsOfLives)
+	return l.to(n, netip.AddrFrom4(a), junkTag(n, data))
 }
 
 // boardsSource claims the source address of a board.
-func (l *Laptop) boardsSource() ([][]byte, error) {
-	return l.changed(func(n int, data []byte) frame.Packet {
-		return l.to(n, l.boards[n%len(l.boards)].Addr.Addr(), junkTag(n, data))
-	})
+func (l *Laptop) boardsSource(n int, data []byte) frame.Packet {
+	return l.to(n, l.boards[n%len(l.boards)].Addr.Addr(), junkTag(n, data))
 }
 
 // shortTTL looks as if it came by way of a router.
-func (l *Laptop) shortTTL() ([][]byte, error) {
-	return l.changed(func(n int, data []byte) frame.Packet {
-		p := l.to(n, l.own(), data)
-		p.TTL = wire.TTL - 1
-		return p
-	})
+func (l *Laptop) shortTTL(n int, data []byte) frame.Packet {
+	p := l.to(n, l.own(), data)
+	p.TTL = wire.TTL - 1
+	return p
 }
 
-func (l *Laptop) long() ([][]byte, error) {
-	return l.changed(func(n int, data []byte) frame.Packet {
-		return l.to(n, l.own(), junkTag(n, append(data, make([]byte, wire.MaxPacket-len(data))...)))
-	})
+func (l *Laptop) long(n int, data []byte) frame.Packet {
+	return l.to(n, l.own(), junkTag(n, append(data, make([]byte, wire.MaxPacket-len(data))...)))
 }
 
 // versionStep is 1 of the version, which is in the high 3 bits of the first byte.
 const versionStep = 0x20
 
-func (l *Laptop) otherVersion() ([][]byte, error) {
-	return l.changed(func(n int, data []byte) frame.Packet {
-		data[0] += versionStep
-		return l.to(n, l.own(), data)
-	})
+func (l *Laptop) otherVersion(n int, data []byte) frame.Packet {
+	data[0] += versionStep
+	return l.to(n, l.own(), data)
 }
 
 // groupTagAt is where the tag of the group is.
 const groupTagAt = 2
 
-func (l *Laptop) otherGroup() ([][]byte, error) {
-	return l.changed(func(n int, data []byte) frame.Packet {
-		binary.BigEndian.PutUint16(data[groupTagAt:], ^binary.BigEndian.Uint16(data[groupTagAt:]))
-		return l.to(n, l.own(), data)
-	})
+func (l *Laptop) otherGroup(n int, data []byte) frame.Packet {
+	binary.BigEndian.PutUint16(data[groupTagAt:], ^binary.BigEndian.Uint16(data[groupTagAt:]))
+	return l.to(n, l.own(), data)
 }
 
 // fragments are datagrams that are too long for Ethernet. Of every other one only the first part comes.
-func (l *Laptop) fragments() ([][]byte, error) {
+func (l *Laptop) fragments() (frames [][]byte, err error) {
 	if len(l.tape) == 0 {
 		return nil, errNoTape
 	}
-	var frames [][]byte
 	for n := range variety {
-		data := append(append([]byte(nil), l.tape[n%len(l.tape)].data...), make([]byte, wire.MaxPacket)...)
-		parts := l.to(n, l.own(), data).Fragments()
+		parts := l.to(n, l.own(), slices.Concat(l.tape[n%len(l.tape)], make([]byte, wire.MaxPacket))).Fragments()
 		if n%2 == 1 {
 			parts = parts[:1]
 		}
@@ -175,20 +159,13 @@ func (l *Laptop) fragments() ([][]byte, error) {
 	return frames, nil
 }
 
-// deadLives plays one packet of each board that has lived.
-func (l *Laptop) deadLives() ([][]byte, error) { return l.played(l.own()) }
-
-// routedLives are the same with a source that is not on the LAN.
-func (l *Laptop) routedLives() ([][]byte, error) {
-	return l.played(netip.AddrFrom4([4]byte{8, 8, 8, 8}))
-}
-
+// played plays one packet of each board that has lived.
 func (l *Laptop) played(from netip.Addr) (frames [][]byte, err error) {
 	if len(l.lives) == 0 {
 		return nil, errNoLives
 	}
-	for n, r := range l.lives {
-		frames = append(frames, l.to(n, from, r.data).Frame())
+	for n, data := range l.lives {
+		frames = append(frames, l.to(n, from, data).Frame())
 	}
 	return frames, nil
 }
@@ -211,4 +188,10 @@ func (l *Laptop) ordinaryARP() (frames [][]byte, err error) {
 		}
 	}
 	return frames, nil
+}
+
+// arp is a message of ARP to everybody: a station says that it has an address, and asks for another
+// one or answers for it.
+func arp(reply bool, mac net.HardwareAddr, address, target netip.Addr) []byte {
+	return frame.ARP{Reply: reply, MAC: mac, Sender: address, Target: target}.Frame(frame.Broadcast)
 }

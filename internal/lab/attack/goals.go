@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"topdog/election"
@@ -11,97 +13,75 @@ import (
 	"topdog/internal/lab/observe"
 )
 
-// The goals, beside that the address does not move. docs/security.md has them.
-const (
-	// mostOutage is for how long a flood may keep the client from an answer.
-	mostOutage = 20 * time.Millisecond
-	// mostDark is the part of the time for which forged ARP may do so.
-	mostDark = 0.01
-	// mostStatus is how long root may wait for `topdog status` while a user is a nuisance.
-	mostStatus = 100 * time.Millisecond
-	// mostReplaced is how long it may take until a leader that fails under a flood is replaced (95th percentile).
-	mostReplaced = 250 * time.Millisecond
-	// mostCloned is how long three clones that start together may take until one of them leads. It takes 0.6 to 0.8 s;
-	// boards that do not decide at once need 6 s and more.
-	mostCloned = 3 * time.Second
-)
-
-// goal says what an attack has done that it must not, or "".
-type goal func(Result) string
-
-// steady wants the client to be answered all the time.
-func steady(r Result) string {
-	if r.Longest > mostOutage {
-		return "kept the client waiting for " + millis(r.Longest)
-	}
-	return ""
+// bounded are the figures to which a scene can set a bound ("must"), and how people are told of one that is beyond it.
+// docs/security.md has the goals.
+var bounded = map[string]struct {
+	of   func(Result) float64 // nanoseconds, or a number
+	says string
+}{
+	"moves":         {func(x Result) float64 { return float64(x.Moves) }, "moved the address %s times"},
+	"two":           {func(x Result) float64 { return float64(x.Two) }, "had two boards hold it for %s"},
+	"longest":       {func(x Result) float64 { return float64(x.Longest) }, "kept the client waiting for %s"},
+	"outage":        {func(x Result) float64 { return float64(x.Outage) }, "kept the client from the address for %s"},
+	"status":        {func(x Result) float64 { return float64(x.StatusMost) }, "had root's `topdog status` take %s"},
+	"status-failed": {func(x Result) float64 { return float64(x.StatusFailed) }, "kept root's `topdog status` from an answer %s times"},
+	"took":          {func(x Result) float64 { return float64(observe.Percentile(x.Took, 95)) }, "took %s"},
+	"never":         {neverOf, "did not come about as long as it was watched, %s times"},
 }
 
-// bright wants the client to be answered most of the time.
-func bright(r Result) string {
-	if r.Outage.Seconds() > mostDark*r.For.Seconds() {
-		return fmt.Sprintf("kept the client from the address for %s of %s", millis(r.Outage), millis(r.For))
+func neverOf(x Result) float64 {
+	if x.Never {
+		return 1
 	}
-	return ""
+	return 0
 }
 
-// served wants root to be told the status each time, and soon.
-func served(r Result) string {
-	switch {
-	case r.StatusFailed > 0:
-		return fmt.Sprintf("kept root's `topdog status` from an answer %d times", r.StatusFailed)
-	case r.StatusMost > mostStatus:
-		return fmt.Sprintf("had root's `topdog status` take %s", millis(r.StatusMost))
-	}
-	return ""
-}
-
-// soon wants what takes time to come about as long as it is watched.
-func soon(r Result) string {
-	if r.Never {
-		return "took longer than it was watched, " + millis(r.Took[0])
-	}
-	return ""
-}
-
-// within wants it to come about in a time.
-func within(most time.Duration) goal {
-	return func(r Result) string {
-		if took := observe.Percentile(r.Took, 95); took > most && !r.Never {
-			return fmt.Sprintf("took %s, and not %s at most", millis(took), millis(most))
+// beyond says in words which bounds a result is beyond: "moves 0 two 0ms outage 1%", which is a part of the time.
+func (x Result) beyond(bounds []string) (missed []string, err error) {
+	for pair := range slices.Chunk(bounds, 2) {
+		figure, known := bounded[pair[0]]
+		if !known || len(pair) < 2 {
+			return nil, fmt.Errorf("there is no bound %q", strings.Join(pair, " "))
 		}
-		return soon(r)
+		words := func(v float64) string { return observe.Millis(time.Duration(v)) }
+		limit, err := strconv.ParseFloat(strings.TrimSuffix(pair[1], "%"), 64)
+		switch {
+		case err != nil:
+			var most time.Duration
+			if most, err = time.ParseDuration(pair[1]); err != nil {
+				return nil, err
+			}
+			limit = float64(most)
+		case strings.HasSuffix(pair[1], "%"):
+			limit *= float64(x.For) / 100
+		default:
+			words = func(v float64) string { return fmt.Sprint(v) }
+		}
+		if v := figure.of(x); v > limit {
+			missed = append(missed, fmt.Sprintf(figure.says+": at most %s", words(v), words(limit)))
+		}
 	}
+	return missed, nil
 }
 
 // moved reports whether the address was not where it should have been all the time.
 func (x Result) moved() bool { return x.Moves > 0 || x.Two > 0 }
 
-// broken returns the goals that a result misses, in words.
-func (a attack) broken(x Result) (missed []string) {
-	if a.Defended && x.moved() {
-		missed = append(missed, fmt.Sprintf("moved the address %d times, and two boards had it for %s", x.Moves, millis(x.Two)))
-	}
-	for _, g := range a.goals {
-		if text := g(x); text != "" {
-			missed = append(missed, text)
-		}
-	}
-	return missed
-}
-
 // pauseMax is for how long this program, which runs with the priority of the daemons, may stand still in an attack
 // that is judged. A leader that is late by more than its grace may be replaced, and rightly so.
 var pauseMax = silence.DefaultGrace(election.DefaultInterval)
 
+// mostLate is the part of the time for which it may do so in all.
+const mostLate = 0.01
+
 // disturbed reports whether this program itself stood still, once or in all: so may the boards have done, whoever attacks.
 func (x Result) disturbed() bool {
-	return x.Late > pauseMax || x.LateInAll.Seconds() > mostDark*x.For.Seconds()
+	return x.Late > pauseMax || x.LateInAll.Seconds() > mostLate*x.For.Seconds()
 }
 
 // again reports whether an attack is made once more: something happened, and that may have other reasons than the attack.
-func (a attack) again(x Result) bool {
-	return x.Note == "" && x.disturbed() && (x.moved() || len(a.broken(x)) > 0)
+func (x Result) again() bool {
+	return x.Note == "" && x.disturbed() && (x.moved() || len(x.Missed) > 0)
 }
 
 // judge says which goals a build of topdog misses. Another build than this one is judged if it was attacked alone.
@@ -112,15 +92,15 @@ func (r *report) judge() error {
 	}
 	var errs []error
 	for _, x := range r.Results {
-		i := slices.IndexFunc(r.Attacks, func(a attack) bool { return a.Key == x.Attack })
-		switch {
-		case x.System != judged:
-		case x.Note != "":
+		if x.System != judged {
+			continue
+		}
+		if x.Note != "" {
 			errs = append(errs, fmt.Errorf("%s: %s", x.Attack, x.Note))
-		default:
-			for _, missed := range r.Attacks[i].broken(x) {
-				errs = append(errs, fmt.Errorf("%s %s: that must not be%s", x.Attack, missed, x.excuse()))
-			}
+			continue
+		}
+		for _, missed := range x.Missed {
+			errs = append(errs, fmt.Errorf("%s %s%s", x.Attack, missed, x.excuse()))
 		}
 	}
 	return errors.Join(errs...)
@@ -131,5 +111,5 @@ func (x Result) excuse() string {
 	if !x.disturbed() {
 		return ""
 	}
-	return fmt.Sprintf(" (this program itself stood still for up to %s, in the last of %d attempts)", millis(x.Late), tries)
+	return fmt.Sprintf(" (this program itself stood still for up to %s, in the last of %d attempts)", observe.Millis(x.Late), tries)
 }

@@ -1,13 +1,18 @@
 package attack
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/frame"
 	"topdog/internal/lab/netns"
 	"topdog/wire"
 )
@@ -17,14 +22,8 @@ type Laptop struct {
 	host   *netns.Host
 	group  netip.AddrPort
 	boards []*netns.Host
-	tape   []recording // in the order in which it came
-	lives  []recording // of boards that are no more
-}
-
-// recording is what a board once said to all.
-type recording struct {
-	from netip.AddrPort
-	data []byte
+	tape   [][]byte // what the boards said to all, in the order in which it came
+	lives  [][]byte // one packet of each board that is no more
 }
 
 // NewLaptop returns a laptop that is plugged into the LAN as a host, and knows the boards by their addresses.
@@ -42,12 +41,11 @@ func (l *Laptop) Listen(ctx context.Context, packets int) error {
 	defer conn.Close()
 	buf := make([]byte, wire.MaxPacket)
 	for len(l.tape) < packets {
-		n, from, err := conn.ReadFromUDPAddrPort(buf)
+		n, err := conn.Read(buf)
 		if err != nil {
 			return fmt.Errorf("attack: record %d packets of %v: %w", packets, l.group, errors.Join(ctx.Err(), err))
 		}
-		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-		l.tape = append(l.tape, recording{from, append([]byte(nil), buf[:n]...)})
+		l.tape = append(l.tape, bytes.Clone(buf[:n]))
 	}
 	return nil
 }
@@ -90,7 +88,41 @@ func (l *Laptop) Remember(group string, keys ...[]byte) error {
 		if err != nil {
 			return fmt.Errorf("attack: write a heartbeat of board %v: %w", address, err)
 		}
-		l.lives = append(l.lives, recording{netip.AddrPortFrom(address, l.group.Port()), data})
+		l.lives = append(l.lives, data)
 	}
 	return nil
+}
+
+// answerARP answers for an address whenever somebody asks who has it, until ctx ends.
+func (l *Laptop) answerARP(ctx context.Context, address netip.Addr) (answers int, err error) {
+	socket, err := l.host.Capture(unix.ETH_P_ARP)
+	if err == nil {
+		defer socket.Close()
+		defer context.AfterFunc(ctx, func() { socket.Close() })()
+		answers, err = l.answerUntilClosed(socket, address)
+	}
+	if err != nil {
+		return answers, fmt.Errorf("attack: answer for %v: %w", address, err)
+	}
+	return answers, nil
+}
+
+func (l *Laptop) answerUntilClosed(socket *frame.Socket, address netip.Addr) (answers int, err error) {
+	for {
+		f, err := socket.Read()
+		if err == nil {
+			question, ok := f.ARP()
+			if !ok || question.Reply || question.Target != address || bytes.Equal(question.MAC, l.host.HardwareAddr) {
+				continue
+			}
+			err = socket.Send(arp(true, l.host.HardwareAddr, address, address))
+		}
+		switch {
+		case errors.Is(err, os.ErrClosed):
+			return answers, nil
+		case err != nil:
+			return answers, err
+		}
+		answers++
+	}
 }

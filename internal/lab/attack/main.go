@@ -2,39 +2,25 @@ package attack
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/command"
 	"topdog/internal/lab/netns"
 )
 
 // Main runs the program scripts/attack.
 func Main() {
 	PlayUser()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // who presses Ctrl-C twice is in a hurry
-	err := run(ctx, os.Args[1:], os.Stdout)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "attack:", err)
-		stop()
-		os.Exit(1)
-	}
+	command.Main("attack", func(ctx context.Context, args []string) error { return run(ctx, args, os.Stdout) })
 }
 
 // options are the flags.
@@ -55,14 +41,12 @@ type options struct {
 const (
 	quickFor, longFor   = 1500 * time.Millisecond, 30 * time.Second
 	quickRuns, longRuns = 2, 20
+	// quickRate is the most that the short form sends a second, so that any machine can.
+	quickRate = 10_000
 )
 
 func parse(args []string) (o options, err error) {
-	f := flag.NewFlagSet("attack", flag.ContinueOnError)
-	f.Usage = func() {
-		fmt.Fprint(f.Output(), "Usage: go run ./scripts/attack [flags]   (as root)\n\n")
-		f.PrintDefaults()
-	}
+	f := command.Flags("attack")
 	long := f.Bool("long", false, "all attacks, 30 s each, in all places (about two hours), instead of the short form (a minute), which fails if topdog misses a goal")
 	f.DurationVar(&o.lasts, "for", 0, "`how long` each attack lasts (default 1.5s, or 30s in the long form)")
 	f.IntVar(&o.runs, "runs", 0, "`n` failures under each flood (default 2, or 20 in the long form)")
@@ -74,50 +58,24 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.json, "json", "", "write all figures to this `file`")
 	f.StringVar(&o.page, "page", "", "put the tables into this Markdown `file`, between its two marks")
 	f.StringVar(&o.from, "from", "", "attack nothing: show the figures of these `files` that --json has written, separated by commas")
-	if err := f.Parse(args); err != nil {
+	if err := command.Parse(f, args); err != nil {
 		return o, err
-	}
-	if f.NArg() > 0 {
-		return o, fmt.Errorf("there is no argument %q (see --help)", f.Arg(0))
 	}
 	if o.lasts < 0 || o.runs < 0 || o.rate < 0 {
 		return o, errors.New("--for, --runs and --rate must be positive")
 	}
 	o.quick = !*long
-	o.complete()
-	usual := attacks()
-	if o.quick {
-		usual = slices.DeleteFunc(usual, func(a attack) bool { return !a.quick })
-	}
-	if o.attacks, err = choose("--attacks", *which, usual, attacks(), attack.String); err != nil {
-		return o, err
-	}
-	usualPlaces := places()
-	if o.quick {
-		usualPlaces = usualPlaces[1:2] // any machine has it
-	}
-	if o.places, err = choose("--places", *where, usualPlaces, places(), func(p place) string { return p.Key }); err != nil {
-		return o, err
-	}
 	all := []string{"topdog", "before", "keepalived", "ucarp"}
-	usualSystems := []string{"topdog"}
-	if !o.quick {
-		usualSystems = all
-	}
 	if o.before == "" {
 		all = slices.Delete(all, 1, 2)
-	} else if o.quick {
-		usualSystems = all[:2]
 	}
-	o.systems, err = choose("--systems", *systems, slices.DeleteFunc(usualSystems, func(s string) bool { return !slices.Contains(all, s) }), all, func(s string) string { return s })
-	return o, err
-}
-
-// complete fills in what was not asked for.
-func (o *options) complete() {
+	usual, usualPlaces, usualSystems := attacks(), places(), all
 	lasts, runs := longFor, longRuns
 	if o.quick {
 		lasts, runs = quickFor, quickRuns
+		usual = slices.DeleteFunc(usual, func(a attack) bool { return !a.is("quick") })
+		usualPlaces = usualPlaces[1:2] // any machine has it
+		usualSystems = slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == "keepalived" || s == "ucarp" })
 	}
 	if o.lasts == 0 {
 		o.lasts = lasts
@@ -125,32 +83,25 @@ func (o *options) complete() {
 	if o.runs == 0 {
 		o.runs = runs
 	}
+	if o.attacks, err = command.Choose("--attacks", *which, usual, attacks()); err != nil {
+		return o, err
+	}
+	if o.places, err = command.Choose("--places", *where, usualPlaces, places()); err != nil {
+		return o, err
+	}
+	o.systems, err = command.Choose("--systems", *systems, usualSystems, all)
+	return o, err
 }
 
-// choose picks the named ones of all, in the order of all.
-func choose[T any](flagName, names string, usual, all []T, key func(T) string) (chosen []T, err error) {
-	if names == "" {
-		return usual, nil
+// adapted is the rate of a flood, 0 for as many frames as it can.
+func (o options) adapted(rate int) int {
+	switch {
+	case o.rate > 0:
+		return o.rate
+	case o.quick && (rate == 0 || rate > quickRate):
+		return quickRate
 	}
-	var keys []string
-	for _, one := range all {
-		keys = append(keys, key(one))
-	}
-	if names == "list" {
-		return nil, fmt.Errorf("%s can be any of %s", flagName, strings.Join(keys, ","))
-	}
-	wanted := strings.Split(names, ",")
-	for _, name := range wanted {
-		if !slices.Contains(keys, name) {
-			return nil, fmt.Errorf("%s: there is no %q; there are %s", flagName, name, strings.Join(keys, ","))
-		}
-	}
-	for i, one := range all {
-		if slices.Contains(wanted, keys[i]) {
-			chosen = append(chosen, one)
-		}
-	}
-	return chosen, nil
+	return rate
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -165,7 +116,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return r.publish(o, out)
 	}
-	if err := netns.Available(); err != nil {
+	if err := errors.Join(netns.Available(), cluster.BeOnTime()); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "topdog-attack")
@@ -177,9 +128,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// A thread in a system call keeps its place among the running ones until Go's monitor notices. With places to spare,
-	// the client and the boards' answers don't wait for that.
-	runtime.GOMAXPROCS(max(16, 4*runtime.NumCPU()))
 	r := &report{Systems: systems, Places: o.places, Attacks: o.attacks, Processors: len(processors)}
 	err = o.attackAll(ctx, r)
 	err = errors.Join(err, r.publish(o, out))
@@ -191,16 +139,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 // build builds topdog, and says which systems there are.
 func (o options) build(ctx context.Context, dir string) (systems []system, err error) {
+	keys := map[string]string{"topdog": "topdog-100ms", "before": "topdog-100ms", "keepalived": "keepalived-100ms", "ucarp": "ucarp-1s"}
 	for _, name := range o.systems {
-		s := system{Name: name}
+		s := system{Name: name, Key: keys[name]}
 		switch name {
 		case "topdog":
-			s.Key, s.program = "topdog-100ms", filepath.Join(dir, "topdog")
+			s.program = filepath.Join(dir, "topdog")
 			err = cluster.Build(ctx, s.program)
 		case "before":
-			s.Key, s.program = "topdog-100ms", o.before
-		default:
-			s.Key = map[string]string{"keepalived": "keepalived-100ms", "ucarp": "ucarp-1s"}[name]
+			s.program = o.before
 		}
 		if err != nil {
 			return nil, err
@@ -234,7 +181,7 @@ func (o options) attackGroup(ctx context.Context, r *report, sys system, where p
 	g := &grounds{system: sys, place: where}
 	defer func() { err = errors.Join(err, g.clear()) }()
 	for _, a := range o.attacks {
-		if a.unable(sys, where) != "" {
+		if !a.suits(sys, where) {
 			continue
 		}
 		one, err := o.undisturbed(ctx, g, a)
@@ -257,21 +204,20 @@ func (o options) undisturbed(ctx context.Context, g *grounds, a attack) (one Res
 		if err != nil {
 			return one, err
 		}
-		one, err = a.run(ctx, s, o)
+		one, err = s.play(a, o)
 		if ctx.Err() != nil {
 			return one, ctx.Err()
 		}
 		if err != nil {
 			one.Note = err.Error()
 		}
-		one.System, one.Place, one.Attack = g.system.Name, g.place.Key, a.Key
 		if s.slowed != nil || one.Note != "" {
 			// Whoever leads next is not slowed, and a group that has learned patience is another one.
 			if err := g.clear(); err != nil {
 				return one, err
 			}
 		}
-		if try+1 == tries || !a.again(one) {
+		if try+1 == tries || !one.again() {
 			break
 		}
 		fmt.Fprintf(os.Stderr, "%s, %s, %s: %s; disturbed, so once more\n", one.System, one.Place, one.Attack, one.text())
@@ -279,19 +225,35 @@ func (o options) undisturbed(ctx context.Context, g *grounds, a attack) (one Res
 	return one, nil
 }
 
-// load reads what --json has written, and puts it together.
-func load(paths ...string) (*report, error) {
-	all := &report{}
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
+// grounds are where attacks on a system take place, one stage after another.
+type grounds struct {
+	system system
+	place  place
+	stage  *stage // nil between two of them
+}
+
+// settled returns a stage that has settled. One that does not settle is replaced.
+func (g *grounds) settled(ctx context.Context) (s *stage, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if g.stage != nil {
+		if g.stage.settle() == nil {
+			return g.stage, nil
+		}
+		if err := g.clear(); err != nil {
 			return nil, err
 		}
-		var one report
-		if err := json.Unmarshal(text, &one); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		all.add(&one)
 	}
-	return all, nil
+	g.stage, err = newStage(ctx, g.system, g.place)
+	return g.stage, err
+}
+
+// clear ends the stage, if there is one.
+func (g *grounds) clear() error {
+	s := g.stage
+	if g.stage = nil; s == nil {
+		return nil
+	}
+	return s.end()
 }

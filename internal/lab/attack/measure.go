@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"topdog/internal/lab/cluster"
+	"github.com/prometheus/procfs"
+
+	"topdog/internal/lab/bench"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
 )
@@ -48,120 +47,138 @@ type Result struct {
 	Took  []time.Duration `json:"took_ns,omitempty"`
 	Never bool            `json:"never,omitempty"`
 
-	Note string `json:"note,omitempty"` // why there are no figures
+	// Missed says which bounds of the scene a figure is beyond.
+	Missed []string `json:"missed,omitempty"`
+	Note   string   `json:"note,omitempty"` // why there are no figures
+}
+
+// costs are what the boards have used and sent until now, by board.
+func (s *stage) costs() (busy []time.Duration, sent []uint64, err error) {
+	for _, b := range s.Boards {
+		used, err := bench.Busy(b.Host, s.users...)
+		if err != nil {
+			return nil, nil, err
+		}
+		counts, err := netns.Within(b.Host, func() (procfs.NetDev, error) {
+			own, err := procfs.NewFS("/proc/thread-self")
+			if err != nil {
+				return nil, err
+			}
+			return own.NetDev()
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("attack: count what %s sends: %w", b.Name, err)
+		}
+		busy, sent = append(busy, used), append(sent, counts[b.Interface].TxPackets)
+	}
+	return busy, sent, nil
+}
+
+// watch measures what happens while somebody does something.
+func (s *stage) watch(do effort) error {
+	before, sentBefore, err := s.costs()
+	if err != nil {
+		return err
+	}
+	s.began = time.Now()
+	asking := s.askStatus()
+	rate, err := do(s.ctx)
+	r := &s.result
+	r.For = time.Since(s.began)
+	r.Status, r.StatusMost, r.StatusFailed = asking.end()
+	if err != nil {
+		return err
+	}
+	after, sent, err := s.costs()
+	if err != nil {
+		return err
+	}
+	s.rates = append(s.rates, rate)
+	s.noteClient()
+	for i, b := range s.Boards {
+		// A board whose processes are new has used nothing before.
+		share := float64(after[i]-min(before[i], after[i])) / float64(r.For)
+		if b == s.leader {
+			r.Leader = share
+			continue
+		}
+		r.Follower += share / (numBoards - 1)
+		r.Sends += float64(sent[i]-sentBefore[i]) / r.For.Seconds() / (numBoards - 1)
+	}
+	return nil
+}
+
+// noteHolders notes what happened to the address by the kernels of the boards.
+func (s *stage) noteHolders() {
+	held := s.Cluster.Holders.Since(s.began)
+	s.result.Moves, s.result.Two = held.Moves(), held.Overlap()
+}
+
+// noteClient notes the same, and what the client has met.
+func (s *stage) noteClient() {
+	s.noteHolders()
+	client := s.Asker.Report(s.began)
+	r := &s.result
+	r.Longest, r.Late = client.Waited, client.Pause
+	// The time in which the client did not ask is no outage, but late.
+	gaps, _ := s.Asker.Gaps(0)
+	for _, g := range gaps {
+		if g.To.After(s.began) && g.Duration() > 2*askEvery {
+			r.Outage += max(0, min(g.Duration(), g.To.Sub(s.began))-g.Paused)
+			r.LateInAll += g.Paused
+		}
+	}
+	if _, silent := s.Asker.Last(); silent > 2*askEvery {
+		r.Outage += min(silent, time.Since(s.began))
+	}
+}
+
+// await notes how long something takes since the mark, or that it was not so as long as it was watched.
+func (s *stage) await(what string, times []string) error {
+	most, err := s.longest(times)
+	if err != nil {
+		return err
+	}
+	is, note := func() bool { return len(s.Holders()) == 1 }, s.noteHolders
+	switch what {
+	case "another":
+		return s.awaitAnother(most)
+	case "holder":
+		is = func() bool { return len(s.Holders()) > 0 }
+	case "back":
+		is, note = func() bool { _, lack := s.leads(); return lack == nil }, s.noteClient
+	}
+	r, took := &s.result, time.Duration(0)
+	for ; s.ctx.Err() == nil && !is(); s.Pass(2 * time.Millisecond) {
+		if r.Never = time.Since(s.began) > most; r.Never {
+			took = most
+			break
+		}
+	}
+	r.For = time.Since(s.began)
+	if r.Took = []time.Duration{took}; !r.Never {
+		r.Took[0] = r.For
+	}
+	note()
+	return s.ctx.Err()
+}
+
+// awaitAnother notes how long the client waits for the answer of another board than the leader.
+func (s *stage) awaitAnother(most time.Duration) error {
+	bounded, cancel := context.WithTimeout(s.ctx, most)
+	defer cancel()
+	_, err := s.Asker.WaitAnswer(bounded, func(board int) bool { return board != s.leader.Number })
+	if err != nil && (!errors.Is(err, context.DeadlineExceeded) || s.ctx.Err() != nil) {
+		return err
+	}
+	client := s.Asker.Report(s.began)
+	s.result.Took = append(s.result.Took, client.Waited)
+	s.result.Late = max(s.result.Late, client.Pause)
+	return nil
 }
 
 // statusEvery is how often root asks.
 const statusEvery = 250 * time.Millisecond
-
-// effort is what somebody does meanwhile: it returns how many times a second.
-type effort func(ctx context.Context) (rate float64, err error)
-
-// watch measures what happens while somebody does something, for which strangers are the processes on boards.
-func (s *scene) watch(ctx context.Context, do effort, strangers ...int) (r Result, err error) {
-	leader, err := s.Leader(ctx)
-	if err != nil {
-		return r, err
-	}
-	before, err := s.Busy(strangers...)
-	if err != nil {
-		return r, err
-	}
-	followers := others(s.Boards(), leader)
-	sentBefore, err := packetsOf(followers)
-	if err != nil {
-		return r, err
-	}
-	began := time.Now()
-	asking := s.askStatus(ctx, leader)
-	rate, err := do(ctx)
-	since := time.Since(began)
-	r.Status, r.StatusMost, r.StatusFailed = asking.end()
-	if err != nil {
-		return r, err
-	}
-	after, err := s.Busy(strangers...)
-	if err != nil {
-		return r, err
-	}
-	sent, err := packetsOf(followers)
-	if err != nil {
-		return r, err
-	}
-	r.Rate, r.For = rate, since
-	r.Sends = float64(sent-sentBefore) / float64(len(followers)) / since.Seconds()
-	s.note(&r, began)
-	for i, b := range s.Boards() {
-		// A board whose processes are new has used nothing before.
-		share := float64(after[i]-min(before[i], after[i])) / float64(since)
-		if b == leader {
-			r.Leader = share
-		} else {
-			r.Follower += share / float64(numBoards-1)
-		}
-	}
-	return r, nil
-}
-
-// packetsOf counts the packets that boards have sent.
-func packetsOf(boards []*cluster.Daemon) (sum uint64, err error) {
-	for _, b := range boards {
-		err := b.Do(func() error {
-			text, err := os.ReadFile("/proc/thread-self/net/dev")
-			if err != nil {
-				return err
-			}
-			n, err := packetsSent(string(text), b.Interface)
-			sum += n
-			return err
-		})
-		if err != nil {
-			return 0, fmt.Errorf("attack: count what %s sends: %w", b.Name, err)
-		}
-	}
-	return sum, nil
-}
-
-// packetsSent reads the tenth number of an interface (proc_pid_net(5)).
-func packetsSent(text, name string) (uint64, error) {
-	for line := range strings.Lines(text) {
-		of, numbers, _ := strings.Cut(line, ":")
-		if fields := strings.Fields(numbers); strings.TrimSpace(of) == name && len(fields) > 9 {
-			return strconv.ParseUint(fields[9], 10, 64)
-		}
-	}
-	return 0, fmt.Errorf("there is no %s in %q", name, text)
-}
-
-// note notes what happened to the address.
-func (s *scene) note(r *Result, began time.Time) {
-	client, held := s.asker.Report(began), s.Holders.Since(began)
-	r.Moves, r.Two = held.Moves(), held.Overlap()
-	r.Longest, r.Late = client.Waited, client.Pause
-	r.Outage, r.LateInAll = s.silence(began)
-}
-
-// silence adds up for how long nobody answered the client, without the time in which it did not ask, which is late.
-func (s *scene) silence(began time.Time) (sum, late time.Duration) {
-	gaps, _ := s.asker.Gaps(0)
-	for _, g := range gaps {
-		if g.To.After(began) && g.Duration() > 2*askEvery {
-			sum += max(0, g.To.Sub(later(g.From, began))-g.Paused)
-			late += g.Paused
-		}
-	}
-	if _, silent := s.asker.Last(); silent > 2*askEvery {
-		sum += min(silent, time.Since(began))
-	}
-	return sum, late
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
 
 // statusAsker is root, who asks a daemon for its status by topdog's command.
 type statusAsker struct {
@@ -171,22 +188,21 @@ type statusAsker struct {
 	failed int
 }
 
-// askStatus begins to ask a board.
-func (s *scene) askStatus(ctx context.Context, d *cluster.Daemon) *statusAsker {
-	ctx, stop := context.WithCancel(ctx)
+// askStatus begins to ask the leader. keepalived and UCarp have no status.
+func (s *stage) askStatus() *statusAsker {
+	ctx, stop := context.WithCancel(s.ctx)
 	a := &statusAsker{stop: stop}
-	argv, _, err := s.Topdog(d, "status")
-	if err != nil {
-		return a // keepalived and UCarp have none
+	if !s.system.topdog() {
+		return a
 	}
+	leader := s.leader
 	a.done.Go(func() {
 		tick := time.NewTicker(statusEvery)
 		defer tick.Stop()
 		for ctx.Err() == nil {
 			began := time.Now()
-			// Root's shell has no better priority than others.
-			args := append([]string{"-n", fmt.Sprint(-cluster.ServiceNice)}, argv...)
-			p, err := d.Start(ctx, "nice", args, netns.Env("NO_COLOR=1"))
+			p, err := leader.Start(ctx, leader.Program.Path, []string{"status", "--config", leader.ConfigFile()},
+				netns.Env("NO_COLOR=1"), netns.Nice(userNice))
 			if err == nil {
 				err = p.Wait()
 			}
@@ -211,90 +227,4 @@ func (a *statusAsker) end() (median, most time.Duration, failed int) {
 	a.done.Wait()
 	slices.Sort(a.took)
 	return observe.Percentile(a.took, 50), observe.Percentile(a.took, 100), a.failed
-}
-
-// sends is the effort of the laptop.
-func (s *scene) sends(frames [][]byte, rate int, lasts time.Duration) effort {
-	return func(ctx context.Context) (float64, error) {
-		_, cores, err := s.place.split()
-		if err != nil {
-			return 0, err
-		}
-		sent, err := s.laptop.Send(ctx, Stream{Frames: frames, Rate: rate, For: lasts, Cores: cores})
-		return sent.Rate(), err
-	}
-}
-
-// uses has a user of the leader's board do something meanwhile.
-func (s *scene) uses(ctx context.Context, u user) (r Result, err error) {
-	leader, err := s.Leader(ctx)
-	if err != nil {
-		return r, err
-	}
-	if _, u.Socket, err = s.Topdog(leader, "status"); err != nil {
-		return r, err
-	}
-	p, err := startUser(ctx, leader.Host, u)
-	if err != nil {
-		return r, err
-	}
-	return s.watch(ctx, func(context.Context) (float64, error) { return p.rate() }, p.PID)
-}
-
-// failure measures how long another board takes to answer after one of the leader's failures, while the laptop sends.
-func (s *scene) failure(ctx context.Context, frames [][]byte, rate, runs int, fail, repair func(*cluster.Daemon) error) (r Result, err error) {
-	began := time.Now()
-	for range runs {
-		leader, err := s.settle(ctx)
-		if err != nil {
-			return r, err
-		}
-		client, sent, err := s.failOnce(ctx, leader, s.sends(frames, rate, cluster.Timeout), fail)
-		if err != nil {
-			return r, err
-		}
-		r.Took, r.Rate = append(r.Took, client.Waited), r.Rate+sent/float64(runs)
-		r.Late = max(r.Late, client.Pause)
-		if err := repair(leader); err != nil {
-			return r, err
-		}
-	}
-	r.For = time.Since(began)
-	slices.Sort(r.Took)
-	return r, nil
-}
-
-// A failure comes so long after the begin of the flood: long enough for the group to feel it.
-const failAfter = 500 * time.Millisecond
-
-// failureTimeout bounds how long a run waits for another board to answer.
-const failureTimeout = 8 * time.Second
-
-// failOnce is one run: it returns what the client met since the failure. A leader that has lost the lead before it fails makes an error of the run.
-func (s *scene) failOnce(ctx context.Context, leader *cluster.Daemon, flood effort, fail func(*cluster.Daemon) error) (client observe.Report, rate float64, err error) {
-	flooding, stop := context.WithCancel(ctx)
-	var sending sync.WaitGroup
-	var sendErr error
-	sending.Go(func() { rate, sendErr = flood(flooding) })
-	defer sending.Wait()
-	defer stop()
-	select {
-	case <-time.After(failAfter + phase(s.Interval())):
-	case <-ctx.Done():
-		return client, 0, ctx.Err()
-	}
-	failedAt := time.Now()
-	if err := fail(leader); err != nil {
-		return client, 0, err
-	}
-	bounded, cancel := context.WithTimeout(ctx, failureTimeout)
-	defer cancel()
-	_, err = s.asker.WaitAnswer(bounded, func(board int) bool { return board != leader.Number })
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return client, 0, err
-	}
-	client = s.asker.Report(failedAt)
-	stop()
-	sending.Wait()
-	return client, rate, sendErr
 }

@@ -29,8 +29,11 @@ func (l *Laptop) vrrp(n int, ttl byte, payload []byte) frame.Packet {
 	}
 }
 
-// advertisement is one of version 3, with the interval in hundredths of a second.
-func (l *Laptop) advertisement(interval uint16) []byte {
+// interval is what the rivals are configured to, in hundredths of a second: another one is refused for that alone.
+const interval = 10
+
+// advertisement is one of version 3.
+func (l *Laptop) advertisement() []byte {
 	b := []byte{3<<4 | 1, virtualRouter, highest, 1}
 	b = binary.BigEndian.AppendUint16(b, interval)
 	b = append(append(b, 0, 0), cluster.Address.AsSlice()...)
@@ -50,28 +53,10 @@ func passworded() []byte {
 	return b
 }
 
-// interval is what the rivals are configured to, in hundredths of a second: another one is refused for that alone.
-const interval = 10
-
-func (l *Laptop) wrongChecksum() ([][]byte, error) {
-	return l.many(func(n int) frame.Packet {
-		b := l.advertisement(interval)
-		b[6] ^= byte(1 + n%255)
-		return l.vrrp(n, vrrpTTL, b)
-	}), nil
-}
-
-func (l *Laptop) wrongPassword() ([][]byte, error) {
-	return l.many(func(n int) frame.Packet { return l.vrrp(n, vrrpTTL, passworded()) }), nil
-}
-
-func (l *Laptop) routedVRRP() ([][]byte, error) {
-	return l.many(func(n int) frame.Packet { return l.vrrp(n, vrrpTTL-1, l.advertisement(interval)) }), nil
-}
-
-// forgedVRRP is right in everything: version 3 has no authentication.
-func (l *Laptop) forgedVRRP() ([][]byte, error) {
-	return l.many(func(n int) frame.Packet { return l.vrrp(n, vrrpTTL, l.advertisement(interval)) }), nil
+func (l *Laptop) wrongChecksum(n int) frame.Packet {
+	b := l.advertisement()
+	b[6] ^= byte(1 + n%255)
+	return l.vrrp(n, vrrpTTL, b)
 }
 
 // carp is an advertisement with a code that is made up.
@@ -84,44 +69,4 @@ func carp(n int) []byte {
 	}
 	binary.BigEndian.PutUint16(b[6:], frame.Checksum(b))
 	return b
-}
-
-func (l *Laptop) wrongHMAC() ([][]byte, error) {
-	return l.many(func(n int) frame.Packet { return l.vrrp(n, vrrpTTL, carp(n)) }), nil
-}
-
-func (l *Laptop) routedCARP() ([][]byte, error) {
-	return l.many(func(n int) frame.Packet { return l.vrrp(n, vrrpTTL-1, carp(n)) }), nil
-}
-
-func (l *Laptop) many(one func(n int) frame.Packet) (frames [][]byte) {
-	for n := range variety {
-		frames = append(frames, one(n).Frame())
-	}
-	return frames
-}
-
-// rivalFloods are those of VRRP and of CARP.
-func rivalFloods() []attack {
-	return []attack{
-		against("keepalived", Flood{"vrrp-checksum", "VRRP with wrong checksums", 20_000, (*Laptop).wrongChecksum}),
-		against("keepalived", Flood{"vrrp-password", "VRRP version 2 with a wrong password", 20_000, (*Laptop).wrongPassword}),
-		against("keepalived", Flood{"vrrp-ttl", "VRRP with TTL 254", 20_000, (*Laptop).routedVRRP}),
-		against("keepalived", Flood{"vrrp-forged", "VRRP that says it has the highest priority", 10, (*Laptop).forgedVRRP}),
-		against("ucarp", Flood{"carp-hmac", "CARP with wrong codes", 20_000, (*Laptop).wrongHMAC}),
-		against("ucarp", Flood{"carp-ttl", "CARP with TTL 254", 20_000, (*Laptop).routedCARP}),
-	}
-}
-
-// against is a flood of a program's own protocol. Nothing is promised for others.
-func against(program string, f Flood) attack {
-	a := flood(f)
-	a.Defended, a.quick = false, false
-	a.unable = func(s system, _ place) string {
-		if s.Name != program {
-			return "these are packets of " + program
-		}
-		return ""
-	}
-	return a
 }

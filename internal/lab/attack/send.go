@@ -80,18 +80,6 @@ func (s Stream) placeThread() error {
 	return pin(0, s.Cores)
 }
 
-// pin gives a thread its processors.
-func pin(thread int, cores []int) error {
-	var set unix.CPUSet
-	for _, core := range cores {
-		set.Set(core)
-	}
-	if err := unix.SchedSetaffinity(thread, &set); err != nil {
-		return fmt.Errorf("run on the processors %v: %w", cores, err)
-	}
-	return nil
-}
-
 // port sends whole frames.
 type port struct{ raw syscall.RawConn }
 
@@ -128,7 +116,8 @@ func (p port) send(ctx context.Context, s Stream) (sent Sent, err error) {
 			due = min(batchLen, 1+int(passed.Seconds()*float64(s.Rate))-sent.Frames)
 		}
 		if due <= 0 {
-			rest(ctx, min(s.untilNext(sent.Frames)-passed, s.For-passed))
+			// At least for sendEvery, so that a slow stream costs nothing.
+			wait(ctx, max(sendEvery, min(s.untilNext(sent.Frames), s.For)-passed))
 			continue
 		}
 		n, err := p.batch(headers[next:min(next+due, len(headers))])
@@ -144,16 +133,6 @@ func (p port) send(ctx context.Context, s Stream) (sent Sent, err error) {
 // untilNext is how long after the begin a frame is due, by its number.
 func (s Stream) untilNext(number int) time.Duration {
 	return max(time.Duration(float64(number)/float64(s.Rate)*float64(time.Second)), sendEvery)
-}
-
-// rest waits, at least for sendEvery, so that a slow stream costs nothing.
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(max(d, sendEvery))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // message is struct mmsghdr (sendmmsg(2)).

@@ -38,9 +38,9 @@ type user struct {
 type deed func(ctx context.Context, u user) (times int64)
 
 var deeds = map[string]deed{
-	"ask":     hammer(32, true),
-	"connect": hammer(8, false),
-	"silent":  silent,
+	"ask":     onEach(32, ask(true)),
+	"connect": onEach(8, ask(false)),
+	"silent":  onEach(60, silent),
 	"bind":    bind,
 }
 
@@ -108,16 +108,19 @@ func (p *userProcess) rate() (float64, error) {
 	return float64(times) / p.lasts.Seconds(), err
 }
 
-// hammer asks for the status on some connections, over and over: each time on a new one unless it keeps them.
-func hammer(connections int, keep bool) deed {
+// connected is what a user does on a connection: the error says why that is over. It counts how often it was done.
+type connected func(conn net.Conn, times *atomic.Int64) error
+
+// onEach does something on so many connections, and replaces each that is over.
+func onEach(connections int, use connected) deed {
 	return func(ctx context.Context, u user) int64 {
 		var times atomic.Int64
 		var all sync.WaitGroup
 		for range connections {
 			all.Go(func() {
 				for ctx.Err() == nil {
-					if askOn(ctx, u.Socket, keep, &times) != nil {
-						pause(ctx) // It is refused, and comes again.
+					if connect(ctx, u.Socket, &times, use) != nil {
+						wait(ctx, comeAgain) // It is refused, and comes again.
 					}
 				}
 			})
@@ -130,42 +133,48 @@ func hammer(connections int, keep bool) deed {
 // comeAgain is after what time somebody comes again who was refused.
 const comeAgain = time.Millisecond
 
-func pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(comeAgain):
-	}
-}
-
-// askOn connects, and asks once, or for as long as it can.
-func askOn(ctx context.Context, socket string, keep bool, times *atomic.Int64) error {
+func connect(ctx context.Context, socket string, times *atomic.Int64, use connected) error {
 	conn, err := dialPublic(socket)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	answers := bufio.NewReader(conn)
-	for {
-		if _, err := io.WriteString(conn, "GET /v1/status HTTP/1.1\r\nHost: topdog\r\n\r\n"); err != nil {
-			return err
-		}
-		answer, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(io.Discard, answer.Body)
-		if answer.Body.Close(); err != nil {
-			return err
-		}
-		times.Add(1)
-		if answer.StatusCode != http.StatusOK || answer.Close {
-			return errors.New(answer.Status)
-		}
-		if !keep {
-			return nil
+	return use(conn, times)
+}
+
+// ask asks for the status once, or for as long as it can.
+func ask(keep bool) connected {
+	return func(conn net.Conn, times *atomic.Int64) error {
+		answers := bufio.NewReader(conn)
+		for {
+			if _, err := io.WriteString(conn, "GET /v1/status HTTP/1.1\r\nHost: topdog\r\n\r\n"); err != nil {
+				return err
+			}
+			answer, err := http.ReadResponse(answers, nil)
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(io.Discard, answer.Body)
+			if answer.Body.Close(); err != nil {
+				return err
+			}
+			times.Add(1)
+			switch {
+			case answer.StatusCode != http.StatusOK || answer.Close:
+				return errors.New(answer.Status)
+			case !keep:
+				return nil
+			}
 		}
 	}
+}
+
+// silent holds a connection without a word until it is ended.
+func silent(conn net.Conn, times *atomic.Int64) error {
+	times.Add(1)
+	_, _ = io.Copy(io.Discard, conn)
+	return io.EOF
 }
 
 // dialPublic connects to the socket for everybody, which is beside the daemon's. A daemon without one has
@@ -178,37 +187,12 @@ func dialPublic(socket string) (net.Conn, error) {
 	return conn, err
 }
 
-// silentConnections is how many a user holds.
-const silentConnections = 60
-
-// silent holds connections without a word, and replaces each that is ended.
-func silent(ctx context.Context, u user) int64 {
-	var times atomic.Int64
-	var all sync.WaitGroup
-	for range silentConnections {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				if conn, err := dialPublic(u.Socket); err == nil {
-					times.Add(1)
-					stop := context.AfterFunc(ctx, func() { conn.Close() })
-					_, _ = io.Copy(io.Discard, conn) // until it is ended
-					stop()
-					conn.Close()
-				}
-				pause(ctx)
-			}
-		})
-	}
-	all.Wait()
-	return times.Load()
-}
-
 // bind takes the daemon's port whenever it is free.
 func bind(ctx context.Context, u user) (times int64) {
 	for ctx.Err() == nil {
 		conn, err := net.ListenUDP("udp4", &net.UDPAddr{Port: int(u.Port)})
 		if err != nil {
-			pause(ctx)
+			wait(ctx, comeAgain)
 			continue
 		}
 		times++

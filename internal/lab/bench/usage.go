@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+
+	"topdog/internal/lab/netns"
 )
 
 // usage is what processes have used and use, together.
@@ -34,6 +36,16 @@ func (g *Group) usage(strangers ...int) (all []usage, err error) {
 		return nil
 	})
 	return all, err
+}
+
+// Busy returns for how long the processes of a machine have been on a processor, without some that are no part of its system.
+func Busy(h *netns.Host, strangers ...int) (time.Duration, error) {
+	pids, err := h.Processes()
+	if err != nil {
+		return 0, err
+	}
+	u, err := usageOf(slices.DeleteFunc(pids, func(pid int) bool { return slices.Contains(strangers, pid) }))
+	return u.busy, err
 }
 
 // userTick is the unit of the times of a process (USER_HZ, which is 100 on all machines that Go runs on).

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/election"
+	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
@@ -33,6 +34,26 @@ type Stage struct {
 	// ending are the boards whose daemon ends, until it is started again: it was told to, or its holder was killed.
 	ending map[int]bool
 	marked time.Time
+}
+
+// NewStage builds a LAN, and prepares its boards: they have one key, and run nothing yet. Close ends it.
+func NewStage(p Program, boards, strangers int, changes Settings) (s Stage, err error) {
+	s.Strangers = strangers
+	if s.Cluster, err = New(boards + strangers); err != nil {
+		return s, err
+	}
+	key := config.NewKey()
+	for n := range boards {
+		b, err := s.NewTopdog(p, n+1, changes)
+		if err == nil {
+			err = b.SetKey(key)
+		}
+		if err != nil {
+			return s, errors.Join(err, s.Close())
+		}
+		s.Boards = append(s.Boards, b)
+	}
+	return s, nil
 }
 
 // exitTimeout is how long a daemon gets to end.

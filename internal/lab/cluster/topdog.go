@@ -24,6 +24,7 @@ const ServiceNice = -10
 type Program struct {
 	Path string
 	Env  []string // added to the environment, as "NAME=value"
+	Args []string // added to the arguments of its daemon
 }
 
 // Build builds topdog as it is released. It must be called in topdog's repository.
@@ -114,7 +115,8 @@ func (t *Topdog) SetKey(key config.Key) error {
 // Run starts the daemon with the priority that its service has.
 func (t *Topdog) Run() error {
 	t.Log.Note("start")
-	return t.Launch(t.Program.Path, []string{"run", "--config", t.ConfigFile()}, netns.Env(t.Program.Env...), netns.Nice(ServiceNice))
+	args := append([]string{"run", "--config", t.ConfigFile()}, t.Program.Args...)
+	return t.Launch(t.Program.Path, args, netns.Env(t.Program.Env...), netns.Nice(ServiceNice))
 }
 
 // Client speaks to the daemon's control socket.

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"math"
 	"sort"
 	"time"
@@ -238,3 +239,11 @@ func (l *askLog) total() int { return l.dropped + len(l.answers) }
 
 // from returns the answers after the first n of all time.
 func (l *askLog) from(n int) []answer { return l.answers[max(0, n-l.dropped):] }
+
+// Millis writes a time in milliseconds, as people read it.
+func Millis(d time.Duration) string {
+	if ms := float64(d) / float64(time.Millisecond); ms < 9.95 && d != 0 {
+		return fmt.Sprintf("%.1f ms", ms)
+	}
+	return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"topdog/internal/lab/observe"
 )
 
 // verdict is a trial, and what came of it.
@@ -58,17 +60,17 @@ func (v *verdict) judgeDefault() {
 		outage += v.lasted
 	}
 	if v.outage > outage {
-		v.fail("nobody answered for %s: at most %s", millis(v.outage), millis(outage))
+		v.fail("nobody answered for %s: at most %s", observe.Millis(v.outage), observe.Millis(outage))
 	}
 	if d := v.two.duration(); d > allowed.Two {
-		v.fail("boards %d and %d both answered for %s: at most %s", v.two.boards[0], v.two.boards[1], millis(d), millis(allowed.Two))
+		v.fail("boards %d and %d both answered for %s: at most %s", v.two.boards[0], v.two.boards[1], observe.Millis(d), observe.Millis(allowed.Two))
 	}
 }
 
 // judgeStrict holds a trial against the promise of the strict mode.
 func (v *verdict) judgeStrict() {
 	if d := v.two.duration(); d > 0 {
-		v.fail("boards %d and %d both answered for %s: that must never be", v.two.boards[0], v.two.boards[1], millis(d))
+		v.fail("boards %d and %d both answered for %s: that must never be", v.two.boards[0], v.two.boards[1], observe.Millis(d))
 	}
 }
 
@@ -83,21 +85,8 @@ func (v verdict) String() string {
 				where += " (leader)"
 			}
 		}
-		what = append(what, fmt.Sprintf("%s%s for %s", f.key, where, millis(f.lasts)))
+		what = append(what, fmt.Sprintf("%s%s for %s", f.key, where, observe.Millis(f.lasts)))
 	}
 	return fmt.Sprintf("%4d  %s: moves %d, nobody answered for %s, two holders %s, settled after %s",
-		v.number, strings.Join(what, " and "), v.moves, millis(v.outage), millis(v.two.duration()), millis(v.settled))
-}
-
-// millis writes a time in milliseconds.
-func millis(d time.Duration) string {
-	ms := float64(d) / float64(time.Millisecond)
-	switch {
-	case d == 0:
-		return "0 ms"
-	case ms < 9.95:
-		return fmt.Sprintf("%.1f ms", ms)
-	default:
-		return fmt.Sprintf("%.0f ms", ms)
-	}
+		v.number, strings.Join(what, " and "), v.moves, observe.Millis(v.outage), observe.Millis(v.two.duration()), observe.Millis(v.settled))
 }

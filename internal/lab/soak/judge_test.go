@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/command"
 	"topdog/internal/lab/golden"
 )
 
 // kindOf returns the kind of a key.
 func kindOf(t *testing.T, key string) kind {
 	t.Helper()
-	kinds, err := chooseKinds(key)
+	kinds, err := command.Choose("--faults", key, nil, allKinds())
 	assert.NoError(t, err)
 	return kinds[0]
 }

@@ -21,6 +21,8 @@ type kind struct {
 	cost scene.Cost
 }
 
+func (k kind) String() string { return k.key }
+
 const ms = time.Millisecond
 
 // allKinds are all kinds of faults, in the order of the table: those of scenes, and what follows.

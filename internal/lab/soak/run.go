@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"topdog/internal/config"
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/scene"
@@ -44,34 +43,28 @@ type session struct {
 // open builds the group, and starts all who look on.
 func open(ctx context.Context, p cluster.Program, strict bool, out io.Writer) (s *session, err error) {
 	s = &session{ctx: ctx, strict: strict, began: time.Now(), machine: netns.WatchMachine(), breaches: map[string]bool{}, out: out}
-	s.Strangers = numPlaces
-	if s.Cluster, err = cluster.New(numBoards + numPlaces); err != nil {
+	s.Stage, err = cluster.NewStage(p, numBoards, numPlaces, nil)
+	if err == nil && strict {
+		err = s.vote()
+	}
+	if err != nil {
 		s.machine.Close()
 		return nil, err
 	}
-	if err = errors.Join(s.setUpBoards(p), s.look()); err != nil {
+	if err = s.look(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-// setUpBoards prepares the boards. The first scene starts them.
-func (s *session) setUpBoards(p cluster.Program) error {
-	settings, voters := cluster.Settings{}, []string{}
-	for n := range numBoards {
-		voters = append(voters, cluster.Quote(s.Address(n+1).String()))
+// vote makes the boards the voters of the strict mode. The first scene starts them.
+func (s *session) vote() error {
+	var voters []string
+	for _, b := range s.Boards {
+		voters = append(voters, cluster.Quote(b.Addr.Addr().String()))
 	}
-	if s.strict {
-		settings = cluster.Settings{"algorithm": cluster.Quote("strict"), "voters": "[" + strings.Join(voters, ", ") + "]"}
-	}
-	key := config.NewKey()
-	for n := range numBoards {
-		b, err := s.NewTopdog(p, n+1, settings)
-		if err != nil {
-			return err
-		}
-		s.Boards = append(s.Boards, b)
-		if err := b.SetKey(key); err != nil {
+	for _, b := range s.Boards {
+		if err := b.Set(cluster.Settings{"algorithm": cluster.Quote("strict"), "voters": "[" + strings.Join(voters, ", ") + "]"}); err != nil {
 			return err
 		}
 	}

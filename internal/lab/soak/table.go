@@ -73,13 +73,13 @@ func (t *table) write(w io.Writer, kinds []kind) error {
 		}
 		slices.Sort(r.outages)
 		fmt.Fprintf(tw, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", k.title, r.trials, r.onLeader, r.moves, r.needless,
-			percentile(r.outages, 50), percentile(r.outages, 95), percentile(r.outages, 100), millis(r.two), millis(r.settled))
+			percentile(r.outages, 50), percentile(r.outages, 95), percentile(r.outages, 100), observe.Millis(r.two), observe.Millis(r.settled))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%d trials, %d moves, %d of them for nothing; nobody answered for %s (the sum of the longest of each trial); longest two holders that could be reached from one place: %s; %d trials were inconclusive, since this machine was late\n",
-		t.trials, t.moves, t.needless, millis(t.outage), millis(t.two), t.inconclusive)
+		t.trials, t.moves, t.needless, observe.Millis(t.outage), observe.Millis(t.two), t.inconclusive)
 	return err
 }
 
@@ -88,5 +88,5 @@ func percentile(ascending []time.Duration, p int) string {
 	if len(ascending) == 0 {
 		return "-"
 	}
-	return millis(observe.Percentile(ascending, p))
+	return observe.Millis(observe.Percentile(ascending, p))
 }

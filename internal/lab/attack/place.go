@@ -11,7 +11,75 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/internal/lab/netns"
 )
+
+// place says which processors the boards and the laptop have.
+type place struct {
+	Key   string  `json:"key"`
+	Title string  `json:"title"`
+	Share float64 `json:"share,omitempty"` // of a core, for the leader's board; 0 is no limit
+	// apart gives the laptop a processor of its own, and all the rest to the boards, the client and this program.
+	apart bool
+}
+
+func (p place) String() string { return p.Key }
+
+func places() []place {
+	return []place{
+		{Key: "apart", Title: "the laptop has a processor of its own", apart: true},
+		{Key: "shared", Title: "the laptop shares the boards' processors"},
+		{Key: "tenth", Title: "the laptop has a processor of its own, the leader has a tenth of one", apart: true, Share: 0.1},
+	}
+}
+
+// processors are those on which this process could run when it began.
+var processors = func() (cores []int) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil
+	}
+	for core := range 8 * len(set) * strconv.IntSize / 8 {
+		if set.IsSet(core) {
+			cores = append(cores, core)
+		}
+	}
+	return cores
+}()
+
+// split returns the processors of the boards and those of the laptop.
+func (p place) split() (boards, laptop []int, err error) {
+	if !p.apart {
+		return processors, processors, nil
+	}
+	last := len(processors) - 1
+	if last < 1 {
+		return nil, nil, fmt.Errorf("attack: %s: this machine has one processor", p.Title)
+	}
+	return processors[:last], processors[last:], nil
+}
+
+// arrange moves this program to the processors of the boards. What it starts from now on inherits that.
+func (p place) arrange() error {
+	boards, _, err := p.split()
+	if err != nil {
+		return err
+	}
+	return netns.EachThread(os.Getpid(), func(id int) error { return pin(id, boards) })
+}
+
+// pin gives a thread its processors.
+func pin(thread int, cores []int) error {
+	var set unix.CPUSet
+	for _, core := range cores {
+		set.Set(core)
+	}
+	if err := unix.SchedSetaffinity(thread, &set); err != nil {
+		return fmt.Errorf("run on the processors %v: %w", cores, err)
+	}
+	return nil
+}
 
 // quotaPeriod is that of systemd's CPUQuota=: a process that has used its share stands still for the rest of it.
 const quotaPeriod = 100 * time.Millisecond

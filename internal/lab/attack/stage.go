@@ -1,0 +1,399 @@
+package attack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"topdog/internal/config"
+	"topdog/internal/lab/bench"
+	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/netns"
+	"topdog/wire"
+)
+
+const (
+	// numBoards is how many there are in a group.
+	numBoards = 3
+	// askEvery is how often the client asks.
+	askEvery = time.Millisecond
+	// steadyFor is for how long one board has led before anything is done to it.
+	steadyFor = 700 * time.Millisecond
+	// settleTimeout bounds how long a group may take for that.
+	settleTimeout = 20 * time.Second
+	// exitTimeout is how long the daemons get to end after SIGTERM.
+	exitTimeout = 4 * time.Second
+	// recorded is how many packets the laptop records before it begins.
+	recorded = 20
+)
+
+// system is what a group runs.
+type system struct {
+	Key     string `json:"key"` // of the bench
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	program string // of topdog
+}
+
+func (s system) String() string { return s.Name }
+
+// topdog reports whether the laptop's packets are of topdog's protocol.
+func (s system) topdog() bool { return s.program != "" }
+
+// stage is a group on its LAN, with a laptop and a client, on which attacks are played one after another.
+type stage struct {
+	cluster.Stage
+	ctx    context.Context
+	system system
+	place  place
+	laptop *Laptop
+	slowed *quota // nil unless the leader has a part of a core
+	leader *cluster.Topdog
+
+	// Of the attack that is played:
+	options options
+	began   time.Time
+	rates   []float64
+	users   []int // the processes of users
+	result  Result
+	stop    context.CancelFunc // what goes on beside the scene
+	beside  sync.WaitGroup
+	failed  error // of that
+}
+
+// newStage starts a group, and waits until it stands.
+func newStage(ctx context.Context, sys system, where place) (s *stage, err error) {
+	if err := where.arrange(); err != nil {
+		return nil, err
+	}
+	s = &stage{ctx: ctx, system: sys, place: where}
+	if err := s.startGroup(); err != nil {
+		return nil, err
+	}
+	var hosts []*netns.Host
+	for _, b := range s.Boards {
+		hosts = append(hosts, b.Host)
+	}
+	s.laptop = NewLaptop(s.LAN.Board(numBoards+1), hosts...)
+	if s.Asker, err = s.LAN.Ask(cluster.Address, askEvery); err == nil {
+		err = s.prepare()
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.end())
+	}
+	return s, nil
+}
+
+// startGroup starts the boards, a rival's as the bench has them.
+func (s *stage) startGroup() (err error) {
+	if !s.system.topdog() {
+		group, err := bench.NewGroup(s.ctx, bench.GroupOptions{System: s.system.Key, Boards: numBoards, Strangers: 1})
+		if err != nil {
+			return err
+		}
+		s.Cluster, s.Strangers = group.Cluster, 1
+		for _, d := range group.Boards() {
+			s.Boards = append(s.Boards, &cluster.Topdog{Daemon: d})
+		}
+		return nil
+	}
+	s.Stage, err = cluster.NewStage(cluster.Program{Path: s.system.program}, numBoards, 1, nil)
+	if err != nil {
+		return err
+	}
+	for _, b := range slices.Backward(s.Boards) {
+		// Users of the board may ask the daemon.
+		if err := errors.Join(os.Chmod(b.Dir, 0o755), b.Run()); err != nil {
+			return errors.Join(err, s.end())
+		}
+	}
+	return nil
+}
+
+// prepare lets the laptop learn what it can, and has the leader slowed if the place wants that.
+func (s *stage) prepare() error {
+	if err := s.settle(); err != nil {
+		return err
+	}
+	if s.system.topdog() {
+		keys, err := config.LoadKeys(s.leader.KeyFile())
+		if err != nil {
+			return err
+		}
+		bounded, cancel := context.WithTimeout(s.ctx, settleTimeout)
+		defer cancel()
+		if err := errors.Join(s.laptop.Remember("topdog", keys.Secrets()...), s.laptop.Listen(bounded, recorded)); err != nil {
+			return err
+		}
+	}
+	if s.place.Share == 0 {
+		return nil
+	}
+	pids, err := s.leader.Processes()
+	if err == nil {
+		s.slowed, err = newQuota(s.place.Share)
+	}
+	if err != nil {
+		return err
+	}
+	return s.slowed.add(pids)
+}
+
+// end takes all apart. Lost notifications matter to attacks, which look for themselves.
+func (s *stage) end() error {
+	if s.Asker != nil {
+		s.Asker.Close()
+	}
+	s.Stop(exitTimeout)
+	err := s.Close()
+	if errors.Is(err, cluster.ErrLost) {
+		err = nil
+	}
+	if s.slowed != nil {
+		err = errors.Join(err, s.slowed.remove())
+	}
+	return err
+}
+
+// settle waits until one board has led for a while, all follow it, and the client knows where the address is.
+func (s *stage) settle() error {
+	bounded, cancel := context.WithTimeout(s.ctx, settleTimeout)
+	defer cancel()
+	for since := time.Now(); ; wait(bounded, 10*time.Millisecond) {
+		now, lack := s.leads()
+		if board, silent := s.Asker.Last(); lack == nil && (board != now.Number || silent > steadyFor/10) {
+			lack = errors.New("the client gets no answer")
+		}
+		if lack != nil || now != s.leader || len(s.Cluster.Holders.Since(since).Spans) > 1 {
+			s.leader, since = now, time.Now()
+		}
+		if lack == nil && time.Since(since) > steadyFor {
+			return nil
+		}
+		if bounded.Err() != nil {
+			return fmt.Errorf("attack: %s does not settle: %w", s.system.Name, errors.Join(lack, bounded.Err()))
+		}
+	}
+}
+
+// leads returns the board that alone has the address, if the group is as it is meant to be.
+func (s *stage) leads() (*cluster.Topdog, error) {
+	if s.system.topdog() {
+		return s.Agreed(s.Boards)
+	}
+	holders := s.Holders()
+	if len(holders) != 1 {
+		return nil, fmt.Errorf("the address is on %v", holders)
+	}
+	return s.Boards[holders[0]-1], nil
+}
+
+// others are the boards that are not the leader.
+func (s *stage) others() []*cluster.Topdog {
+	return slices.DeleteFunc(slices.Clone(s.Boards), func(b *cluster.Topdog) bool { return b == s.leader })
+}
+
+// play makes an attack on a group that has settled.
+func (s *stage) play(a attack, o options) (Result, error) {
+	s.options, s.began, s.rates, s.users, s.failed = o, time.Now(), nil, nil, nil
+	s.result = Result{System: s.system.Name, Place: s.place.Key, Attack: a.Key}
+	began := s.began
+	scene, err := a.scene(o.runs)
+	if err == nil {
+		err = errors.Join(scene.Play(s, rand.Uint64()), s.over())
+	}
+	if err == nil && s.Cluster.Holders.Lost() > 0 {
+		err = cluster.ErrLost
+	}
+	if s.result.For == 0 {
+		s.result.For = time.Since(began)
+	}
+	for _, rate := range s.rates {
+		s.result.Rate += rate / float64(len(s.rates))
+	}
+	slices.Sort(s.result.Took)
+	return s.result, err
+}
+
+// What follows is scene.Stage, as far as attacks are no scenes of a cluster like all others.
+
+// Named are the boards of a name.
+func (s *stage) Named(name string) (boards []int, known bool) {
+	chosen, known := map[string][]*cluster.Topdog{"leader": {s.leader}, "all": s.Boards, "another": s.others()[:1]}[name]
+	for _, b := range chosen {
+		boards = append(boards, b.Number)
+	}
+	return boards, known
+}
+
+// Mark has the figures count from now on.
+func (s *stage) Mark() { s.began = time.Now() }
+
+// Seen says nothing of two holders: they are a figure.
+func (s *stage) Seen() (moves int, two bool) { return 0, false }
+
+// Pass waits.
+func (s *stage) Pass(d time.Duration) { wait(s.ctx, d) }
+
+// Line does what only scenes of attacks have; see attacks.scene.
+func (s *stage) Line(words, _ []string) (known bool, err error) {
+	if err := s.ctx.Err(); err != nil {
+		return true, err
+	}
+	switch words[0] {
+	case "beside":
+		do, err := s.effort(words[1:], true)
+		if do != nil && err == nil {
+			s.goOn(do)
+		}
+		return do != nil, err
+	case "over":
+		return true, s.over()
+	case "settled":
+		return true, s.settle()
+	case "await":
+		return true, s.await(words[1], words[2:])
+	case "must":
+		s.result.Missed, err = s.result.beyond(words[1:])
+		return true, err
+	}
+	if named, known := s.Named(words[0]); known && len(words) == 2 {
+		switch b := s.Boards[named[0]-1]; words[1] {
+		case "serve-holder":
+			return true, s.serveHolder(b)
+		case "own-holder":
+			b.Program.Args = nil
+			return true, nil
+		}
+	}
+	do, err := s.effort(words, false)
+	if do == nil || err != nil {
+		return err != nil, err
+	}
+	return true, s.watch(do)
+}
+
+// serveHolder starts a holder that is a service beside the daemon of a board, which uses it from its next start on.
+func (s *stage) serveHolder(b *cluster.Topdog) error {
+	holder, err := s.NewDaemon(b.Number)
+	if err != nil {
+		return err
+	}
+	socket := filepath.Join(holder.Dir, "h")
+	b.Program.Args = []string{"--holder", socket}
+	return holder.Launch(b.Program.Path, []string{"holder", "--config", b.ConfigFile(), "--socket", socket, "--user", "root"})
+}
+
+// effort is what somebody does meanwhile, until the context ends at the latest: it returns how many times a second.
+type effort func(context.Context) (rate float64, err error)
+
+// effort begins what a line of a scene says, beside it or not, which is over after the time of an attack, or that of the line
+// if it is longer. It is nil if the line says nothing of the kind.
+func (s *stage) effort(words []string, beside bool) (do effort, err error) {
+	switch {
+	case words[0] == "watch":
+		return func(ctx context.Context) (float64, error) { wait(ctx, s.options.lasts); return 0, nil }, nil
+	case words[0] == "answer":
+		return func(ctx context.Context) (float64, error) {
+			began := time.Now()
+			n, err := s.laptop.answerARP(ctx, cluster.Address)
+			return float64(n) / time.Since(began).Seconds(), err
+		}, nil
+	case words[0] == "flood" && len(words) > 2:
+		rate := 0
+		if words[2] != "most" {
+			if rate, err = strconv.Atoi(words[2]); err != nil {
+				return nil, err
+			}
+		}
+		if !beside {
+			rate = s.options.adapted(rate)
+		}
+		return s.flood(words[1], rate, words[3:])
+	}
+	if named, known := s.Named(words[0]); known && len(words) > 2 && words[1] == "user" {
+		return s.user(s.Boards[named[0]-1], words[2], words[3:])
+	}
+	return nil, nil
+}
+
+// flood is the effort of the laptop.
+func (s *stage) flood(kind string, rate int, times []string) (effort, error) {
+	frames, err := s.laptop.Frames(kind)
+	if err != nil {
+		return nil, err
+	}
+	lasts, err := s.longest(times)
+	if err != nil {
+		return nil, err
+	}
+	_, cores, err := s.place.split()
+	return func(ctx context.Context) (float64, error) {
+		sent, err := s.laptop.Send(ctx, Stream{Frames: frames, Rate: rate, For: lasts, Cores: cores})
+		return sent.Rate(), err
+	}, err
+}
+
+// user has an ordinary user of a board begin. It ends by itself.
+func (s *stage) user(b *cluster.Topdog, does string, times []string) (effort, error) {
+	lasts, err := s.longest(times)
+	if err != nil {
+		return nil, err
+	}
+	u := user{Does: does, Socket: filepath.Join(b.Dir, "s"), Port: wire.DefaultGroup.Port(), For: lasts}
+	p, err := startUser(s.ctx, b.Host, u)
+	if err != nil {
+		return nil, err
+	}
+	s.users = append(s.users, p.PID)
+	return func(context.Context) (float64, error) { return p.rate() }, nil
+}
+
+// longest is the time of an attack, or one of these if it is longer.
+func (s *stage) longest(times []string) (most time.Duration, err error) {
+	most = s.options.lasts
+	for _, text := range times {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, d)
+	}
+	return most, nil
+}
+
+// goOn has an effort go on beside the scene.
+func (s *stage) goOn(do effort) {
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(s.ctx)
+	s.beside.Go(func() {
+		rate, err := do(ctx)
+		s.rates, s.failed = append(s.rates, rate), errors.Join(s.failed, err)
+	})
+}
+
+// over ends what goes on beside the scene.
+func (s *stage) over() error {
+	if s.stop != nil {
+		s.stop()
+	}
+	s.beside.Wait()
+	err := s.failed
+	s.failed = nil
+	return err
+}
+
+// wait lets time pass, until the context ends at the latest.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
