@@ -94,7 +94,7 @@ func newStage(ctx context.Context, sys system, where place) (s *stage, err error
 // startGroup starts the boards, a rival's as the bench has them.
 func (s *stage) startGroup() (err error) {
 	if !s.system.topdog() {
-		group, err := bench.NewGroup(s.ctx, bench.GroupOptions{System: s.system.Key, Boards: numBoards, Strangers: 1})
+		group, err := bench.NewGroup(s.ctx, s.system.Key, numBoards, 1)
 		if err != nil {
 			return err
 		}

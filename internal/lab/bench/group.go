@@ -56,33 +56,22 @@ type board struct {
 	frozen  []int    // processes that were told to stand still
 }
 
-// GroupOptions say what a group is of, for those who do to it what this bench does not.
-type GroupOptions struct {
-	System    string // its key, as --systems has it
-	Program   string // the path of topdog, if the system is topdog
-	Boards    int
-	Strangers int // machines on the LAN on which nothing runs
-}
-
-// NewGroup builds the LAN of a group, and starts its boards.
-func NewGroup(ctx context.Context, o GroupOptions) (*Group, error) {
-	chosen := named(allSystems(), o.System)
+// NewGroup builds the LAN of a group of a peer of topdog, by its key as --systems has it, with machines on which nothing runs
+// beside its boards, and starts them. It is for those who do to it what this bench does not.
+func NewGroup(ctx context.Context, key string, boards, strangers int) (*Group, error) {
+	chosen := named(allSystems(), key)
 	if len(chosen) != 1 {
-		return nil, fmt.Errorf("there is no system %q", o.System)
+		return nil, fmt.Errorf("there is no system %q", key)
 	}
 	sys := chosen[0]
-	sys.Path = o.Program
 	if err := sys.prepare(); err != nil {
 		return nil, err
 	}
-	g, err := newGroup(sys, variant{boards: o.Boards, strangers: o.Strangers})
+	g, err := newGroup(sys, variant{boards: boards, strangers: strangers})
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range g.boards {
-		err = errors.Join(err, os.Chmod(b.Dir, 0o755)) // users of the board may ask the daemon
-	}
-	if err = errors.Join(err, g.startInTurn(ctx)); err != nil {
+	if err := g.startInTurn(ctx); err != nil {
 		g.End()
 		return nil, err
 	}
@@ -471,9 +460,6 @@ func (g *Group) logs() string {
 	return t.String()
 }
 
-// Interval is that of the leader's messages.
-func (g *Group) Interval() time.Duration { return g.sys.H }
-
 // Boards are the daemons, by number.
 func (g *Group) Boards() (boards []*cluster.Daemon) {
 	for _, b := range g.boards {
@@ -482,60 +468,5 @@ func (g *Group) Boards() (boards []*cluster.Daemon) {
 	return boards
 }
 
-// Stranger returns one of the machines on which nothing runs, counted from 1.
-func (g *Group) Stranger(n int) *netns.Host { return g.LAN.Board(len(g.boards) + n) }
-
-// Leader returns the board that alone has the address, if the group is as it is meant to be. Otherwise the error says
-// what is missing.
-func (g *Group) Leader(ctx context.Context) (*cluster.Daemon, error) {
-	if holders := g.Holders.Current(); len(holders) != 1 {
-		return nil, fmt.Errorf("the address is on %v: %w", holders, errNotStable)
-	}
-	return g.holder().Daemon, g.ready(ctx)
-}
-
-// Kill is a crash of a board's daemon.
-func (g *Group) Kill(d *cluster.Daemon) error {
-	return g.boards[d.Number-1].signal(false, unix.SIGKILL)
-}
-
-// Start starts the daemon of a board, which has ended.
-func (g *Group) Start(d *cluster.Daemon) error { return g.boards[d.Number-1].start() }
-
-// Repair brings a board back whose daemon was killed.
-func (g *Group) Repair(d *cluster.Daemon) error {
-	return g.boards[d.Number-1].repair()
-}
-
-// Down ends all processes of all boards.
-func (g *Group) Down() error { return each(g.boards, (*board).cleanUp) }
-
 // Up starts all daemons at once.
 func (g *Group) Up() error { return each(g.boards, (*board).start) }
-
-// Busy returns for how long the processes of each board have been on a processor, by number, without some that are
-// no part of the system.
-func (g *Group) Busy(strangers ...int) (busy []time.Duration, err error) {
-	all, err := g.usage(strangers...)
-	for _, u := range all {
-		busy = append(busy, u.busy)
-	}
-	return busy, err
-}
-
-// Topdog returns the command line of topdog for a verb on one of the boards, and the path of its socket.
-func (g *Group) Topdog(d *cluster.Daemon, verb string) (argv []string, socket string, err error) {
-	if g.sys.program != topdog {
-		return nil, "", fmt.Errorf("%s is no topdog", g.sys)
-	}
-	b := g.boards[d.Number-1]
-	return []string{g.sys.Path, verb, "--config", b.file("topdog.toml")}, b.file("s"), nil
-}
-
-// Configure adds lines to the configurations of all boards of topdog, for the next time that they start.
-func (g *Group) Configure(lines ...string) error {
-	return each(g.boards, func(b *board) error {
-		b.setup.More = lines
-		return b.setup.write()
-	})
-}

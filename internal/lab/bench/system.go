@@ -238,7 +238,6 @@ type setup struct {
 	Number  int
 	Dir     string
 	Own     netip.Addr
-	More    []string // lines of topdog's configuration
 	VIP     netip.Addr
 	Service string // its name
 }

@@ -20,15 +20,14 @@ type usage struct {
 	rss, pss uint64        // bytes
 }
 
-// usage looks at the processes of every board, without some, and without its service.
-func (g *Group) usage(strangers ...int) (all []usage, err error) {
+// usage looks at the processes of every board, without its service.
+func (g *Group) usage() (all []usage, err error) {
 	err = each(g.boards, func(b *board) error {
 		pids, err := b.Processes()
 		if err != nil {
 			return err
 		}
-		pids = slices.DeleteFunc(b.withoutService(pids), func(pid int) bool { return slices.Contains(strangers, pid) })
-		u, err := usageOf(pids)
+		u, err := usageOf(b.withoutService(pids))
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.Name, err)
 		}
