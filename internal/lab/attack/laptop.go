@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/frame"
 	"topdog/internal/lab/netns"
 	"topdog/wire"
@@ -91,6 +92,13 @@ func (l *Laptop) Remember(group string, keys ...[]byte) error {
 		l.lives = append(l.lives, data)
 	}
 	return nil
+}
+
+// answer answers for the floating address until ctx ends, and returns how many times a second.
+func (l *Laptop) answer(ctx context.Context) (rate float64, err error) {
+	began := time.Now()
+	n, err := l.answerARP(ctx, cluster.Address)
+	return float64(n) / time.Since(began).Seconds(), err
 }
 
 // answerARP answers for an address whenever somebody asks who has it, until ctx ends.

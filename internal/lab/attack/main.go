@@ -164,11 +164,13 @@ func (o options) build(ctx context.Context, dir string) (systems []system, err e
 	return systems, nil
 }
 
-// attackAll attacks every system in every place. What fails is a row that says why.
+// attackAll attacks every system in every place in all ways. What fails is a row that says why.
 func (o options) attackAll(ctx context.Context, r *report) error {
 	for _, where := range o.places {
 		for _, sys := range r.Systems {
-			if err := o.attackGroup(ctx, r, sys, where); err != nil {
+			s := &stage{ctx: ctx, system: sys, place: where, options: o}
+			err := o.attackGroup(r, s)
+			if err = errors.Join(err, s.end()); err != nil {
 				return fmt.Errorf("%s, %s: %w", sys.Name, where.Title, err)
 			}
 		}
@@ -176,20 +178,17 @@ func (o options) attackAll(ctx context.Context, r *report) error {
 	return nil
 }
 
-// attackGroup attacks one group in all ways.
-func (o options) attackGroup(ctx context.Context, r *report, sys system, where place) (err error) {
-	g := &grounds{system: sys, place: where}
-	defer func() { err = errors.Join(err, g.clear()) }()
+func (o options) attackGroup(r *report, s *stage) error {
 	for _, a := range o.attacks {
-		if !a.suits(sys, where) {
+		if !a.suits(s.system, s.place) {
 			continue
 		}
-		one, err := o.undisturbed(ctx, g, a)
+		one, err := s.undisturbed(a)
 		if err != nil {
 			return err
 		}
 		r.Results = append(r.Results, one)
-		fmt.Fprintf(os.Stderr, "%s, %s, %s: %s\n", sys.Name, where.Key, a.Key, one.text())
+		fmt.Fprintf(os.Stderr, "%s\n", one.text())
 	}
 	return nil
 }
@@ -198,62 +197,28 @@ func (o options) attackGroup(ctx context.Context, r *report, sys system, where p
 const tries = 3
 
 // undisturbed makes an attack, and once more if something happens while this program itself stands still. The last one counts.
-func (o options) undisturbed(ctx context.Context, g *grounds, a attack) (one Result, err error) {
+func (s *stage) undisturbed(a attack) (one Result, err error) {
 	for try := range tries {
-		s, err := g.settled(ctx)
-		if err != nil {
+		if err := s.ready(); err != nil {
 			return one, err
 		}
-		one, err = s.play(a, o)
-		if ctx.Err() != nil {
-			return one, ctx.Err()
+		one, err = s.play(a)
+		if s.ctx.Err() != nil {
+			return one, s.ctx.Err()
 		}
 		if err != nil {
 			one.Note = err.Error()
 		}
 		if s.slowed != nil || one.Note != "" {
 			// Whoever leads next is not slowed, and a group that has learned patience is another one.
-			if err := g.clear(); err != nil {
+			if err := s.end(); err != nil {
 				return one, err
 			}
 		}
 		if try+1 == tries || !one.again() {
 			break
 		}
-		fmt.Fprintf(os.Stderr, "%s, %s, %s: %s; disturbed, so once more\n", one.System, one.Place, one.Attack, one.text())
+		fmt.Fprintf(os.Stderr, "%s; disturbed, so once more\n", one.text())
 	}
 	return one, nil
-}
-
-// grounds are where attacks on a system take place, one stage after another.
-type grounds struct {
-	system system
-	place  place
-	stage  *stage // nil between two of them
-}
-
-// settled returns a stage that has settled. One that does not settle is replaced.
-func (g *grounds) settled(ctx context.Context) (s *stage, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if g.stage != nil {
-		if g.stage.settle() == nil {
-			return g.stage, nil
-		}
-		if err := g.clear(); err != nil {
-			return nil, err
-		}
-	}
-	g.stage, err = newStage(ctx, g.system, g.place)
-	return g.stage, err
-}
-
-// clear ends the stage, if there is one.
-func (g *grounds) clear() error {
-	s := g.stage
-	if g.stage = nil; s == nil {
-		return nil
-	}
-	return s.end()
 }

@@ -81,11 +81,14 @@ func (s *stage) watch(do effort) error {
 		return err
 	}
 	s.began = time.Now()
-	asking := s.askStatus()
+	asking, stop := context.WithCancel(s.ctx)
+	var root sync.WaitGroup
+	root.Go(func() { s.askStatus(asking) })
 	rate, err := do(s.ctx)
 	r := &s.result
 	r.For = time.Since(s.began)
-	r.Status, r.StatusMost, r.StatusFailed = asking.end()
+	stop()
+	root.Wait()
 	if err != nil {
 		return err
 	}
@@ -106,6 +109,35 @@ func (s *stage) watch(do effort) error {
 		r.Sends += float64(sent[i]-sentBefore[i]) / r.For.Seconds() / (numBoards - 1)
 	}
 	return nil
+}
+
+// statusEvery is how often root asks.
+const statusEvery = 250 * time.Millisecond
+
+// askStatus is root, who asks the leader for its status by topdog's command until the context ends. keepalived and UCarp
+// have none.
+func (s *stage) askStatus(ctx context.Context) {
+	if !s.system.topdog() {
+		return
+	}
+	leader, r, took := s.leader, &s.result, []time.Duration(nil)
+	for ctx.Err() == nil {
+		began := time.Now()
+		p, err := leader.Start(ctx, leader.Program.Path, []string{"status", "--config", leader.ConfigFile()},
+			netns.Env("NO_COLOR=1"), netns.Nice(userNice))
+		if err == nil {
+			err = p.Wait()
+		}
+		switch waited := time.Since(began); {
+		case err == nil:
+			took = append(took, waited)
+		case ctx.Err() == nil, waited > statusEvery: // it has failed, or was still waiting at the end
+			r.StatusFailed++
+		}
+		wait(ctx, time.Until(began.Add(statusEvery)))
+	}
+	slices.Sort(took)
+	r.Status, r.StatusMost = observe.Percentile(took, 50), observe.Percentile(took, 100)
 }
 
 // noteHolders notes what happened to the address by the kernels of the boards.
@@ -175,56 +207,4 @@ func (s *stage) awaitAnother(most time.Duration) error {
 	s.result.Took = append(s.result.Took, client.Waited)
 	s.result.Late = max(s.result.Late, client.Pause)
 	return nil
-}
-
-// statusEvery is how often root asks.
-const statusEvery = 250 * time.Millisecond
-
-// statusAsker is root, who asks a daemon for its status by topdog's command.
-type statusAsker struct {
-	stop   context.CancelFunc
-	done   sync.WaitGroup
-	took   []time.Duration
-	failed int
-}
-
-// askStatus begins to ask the leader. keepalived and UCarp have no status.
-func (s *stage) askStatus() *statusAsker {
-	ctx, stop := context.WithCancel(s.ctx)
-	a := &statusAsker{stop: stop}
-	if !s.system.topdog() {
-		return a
-	}
-	leader := s.leader
-	a.done.Go(func() {
-		tick := time.NewTicker(statusEvery)
-		defer tick.Stop()
-		for ctx.Err() == nil {
-			began := time.Now()
-			p, err := leader.Start(ctx, leader.Program.Path, []string{"status", "--config", leader.ConfigFile()},
-				netns.Env("NO_COLOR=1"), netns.Nice(userNice))
-			if err == nil {
-				err = p.Wait()
-			}
-			switch took := time.Since(began); {
-			case err == nil:
-				a.took = append(a.took, took)
-			case ctx.Err() == nil, took > statusEvery: // it has failed, or was still waiting at the end
-				a.failed++
-			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-			}
-		}
-	})
-	return a
-}
-
-// end returns the median and the longest, and how many failed.
-func (a *statusAsker) end() (median, most time.Duration, failed int) {
-	a.stop()
-	a.done.Wait()
-	slices.Sort(a.took)
-	return observe.Percentile(a.took, 50), observe.Percentile(a.took, 100), a.failed
 }

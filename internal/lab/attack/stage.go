@@ -47,48 +47,49 @@ func (s system) String() string { return s.Name }
 // topdog reports whether the laptop's packets are of topdog's protocol.
 func (s system) topdog() bool { return s.program != "" }
 
-// stage is a group on its LAN, with a laptop and a client, on which attacks are played one after another.
+// stage is where attacks on a system take place, one after another: a group on its LAN, with a laptop and a client. There is
+// no group before the first attack, nor after one that has spoilt it.
 type stage struct {
 	cluster.Stage
-	ctx    context.Context
-	system system
-	place  place
-	laptop *Laptop
-	slowed *quota // nil unless the leader has a part of a core
-	leader *cluster.Topdog
+	ctx     context.Context
+	system  system
+	place   place
+	options options
+	laptop  *Laptop
+	slowed  *quota // nil unless the leader has a part of a core
+	leader  *cluster.Topdog
 
 	// Of the attack that is played:
-	options options
-	began   time.Time
-	rates   []float64
-	users   []int // the processes of users
-	result  Result
-	stop    context.CancelFunc // what goes on beside the scene
-	beside  sync.WaitGroup
-	failed  error // of that
+	began  time.Time
+	rates  []float64
+	users  []int // the processes of users
+	result Result
+	stop   context.CancelFunc // what goes on beside the scene
+	beside sync.WaitGroup
+	failed error // of that
 }
 
-// newStage starts a group, and waits until it stands.
-func newStage(ctx context.Context, sys system, where place) (s *stage, err error) {
-	if err := where.arrange(); err != nil {
-		return nil, err
+// ready waits until the group has settled. One that does not, or that is not there, is replaced.
+func (s *stage) ready() error {
+	if s.Cluster != nil && s.settle() == nil {
+		return nil
 	}
-	s = &stage{ctx: ctx, system: sys, place: where}
+	if err := errors.Join(s.ctx.Err(), s.end(), s.place.arrange()); err != nil {
+		return err
+	}
 	if err := s.startGroup(); err != nil {
-		return nil, err
+		return err
 	}
 	var hosts []*netns.Host
 	for _, b := range s.Boards {
 		hosts = append(hosts, b.Host)
 	}
 	s.laptop = NewLaptop(s.LAN.Board(numBoards+1), hosts...)
-	if s.Asker, err = s.LAN.Ask(cluster.Address, askEvery); err == nil {
-		err = s.prepare()
+	var err error
+	if s.Asker, err = s.LAN.Ask(cluster.Address, askEvery); err != nil {
+		return err
 	}
-	if err != nil {
-		return nil, errors.Join(err, s.end())
-	}
-	return s, nil
+	return s.prepare()
 }
 
 // startGroup starts the boards, a rival's as the bench has them.
@@ -109,12 +110,9 @@ func (s *stage) startGroup() (err error) {
 		return err
 	}
 	for _, b := range slices.Backward(s.Boards) {
-		// Users of the board may ask the daemon.
-		if err := errors.Join(os.Chmod(b.Dir, 0o755), b.Run()); err != nil {
-			return errors.Join(err, s.end())
-		}
+		err = errors.Join(err, os.Chmod(b.Dir, 0o755), b.Run()) // users of the board may ask the daemon
 	}
-	return nil
+	return err
 }
 
 // prepare lets the laptop learn what it can, and has the leader slowed if the place wants that.
@@ -146,19 +144,21 @@ func (s *stage) prepare() error {
 	return s.slowed.add(pids)
 }
 
-// end takes all apart. Lost notifications matter to attacks, which look for themselves.
-func (s *stage) end() error {
+// end takes the group apart, if there is one. Lost notifications matter to attacks, which look for themselves.
+func (s *stage) end() (err error) {
 	if s.Asker != nil {
 		s.Asker.Close()
 	}
-	s.Stop(exitTimeout)
-	err := s.Close()
-	if errors.Is(err, cluster.ErrLost) {
-		err = nil
+	if s.Cluster != nil {
+		s.Stop(exitTimeout)
+		if err = s.Close(); errors.Is(err, cluster.ErrLost) {
+			err = nil
+		}
 	}
 	if s.slowed != nil {
 		err = errors.Join(err, s.slowed.remove())
 	}
+	s.Stage, s.slowed, s.leader = cluster.Stage{}, nil, nil
 	return err
 }
 
@@ -201,11 +201,11 @@ func (s *stage) others() []*cluster.Topdog {
 }
 
 // play makes an attack on a group that has settled.
-func (s *stage) play(a attack, o options) (Result, error) {
-	s.options, s.began, s.rates, s.users, s.failed = o, time.Now(), nil, nil, nil
+func (s *stage) play(a attack) (Result, error) {
+	s.began, s.rates, s.users = time.Now(), nil, nil
 	s.result = Result{System: s.system.Name, Place: s.place.Key, Attack: a.Key}
 	began := s.began
-	scene, err := a.scene(o.runs)
+	scene, err := a.scene(s.options.runs)
 	if err == nil {
 		err = errors.Join(scene.Play(s, rand.Uint64()), s.over())
 	}
@@ -296,57 +296,45 @@ type effort func(context.Context) (rate float64, err error)
 
 // effort begins what a line of a scene says, beside it or not, which is over after the time of an attack, or that of the line
 // if it is longer. It is nil if the line says nothing of the kind.
-func (s *stage) effort(words []string, beside bool) (do effort, err error) {
+func (s *stage) effort(words []string, beside bool) (effort, error) {
 	switch {
 	case words[0] == "watch":
 		return func(ctx context.Context) (float64, error) { wait(ctx, s.options.lasts); return 0, nil }, nil
 	case words[0] == "answer":
-		return func(ctx context.Context) (float64, error) {
-			began := time.Now()
-			n, err := s.laptop.answerARP(ctx, cluster.Address)
-			return float64(n) / time.Since(began).Seconds(), err
-		}, nil
-	case words[0] == "flood" && len(words) > 2:
-		rate := 0
-		if words[2] != "most" {
-			if rate, err = strconv.Atoi(words[2]); err != nil {
-				return nil, err
-			}
-		}
-		if !beside {
-			rate = s.options.adapted(rate)
-		}
-		return s.flood(words[1], rate, words[3:])
+		return s.laptop.answer, nil
+	case len(words) < 3:
+		return nil, nil
 	}
-	if named, known := s.Named(words[0]); known && len(words) > 2 && words[1] == "user" {
-		return s.user(s.Boards[named[0]-1], words[2], words[3:])
+	lasts, err := s.longest(words[3:])
+	if words[0] == "flood" && err == nil {
+		return s.flood(words[1], words[2], lasts, beside)
 	}
-	return nil, nil
+	named, known := s.Named(words[0])
+	if !known || words[1] != "user" || err != nil {
+		return nil, err
+	}
+	return s.user(s.Boards[named[0]-1], words[2], lasts)
 }
 
 // flood is the effort of the laptop.
-func (s *stage) flood(kind string, rate int, times []string) (effort, error) {
-	frames, err := s.laptop.Frames(kind)
-	if err != nil {
-		return nil, err
+func (s *stage) flood(kind, often string, lasts time.Duration, beside bool) (effort, error) {
+	frames, framesErr := s.laptop.Frames(kind)
+	_, cores, coresErr := s.place.split()
+	rate, rateErr := 0, error(nil)
+	if often != "most" {
+		rate, rateErr = strconv.Atoi(often)
 	}
-	lasts, err := s.longest(times)
-	if err != nil {
-		return nil, err
+	if !beside {
+		rate = s.options.adapted(rate)
 	}
-	_, cores, err := s.place.split()
 	return func(ctx context.Context) (float64, error) {
 		sent, err := s.laptop.Send(ctx, Stream{Frames: frames, Rate: rate, For: lasts, Cores: cores})
 		return sent.Rate(), err
-	}, err
+	}, errors.Join(framesErr, coresErr, rateErr)
 }
 
 // user has an ordinary user of a board begin. It ends by itself.
-func (s *stage) user(b *cluster.Topdog, does string, times []string) (effort, error) {
-	lasts, err := s.longest(times)
-	if err != nil {
-		return nil, err
-	}
+func (s *stage) user(b *cluster.Topdog, does string, lasts time.Duration) (effort, error) {
 	u := user{Does: does, Socket: filepath.Join(b.Dir, "s"), Port: wire.DefaultGroup.Port(), For: lasts}
 	p, err := startUser(s.ctx, b.Host, u)
 	if err != nil {

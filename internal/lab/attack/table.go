@@ -84,8 +84,9 @@ func took(percentile int) func(Result) string {
 
 // text is a row as a line of its own.
 func (x Result) text() string {
+	text := fmt.Sprintf("%s, %s, %s: ", x.System, x.Place, x.Attack)
 	if x.Note != "" {
-		return firstLine(x.Note)
+		return text + firstLine(x.Note)
 	}
 	columns := measured
 	if len(x.Took) > 0 {
@@ -95,7 +96,7 @@ func (x Result) text() string {
 	for _, c := range columns {
 		texts = append(texts, c.title+" "+c.of(x))
 	}
-	return strings.Join(texts, ", ")
+	return text + strings.Join(texts, ", ")
 }
 
 func firstLine(text string) string {

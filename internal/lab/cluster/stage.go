@@ -38,10 +38,11 @@ type Stage struct {
 
 // NewStage builds a LAN, and prepares its boards: they have one key, and run nothing yet. Close ends it.
 func NewStage(p Program, boards, strangers int, changes Settings) (s Stage, err error) {
-	s.Strangers = strangers
-	if s.Cluster, err = New(boards + strangers); err != nil {
+	c, err := New(boards + strangers)
+	if err != nil {
 		return s, err
 	}
+	s.Cluster, s.Strangers = c, strangers
 	key := config.NewKey()
 	for n := range boards {
 		b, err := s.NewTopdog(p, n+1, changes)
@@ -49,7 +50,7 @@ func NewStage(p Program, boards, strangers int, changes Settings) (s Stage, err 
 			err = b.SetKey(key)
 		}
 		if err != nil {
-			return s, errors.Join(err, s.Close())
+			return Stage{}, errors.Join(err, c.Close())
 		}
 		s.Boards = append(s.Boards, b)
 	}

@@ -105,7 +105,7 @@ func (o options) soak(ctx context.Context, program cluster.Program) error {
 	fmt.Println()
 	err = errors.Join(err, s.table.write(os.Stdout, o.kinds))
 	if n := len(s.table.refused); n > 0 {
-		err = errors.Join(err, fmt.Errorf("the judges did not accept %d of %d trials (seed %d): %v", n, s.table.trials, o.seed, s.table.refused))
+		err = errors.Join(err, fmt.Errorf("the judges did not accept %d of %d trials (seed %d): %v", n, s.table.all.trials, o.seed, s.table.refused))
 	}
 	return err
 }

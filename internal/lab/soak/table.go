@@ -10,21 +10,30 @@ import (
 	"topdog/internal/lab/observe"
 )
 
-// row is what came of all trials with one kind of fault.
+// row is what came of all trials with one kind of fault, or of all.
 type row struct {
 	trials, onLeader, moves, needless int
+	outage                            time.Duration   // the sum of the longest of each trial
 	outages                           []time.Duration // of those that hit the leader
 	two, settled                      time.Duration   // the longest
+}
+
+func (r *row) add(v verdict, onLeader bool) {
+	r.trials++
+	r.moves += v.moves
+	r.needless += v.needless()
+	r.outage += v.outage
+	r.two, r.settled = max(r.two, v.two.duration()), max(r.settled, v.settled)
+	if onLeader {
+		r.onLeader++
+		r.outages = append(r.outages, v.outage)
+	}
 }
 
 // table is what came of all trials.
 type table struct {
 	rows         map[string]*row // by kind
-	trials       int
-	moves        int
-	needless     int
-	outage       time.Duration // the sum of the longest of each trial
-	two          time.Duration
+	all          row
 	refused      []int // the numbers of the trials that a judge did not accept
 	inconclusive int   // trials of whose moves a judge had no verdict
 }
@@ -34,31 +43,18 @@ func (t *table) add(v verdict) {
 	if t.rows == nil {
 		t.rows = map[string]*row{}
 	}
-	t.trials++
-	t.moves += v.moves
-	t.needless += v.needless()
-	t.outage += v.outage
-	t.two = max(t.two, v.two.duration())
 	if v.inconclusive != "" {
 		t.inconclusive++
 	}
 	if len(v.problems) > 0 {
 		t.refused = append(t.refused, v.number)
 	}
+	t.all.add(v, false)
 	for i, f := range v.faults {
-		r := t.rows[f.key]
-		if r == nil {
-			r = &row{}
-			t.rows[f.key] = r
+		if t.rows[f.key] == nil {
+			t.rows[f.key] = &row{}
 		}
-		r.trials++
-		r.moves += v.moves
-		r.needless += v.needless()
-		r.two, r.settled = max(r.two, v.two.duration()), max(r.settled, v.settled)
-		if v.onLeader[i] {
-			r.onLeader++
-			r.outages = append(r.outages, v.outage)
-		}
+		t.rows[f.key].add(v, v.onLeader[i])
 	}
 }
 
@@ -79,7 +75,7 @@ func (t *table) write(w io.Writer, kinds []kind) error {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%d trials, %d moves, %d of them for nothing; nobody answered for %s (the sum of the longest of each trial); longest two holders that could be reached from one place: %s; %d trials were inconclusive, since this machine was late\n",
-		t.trials, t.moves, t.needless, observe.Millis(t.outage), observe.Millis(t.two), t.inconclusive)
+		t.all.trials, t.all.moves, t.all.needless, observe.Millis(t.all.outage), observe.Millis(t.all.two), t.inconclusive)
 	return err
 }
 
