@@ -116,7 +116,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return r.publish(o, out)
 	}
-	if err := errors.Join(netns.Available(), cluster.BeOnTime()); err != nil {
+	if err := errors.Join(netns.Available(), cluster.RaisePriority()); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "topdog-attack")

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/internal/lab/netns"
@@ -19,6 +21,18 @@ import (
 // ServiceNice is Nice= of systemd/topdog.service. Without it, whatever keeps all processors of
 // this machine busy would make leaders late.
 const ServiceNice = -10
+
+// RaisePriority gives this program, and what it starts from now on, the priority of topdog's unit. Linux gives a priority to
+// threads. One that another has started meanwhile gets it the second time.
+func RaisePriority() error {
+	for range 2 {
+		err := netns.EachThread(os.Getpid(), func(id int) error { return unix.Setpriority(unix.PRIO_PROCESS, id, ServiceNice) })
+		if err != nil {
+			return fmt.Errorf("raise the priority to that of topdog's unit (%d): %w", ServiceNice, err)
+		}
+	}
+	return nil
+}
 
 // Program is a program that is topdog, given its command line.
 type Program struct {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +20,9 @@ func Main(name string, run func(ctx context.Context, args []string) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // who presses Ctrl-C twice is in a hurry
+	// A thread in a system call keeps its place among the running ones until Go's monitor notices, which takes up to 10 ms.
+	// With places to spare, the client and the boards' answers don't wait for that.
+	runtime.GOMAXPROCS(max(16, 4*runtime.NumCPU()))
 	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 		stop()

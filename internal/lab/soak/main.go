@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(netns.Available(), cluster.BeOnTime()); err != nil {
+	if err := errors.Join(netns.Available(), cluster.RaisePriority()); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", "topdog-soak")
