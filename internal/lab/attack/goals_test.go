@@ -3,39 +3,34 @@ package attack
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"topdog/internal/lab/assert"
 )
 
-const ms = time.Millisecond
-
 // A result that is beyond a bound of its scene says so.
 func TestBounds(t *testing.T) {
-	const flood = "moves 0 two 0ms longest 20ms"
-	took := make([]time.Duration, 20)
-	took[19] = time.Second
+	const flood = "moves 0 two-ms 0 longest-ms 20"
 	for name, c := range map[string]struct {
-		bounds string
-		result Result
-		want   string
+		bounds  string
+		figures map[string]float64
+		want    string
 	}{
-		"nothing happened":  {flood, Result{Longest: 20 * ms, Outage: time.Second}, ""},
-		"moved":             {flood, Result{Moves: 2}, "moved the address 2 times: at most 0"},
-		"two holders":       {flood, Result{Two: ms}, "had two boards hold it for 1.0 ms: at most 0 ms"},
-		"client waited":     {flood, Result{Longest: 21 * ms}, "kept the client waiting for 21 ms: at most 20 ms"},
-		"dark":              {"outage 1%", Result{For: 6 * time.Second, Outage: 61 * ms}, "kept the client from the address for 61 ms: at most 60 ms"},
-		"bright":            {"outage 1%", Result{For: 6 * time.Second, Outage: 60 * ms, Longest: 60 * ms}, ""},
-		"never":             {"never 0", Result{Took: []time.Duration{time.Second}, Never: true}, "did not come about as long as it was watched, 1 times: at most 0"},
-		"soon":              {"never 0", Result{Took: []time.Duration{time.Second}}, ""},
-		"replaced":          {"took 250ms", Result{Took: took}, ""},
-		"replaced late":     {"took 250ms", Result{Took: took[18:]}, "took 1000 ms: at most 250 ms"},
-		"root waited":       {"status 100ms", Result{StatusMost: 101 * ms}, "had root's `topdog status` take 101 ms: at most 100 ms"},
-		"root got nothing":  {"status-failed 0 status 100ms", Result{StatusMost: 10 * ms, StatusFailed: 3}, "kept root's `topdog status` from an answer 3 times: at most 0"},
-		"root did not wait": {"status-failed 0 status 100ms", Result{StatusMost: 100 * ms}, ""},
-		"no promise":        {"", Result{Moves: 2, Longest: time.Second, StatusFailed: 1}, ""},
+		"nothing happened":  {flood, map[string]float64{"longest-ms": 20, "outage-ms": 1000}, ""},
+		"moved":             {flood, map[string]float64{"moves": 2}, "moves: 2, and not 0 at most"},
+		"two holders":       {flood, map[string]float64{"two-ms": 1}, "two holders: 1.0 ms, and not 0 ms at most"},
+		"client waited":     {flood, map[string]float64{"longest-ms": 21}, "longest outage: 21 ms, and not 20 ms at most"},
+		"dark":              {"dark-% 1", map[string]float64{"dark-%": 1.1}, "the client's time without an answer: 1.1 %, and not 1.0 % at most"},
+		"bright":            {"dark-% 1", map[string]float64{"dark-%": 1, "longest-ms": 60}, ""},
+		"never":             {"never 0", map[string]float64{"never": 1}, "what did not come about as long as it was watched: 1, and not 0 at most"},
+		"soon":              {"never 0", map[string]float64{"took-ms": 1000}, ""},
+		"replaced":          {"took-ms 250", map[string]float64{"took-ms": 0, "took-most-ms": 1000}, ""},
+		"replaced late":     {"took-ms 250", map[string]float64{"took-ms": 1000}, "p95: 1000 ms, and not 250 ms at most"},
+		"root waited":       {"status-ms 100", map[string]float64{"status-ms": 101}, "`topdog status`: 101 ms, and not 100 ms at most"},
+		"root got nothing":  {"status-failed 0 status-ms 100", map[string]float64{"status-ms": 10, "status-failed": 3}, "it failed: 3, and not 0 at most"},
+		"root did not wait": {"status-failed 0 status-ms 100", map[string]float64{"status-ms": 100}, ""},
+		"no promise":        {"", map[string]float64{"moves": 2, "longest-ms": 1000, "status-failed": 1}, ""},
 	} {
-		missed, err := c.result.beyond(strings.Fields(c.bounds))
+		missed, err := Result{Figures: c.figures}.beyond(strings.Fields(c.bounds))
 		assert.ErrorIs(t, err, nil, "%s", name)
 		assert.Is(t, c.want, strings.Join(missed, "; "), "%s", name)
 	}
@@ -46,17 +41,25 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// Of how long several runs took, the tables have the median, the 95th percentile and the most.
+func TestSummarize(t *testing.T) {
+	s := &stage{figures: map[string]float64{}, rates: []float64{1, 2}, result: Result{Runs: make([]float64, 20)}}
+	s.result.Runs[3], s.result.Runs[7] = 1000, 300
+	s.summarize()
+	assert.Equal(t, map[string]float64{"times/s": 1.5, "took-median-ms": 0, "took-ms": 300, "took-most-ms": 1000, "runs": 20}, s.figures, "")
+}
+
 // A result that misses a goal is an error; one of another system is none.
 func TestJudge(t *testing.T) {
-	moved := []string{"moved the address 2 times: at most 0"}
+	moved := []string{"moves: 2"}
 	for name, c := range map[string]struct {
 		result Result
 		want   string
 	}{
-		"moved":              {Result{System: "topdog", Attack: "flood", Missed: moved}, "flood moved the address 2 times"},
-		"disturbed":          {Result{System: "topdog", Attack: "flood", Missed: moved, Late: time.Second}, "stood still for up to 1000 ms, in the last of 3 attempts"},
+		"moved":              {Result{System: "topdog", Attack: "flood", Missed: moved}, "flood: moves: 2"},
+		"disturbed":          {Result{System: "topdog", Attack: "flood", Missed: moved, Figures: map[string]float64{"late-ms": 1000}}, "stood still for up to 1000 ms, in the last of 3 attempts"},
 		"failed":             {Result{System: "topdog", Attack: "spoof", Note: "no such thing"}, "spoof: no such thing"},
-		"nothing missed":     {Result{System: "topdog", Attack: "spoof", Moves: 2}, ""},
+		"nothing missed":     {Result{System: "topdog", Attack: "spoof", Figures: map[string]float64{"moves": 2}}, ""},
 		"not by this topdog": {Result{System: "before", Attack: "flood", Missed: moved}, ""},
 		"not by another":     {Result{System: "keepalived", Attack: "dark", Missed: moved}, ""},
 	} {
@@ -67,33 +70,35 @@ func TestJudge(t *testing.T) {
 
 // Whoever attacks another build alone wants to know which goals it misses.
 func TestJudgeAnotherBuild(t *testing.T) {
-	r := &report{Systems: []system{{Name: "before"}}, Results: []Result{{System: "before", Attack: "flood", Missed: []string{"moved the address 2 times"}}}}
-	assert.ErrorContains(t, r.judge(), "flood moved the address 2 times", "")
+	r := &report{Systems: []system{{Name: "before"}}, Results: []Result{{System: "before", Attack: "flood", Missed: []string{"moves: 2"}}}}
+	assert.ErrorContains(t, r.judge(), "flood: moves: 2", "")
 	r.Systems = append(r.Systems, system{Name: "topdog"})
 	assert.ErrorIs(t, r.judge(), nil, "")
 }
 
 // An attack is made again if something happens while the machine stands still, and only then.
 func TestAgain(t *testing.T) {
-	const flood, dark = "moves 0 two 0ms longest 20ms", "outage 1%"
+	const flood, dark = "moves 0 two-ms 0 longest-ms 20", "dark-% 1"
 	for name, c := range map[string]struct {
-		bounds string
-		result Result
-		want   bool
+		bounds  string
+		figures map[string]float64
+		want    bool
 	}{
-		"moved":                  {flood, Result{Moves: 1}, false},
-		"moved while late":       {flood, Result{Moves: 1, Late: 11 * ms}, true},
-		"moved, without promise": {"", Result{Moves: 1, Late: 11 * ms}, true},
-		"waited":                 {flood, Result{Longest: 21 * ms, Late: 10 * ms}, false},
-		"waited while late":      {flood, Result{Longest: 21 * ms, Late: 11 * ms}, true},
-		"nothing while late":     {flood, Result{Longest: 20 * ms, Late: 40 * ms}, false},
-		"often late":             {dark, Result{For: time.Second, Outage: 11 * ms, Late: 3 * ms, LateInAll: 11 * ms}, true},
-		"seldom late":            {dark, Result{For: time.Second, Outage: 11 * ms, Late: 3 * ms, LateInAll: 9 * ms}, false},
-		"could not be made":      {flood, Result{Note: "no such thing", Moves: 1, Late: time.Second}, false},
+		"moved":                  {flood, map[string]float64{"moves": 1}, false},
+		"moved while late":       {flood, map[string]float64{"moves": 1, "late-ms": 11}, true},
+		"moved, without promise": {"", map[string]float64{"moves": 1, "late-ms": 11}, true},
+		"waited":                 {flood, map[string]float64{"longest-ms": 21, "late-ms": 10}, false},
+		"waited while late":      {flood, map[string]float64{"longest-ms": 21, "late-ms": 11}, true},
+		"nothing while late":     {flood, map[string]float64{"longest-ms": 20, "late-ms": 40}, false},
+		"often late":             {dark, map[string]float64{"dark-%": 1.1, "late-ms": 3, "late-%": 1.1}, true},
+		"seldom late":            {dark, map[string]float64{"dark-%": 1.1, "late-ms": 3, "late-%": 0.9}, false},
 	} {
+		x := Result{Figures: c.figures}
 		var err error
-		c.result.Missed, err = c.result.beyond(strings.Fields(c.bounds))
+		x.Missed, err = x.beyond(strings.Fields(c.bounds))
 		assert.ErrorIs(t, err, nil, "%s", name)
-		assert.Is(t, c.want, c.result.again(), "%s: again", name)
+		assert.Is(t, c.want, x.again(), "%s: again", name)
 	}
+	failed := Result{Note: "no such thing", Figures: map[string]float64{"moves": 1, "late-ms": 1000}}
+	assert.Is(t, false, failed.again(), "what could not be made: again")
 }

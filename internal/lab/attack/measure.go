@@ -15,41 +15,15 @@ import (
 	"topdog/internal/lab/observe"
 )
 
-// Result is what became of an attack. Times are nanoseconds in JSON.
+// Result is what became of an attack.
 type Result struct {
-	System string `json:"system"`
-	Place  string `json:"place"`
-	Attack string `json:"attack"`
-
-	Rate float64       `json:"rate"` // a second: frames, or what a user did
-	For  time.Duration `json:"for_ns"`
-
-	Moves   int           `json:"moves"`
-	Two     time.Duration `json:"two_holders_ns"`
-	Longest time.Duration `json:"longest_outage_ns"` // without an answer to the client
-	Outage  time.Duration `json:"outage_ns"`         // the sum, of what is longer than two questions
-	Late    time.Duration `json:"late_ns"`           // for how long this program itself did not run, at worst
-
-	LateInAll time.Duration `json:"late_in_all_ns"` // the sum, of what was within an outage
-
-	Leader   float64 `json:"leader"`   // of a core
-	Follower float64 `json:"follower"` // mean
-
-	// Sends is how many packets a second a follower sends, mean: what it answers to strangers is among them.
-	Sends float64 `json:"follower_sends"`
-
-	Status       time.Duration `json:"status_ns,omitempty"` // median of root's `topdog status`
-	StatusMost   time.Duration `json:"status_most_ns,omitempty"`
-	StatusFailed int           `json:"status_failed,omitempty"`
-
-	// Took is how long what the attack is about took, in each of its runs: until somebody led, or was back. Never says
-	// that it did not come about as long as it was watched, which is Took then.
-	Took  []time.Duration `json:"took_ns,omitempty"`
-	Never bool            `json:"never,omitempty"`
-
-	// Missed says which bounds of the scene a figure is beyond.
-	Missed []string `json:"missed,omitempty"`
-	Note   string   `json:"note,omitempty"` // why there are no figures
+	System  string             `json:"system"`
+	Place   string             `json:"place"`
+	Attack  string             `json:"attack"`
+	Figures map[string]float64 `json:"figures,omitempty"` // by unit, see figures
+	Runs    []float64          `json:"runs_ms,omitempty"` // how long each of them took, of what took-ms is the 95th percentile
+	Missed  []string           `json:"missed,omitempty"`  // which bounds of the scene a figure is beyond
+	Note    string             `json:"note,omitempty"`    // why there are no figures
 }
 
 // costs are what the boards have used and sent until now, by board.
@@ -85,8 +59,7 @@ func (s *stage) watch(do effort) error {
 	var root sync.WaitGroup
 	root.Go(func() { s.askStatus(asking) })
 	rate, err := do(s.ctx)
-	r := &s.result
-	r.For = time.Since(s.began)
+	lasted := time.Since(s.began)
 	stop()
 	root.Wait()
 	if err != nil {
@@ -97,16 +70,17 @@ func (s *stage) watch(do effort) error {
 		return err
 	}
 	s.rates = append(s.rates, rate)
-	s.noteClient()
+	s.figures["watched-s"] = lasted.Seconds()
+	s.noteClient(lasted)
 	for i, b := range s.Boards {
 		// A board whose processes are new has used nothing before.
-		share := float64(after[i]-min(before[i], after[i])) / float64(r.For)
+		share := 100 * float64(after[i]-min(before[i], after[i])) / float64(lasted)
 		if b == s.leader {
-			r.Leader = share
+			s.figures["leader-cpu-%"] = share
 			continue
 		}
-		r.Follower += share / (numBoards - 1)
-		r.Sends += float64(sent[i]-sentBefore[i]) / r.For.Seconds() / (numBoards - 1)
+		s.figures["follower-cpu-%"] += share / (numBoards - 1)
+		s.figures["packets/s"] += float64(sent[i]-sentBefore[i]) / lasted.Seconds() / (numBoards - 1)
 	}
 	return nil
 }
@@ -120,7 +94,8 @@ func (s *stage) askStatus(ctx context.Context) {
 	if !s.system.topdog() {
 		return
 	}
-	leader, r, took := s.leader, &s.result, []time.Duration(nil)
+	s.figures["status-failed"] = 0
+	leader, took := s.leader, []time.Duration(nil)
 	for ctx.Err() == nil {
 		began := time.Now()
 		p, err := leader.Start(ctx, leader.Program.Path, []string{"status", "--config", leader.ConfigFile()},
@@ -132,37 +107,45 @@ func (s *stage) askStatus(ctx context.Context) {
 		case err == nil:
 			took = append(took, waited)
 		case ctx.Err() == nil, waited > statusEvery: // it has failed, or was still waiting at the end
-			r.StatusFailed++
+			s.figures["status-failed"]++
 		}
 		wait(ctx, time.Until(began.Add(statusEvery)))
 	}
+	if len(took) == 0 {
+		return
+	}
 	slices.Sort(took)
-	r.Status, r.StatusMost = observe.Percentile(took, 50), observe.Percentile(took, 100)
+	s.figures["status-median-ms"], s.figures["status-ms"] = millis(observe.Percentile(took, 50)), millis(slices.Max(took))
 }
+
+// millis is a time as figures have it.
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // noteHolders notes what happened to the address by the kernels of the boards.
 func (s *stage) noteHolders() {
 	held := s.Cluster.Holders.Since(s.began)
-	s.result.Moves, s.result.Two = held.Moves(), held.Overlap()
+	s.figures["moves"], s.figures["two-ms"] = float64(held.Moves()), millis(held.Overlap())
 }
 
 // noteClient notes the same, and what the client has met.
-func (s *stage) noteClient() {
+func (s *stage) noteClient(lasted time.Duration) {
 	s.noteHolders()
 	client := s.Asker.Report(s.began)
-	r := &s.result
-	r.Longest, r.Late = client.Waited, client.Pause
 	// The time in which the client did not ask is no outage, but late.
+	var outage, late time.Duration
 	gaps, _ := s.Asker.Gaps(0)
 	for _, g := range gaps {
 		if g.To.After(s.began) && g.Duration() > 2*askEvery {
-			r.Outage += max(0, min(g.Duration(), g.To.Sub(s.began))-g.Paused)
-			r.LateInAll += g.Paused
+			outage += max(0, min(g.Duration(), g.To.Sub(s.began))-g.Paused)
+			late += g.Paused
 		}
 	}
 	if _, silent := s.Asker.Last(); silent > 2*askEvery {
-		r.Outage += min(silent, time.Since(s.began))
+		outage += min(silent, time.Since(s.began))
 	}
+	s.figures["longest-ms"], s.figures["outage-ms"] = millis(client.Waited), millis(outage)
+	s.figures["dark-%"] = 100 * float64(outage) / float64(lasted)
+	s.figures["late-ms"], s.figures["late-%"] = millis(client.Pause), 100*float64(late)/float64(lasted)
 }
 
 // await notes how long something takes since the mark, or that it was not so as long as it was watched.
@@ -171,27 +154,30 @@ func (s *stage) await(what string, times []string) error {
 	if err != nil {
 		return err
 	}
-	is, note := func() bool { return len(s.Holders()) == 1 }, s.noteHolders
+	is := func() bool { return len(s.Holders()) == 1 }
 	switch what {
 	case "another":
 		return s.awaitAnother(most)
 	case "holder":
 		is = func() bool { return len(s.Holders()) > 0 }
 	case "back":
-		is, note = func() bool { _, lack := s.leads(); return lack == nil }, s.noteClient
+		is = func() bool { _, lack := s.leads(); return lack == nil }
 	}
-	r, took := &s.result, time.Duration(0)
-	for ; s.ctx.Err() == nil && !is(); s.Pass(2 * time.Millisecond) {
-		if r.Never = time.Since(s.began) > most; r.Never {
-			took = most
+	took := time.Duration(0)
+	for s.ctx.Err() == nil && !is() {
+		if time.Since(s.began) > most {
+			s.figures["never"], took = 1, most
 			break
 		}
+		s.Pass(2 * time.Millisecond)
 	}
-	r.For = time.Since(s.began)
-	if r.Took = []time.Duration{took}; !r.Never {
-		r.Took[0] = r.For
+	if took == 0 {
+		took = time.Since(s.began)
 	}
-	note()
+	s.result.Runs = []float64{millis(took)}
+	if s.noteHolders(); what == "back" {
+		s.noteClient(took)
+	}
 	return s.ctx.Err()
 }
 
@@ -204,7 +190,7 @@ func (s *stage) awaitAnother(most time.Duration) error {
 		return err
 	}
 	client := s.Asker.Report(s.began)
-	s.result.Took = append(s.result.Took, client.Waited)
-	s.result.Late = max(s.result.Late, client.Pause)
+	s.result.Runs = append(s.result.Runs, millis(client.Waited))
+	s.figures["late-ms"] = max(s.figures["late-ms"], millis(client.Pause))
 	return nil
 }

@@ -60,13 +60,14 @@ type stage struct {
 	leader  *cluster.Topdog
 
 	// Of the attack that is played:
-	began  time.Time
-	rates  []float64
-	users  []int // the processes of users
-	result Result
-	stop   context.CancelFunc // what goes on beside the scene
-	beside sync.WaitGroup
-	failed error // of that
+	began   time.Time
+	rates   []float64
+	users   []int // the processes of users
+	result  Result
+	figures map[string]float64 // of the result
+	stop    context.CancelFunc // what goes on beside the scene
+	beside  sync.WaitGroup
+	failed  error // of that
 }
 
 // ready waits until the group has settled. One that does not, or that is not there, is replaced.
@@ -202,9 +203,8 @@ func (s *stage) others() []*cluster.Topdog {
 
 // play makes an attack on a group that has settled.
 func (s *stage) play(a attack) (Result, error) {
-	s.began, s.rates, s.users = time.Now(), nil, nil
-	s.result = Result{System: s.system.Name, Place: s.place.Key, Attack: a.Key}
-	began := s.began
+	s.began, s.rates, s.users, s.figures = time.Now(), nil, nil, map[string]float64{}
+	s.result = Result{System: s.system.Name, Place: s.place.Key, Attack: a.Key, Figures: s.figures}
 	scene, err := a.scene(s.options.runs)
 	if err == nil {
 		err = errors.Join(scene.Play(s, rand.Uint64()), s.over())
@@ -212,14 +212,21 @@ func (s *stage) play(a attack) (Result, error) {
 	if err == nil && s.Cluster.Holders.Lost() > 0 {
 		err = cluster.ErrLost
 	}
-	if s.result.For == 0 {
-		s.result.For = time.Since(began)
-	}
-	for _, rate := range s.rates {
-		s.result.Rate += rate / float64(len(s.rates))
-	}
-	slices.Sort(s.result.Took)
+	s.summarize()
 	return s.result, err
+}
+
+// summarize makes figures of what there may be several of.
+func (s *stage) summarize() {
+	s.figures["times/s"] = 0
+	for _, rate := range s.rates {
+		s.figures["times/s"] += rate / float64(len(s.rates))
+	}
+	runs := slices.Sorted(slices.Values(s.result.Runs))
+	if n := len(runs); n > 0 {
+		s.figures["runs"] = float64(n)
+		s.figures["took-median-ms"], s.figures["took-ms"], s.figures["took-most-ms"] = runs[(n-1)/2], runs[(95*n+99)/100-1], runs[n-1]
+	}
 }
 
 // What follows is scene.Stage, as far as attacks are no scenes of a cluster like all others.
@@ -261,6 +268,7 @@ func (s *stage) Line(words, _ []string) (known bool, err error) {
 	case "await":
 		return true, s.await(words[1], words[2:])
 	case "must":
+		s.summarize()
 		s.result.Missed, err = s.result.beyond(words[1:])
 		return true, err
 	}

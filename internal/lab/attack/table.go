@@ -19,82 +19,67 @@ const (
 	pageEnd   = "<!-- to here -->"
 )
 
-// column is one of a table.
-type column struct {
-	title string
-	of    func(Result) string
+// titles are what people are told of the figures, by unit.
+var titles = map[string]string{
+	"watched-s": "watched, in seconds",
+	"times/s":   "a second", // frames, or what a user did
+	"moves":     "moves", "two-ms": "two holders",
+	"longest-ms": "longest outage", // without an answer to the client
+	"outage-ms":  "outage in all",  // the sum, of what is longer than two questions
+	"dark-%":     "the client's time without an answer",
+	// A follower's are means. What it answers to strangers is among the packets that it sends.
+	"leader-cpu-%": "the leader's processor", "follower-cpu-%": "a follower's", "packets/s": "a follower sends",
+	"status-ms": "`topdog status`", "status-median-ms": "its median", "status-failed": "it failed",
+	"late-ms": "late", // for how long this program itself did not run, at worst
+	"late-%":  "late in all, within outages",
+	// How long what the attack is about took: until somebody led, or was back.
+	"took-median-ms": "median", "took-ms": "p95", "took-most-ms": "most", "runs": "runs",
+	"never": "what did not come about as long as it was watched",
 }
 
 // What the tables show: of what somebody has done, and of how long something took.
 var (
-	measured = []column{
-		{"a second", Result.often}, {"moves", func(x Result) string { return fmt.Sprint(x.Moves) }}, {"two holders", millis(func(x Result) time.Duration { return x.Two })},
-		{"longest outage", millis(func(x Result) time.Duration { return x.Longest })}, {"outage in all", millis(func(x Result) time.Duration { return x.Outage })},
-		{"the leader's processor", func(x Result) string { return percent(x.Leader) }}, {"a follower's", func(x Result) string { return percent(x.Follower) }},
-		{"a follower sends", Result.sends}, {"`topdog status`", Result.status}, {"its median", millis(func(x Result) time.Duration { return x.Status })},
-		{"late", millis(func(x Result) time.Duration { return x.Late })},
-	}
-	timed = []column{{"median", took(50)}, {"p95", took(95)}, {"most", took(100)}, {"runs", func(x Result) string { return fmt.Sprint(len(x.Took)) }}}
-	whose = column{"program", func(x Result) string { return x.System }}
+	measured = []string{"times/s", "moves", "two-ms", "longest-ms", "outage-ms", "leader-cpu-%", "follower-cpu-%", "packets/s",
+		"status-ms", "status-median-ms", "status-failed", "late-ms"}
+	timed = []string{"took-median-ms", "took-ms", "took-most-ms", "runs"}
 )
 
-func millis(of func(Result) time.Duration) func(Result) string {
-	return func(x Result) string { return observe.Millis(of(x)) }
-}
-
-func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
-
-func (x Result) often() string {
-	if x.Rate < 10 {
-		return fmt.Sprintf("%.1f", x.Rate)
-	}
-	return fmt.Sprintf("%.0f", x.Rate)
-}
-
-func (x Result) sends() string {
-	if x.Sends == 0 {
-		return "-" // an older file does not have it
-	}
-	return fmt.Sprintf("%.0f", x.Sends)
-}
-
-// status is the longest that root waited for the status, and how often for nothing.
-func (x Result) status() string {
+// words are a figure as people read it.
+func words(unit string, v float64) string {
 	switch {
-	case x.StatusFailed > 0 && x.StatusMost == 0:
-		return fmt.Sprintf("none, %d failed", x.StatusFailed)
-	case x.StatusFailed > 0:
-		return fmt.Sprintf("%s, %d failed", observe.Millis(x.StatusMost), x.StatusFailed)
+	case strings.HasSuffix(unit, "-ms"):
+		return observe.Millis(time.Duration(v * float64(time.Millisecond)))
+	case strings.HasSuffix(unit, "-%"):
+		return fmt.Sprintf("%.1f %%", v)
+	case unit == "times/s" && v < 10:
+		return fmt.Sprintf("%.1f", v)
 	}
-	return observe.Millis(x.StatusMost)
+	return fmt.Sprintf("%.0f", v)
 }
 
-// took is a percentile of what an attack is about.
-func took(percentile int) func(Result) string {
-	return func(x Result) string {
-		switch {
-		case x.Never && percentile == 50:
-			return "not within " + observe.Millis(x.Took[0])
-		case x.Never:
-			return "-"
-		}
-		return observe.Millis(observe.Percentile(x.Took, percentile))
+// cell is a figure, or why there is none.
+func (x Result) cell(unit string) string {
+	v, known := x.Figures[unit]
+	switch never := x.Figures["never"] > 0; {
+	case never && unit == timed[0]:
+		return "not within " + words(unit, v)
+	case !known, never && strings.HasPrefix(unit, "took"):
+		return "-"
 	}
+	return words(unit, v)
 }
 
-// text is a row as a line of its own.
+// text is a result as a line of its own.
 func (x Result) text() string {
 	text := fmt.Sprintf("%s, %s, %s: ", x.System, x.Place, x.Attack)
 	if x.Note != "" {
 		return text + firstLine(x.Note)
 	}
-	columns := measured
-	if len(x.Took) > 0 {
-		columns = slices.Concat(measured[:3], timed, measured[len(measured)-1:])
-	}
 	var texts []string
-	for _, c := range columns {
-		texts = append(texts, c.title+" "+c.of(x))
+	for _, unit := range slices.Concat(measured, timed) {
+		if _, known := x.Figures[unit]; known {
+			texts = append(texts, titles[unit]+" "+x.cell(unit))
+		}
 	}
 	return text + strings.Join(texts, ", ")
 }
@@ -132,14 +117,17 @@ func (r *report) insert(path string) error {
 // There is a tab before each |.
 func (r *report) tables() string {
 	var b strings.Builder
-	table := func(title string, columns []column, wanted func(Result) bool) {
-		rows := r.rows(columns, wanted)
+	table := func(title, whose string, units []string, wanted func(Result) bool) {
+		rows := r.rows(units, whose != "", wanted)
 		if len(rows) == 0 {
 			return
 		}
 		head := []string{"attack"}
-		for _, c := range columns {
-			head = append(head, c.title)
+		if whose != "" {
+			head = append(head, whose)
+		}
+		for _, unit := range units {
+			head = append(head, titles[unit])
 		}
 		fmt.Fprintf(&b, "\n### %s%s\n\n", strings.ToUpper(title[:1]), title[1:])
 		for _, row := range slices.Insert(rows, 0, head, slices.Repeat([]string{"---"}, len(head))) {
@@ -147,21 +135,21 @@ func (r *report) tables() string {
 		}
 	}
 	for _, p := range r.Places {
-		table(p.Title, measured, func(x Result) bool { return x.Place == p.Key && ours(x) && len(x.Took) == 0 })
+		table(p.Title, "", measured, func(x Result) bool { return x.Place == p.Key && ours(x) && len(x.Runs) == 0 })
 	}
-	table("how long it takes", timed, func(x Result) bool { return ours(x) && len(x.Took) > 0 })
-	table("the same for keepalived and UCarp", slices.Concat([]column{whose}, measured[:6]), func(x Result) bool { return !ours(x) })
+	table("how long it takes", "", timed, func(x Result) bool { return ours(x) && len(x.Runs) > 0 })
+	table("the same for keepalived and UCarp", "program", measured[:6], func(x Result) bool { return !ours(x) })
 	return b.String()
 }
 
 // rows are those of a table, in the order of the attacks. What an older build and this one have in a place is one row.
-func (r *report) rows(columns []column, wanted func(Result) bool) (rows [][]string) {
+func (r *report) rows(units []string, named bool, wanted func(Result) bool) (rows [][]string) {
 	for _, a := range r.Attacks {
 		for _, p := range r.Places {
 			those := map[string][]string{} // by system
 			for _, x := range r.Results {
 				if x.Attack == a.Key && x.Place == p.Key && wanted(x) {
-					those[x.System] = x.row(a.Title, columns)
+					those[x.System] = x.row(a.Title, units, named)
 				}
 			}
 			if before, now := those["before"], those["topdog"]; before != nil && now != nil {
@@ -176,12 +164,19 @@ func (r *report) rows(columns []column, wanted func(Result) bool) (rows [][]stri
 	return rows
 }
 
-func (x Result) row(title string, columns []column) []string {
-	row := make([]string, 1+len(columns))
-	row[0], row[1] = title, firstLine(x.Note)
-	for i, c := range columns {
-		if x.Note == "" {
-			row[i+1] = c.of(x)
+func (x Result) row(title string, units []string, named bool) []string {
+	row := []string{title}
+	if named {
+		row = append(row, x.System)
+	}
+	for i, unit := range units {
+		switch {
+		case x.Note == "":
+			row = append(row, x.cell(unit))
+		case i == 0:
+			row = append(row, firstLine(x.Note))
+		default:
+			row = append(row, "")
 		}
 	}
 	return row
