@@ -137,28 +137,38 @@ func (r *report) tables() string {
 	for _, p := range r.Places {
 		table(p.Title, "", measured, func(x Result) bool { return x.Place == p.Key && ours(x) && len(x.Runs) == 0 })
 	}
-	table("how long it takes", "", timed, func(x Result) bool { return ours(x) && len(x.Runs) > 0 })
-	table("the same for keepalived and UCarp", "program", measured[:6], func(x Result) bool { return !ours(x) })
+	for _, p := range r.Places {
+		table("how long it takes"+r.where(p), "", timed, func(x Result) bool { return x.Place == p.Key && ours(x) && len(x.Runs) > 0 })
+	}
+	for _, p := range r.Places {
+		table("the same for keepalived and UCarp"+r.where(p), "program", measured[:6], func(x Result) bool { return x.Place == p.Key && !ours(x) })
+	}
 	return b.String()
 }
 
-// rows are those of a table, in the order of the attacks. What an older build and this one have in a place is one row.
+// where says in which place something was measured, if there are several.
+func (r *report) where(p place) string {
+	if len(r.Places) < 2 {
+		return ""
+	}
+	return ": " + p.Title
+}
+
+// rows are those of a table, in the order of the attacks. What an older build and this one have is one row.
 func (r *report) rows(units []string, named bool, wanted func(Result) bool) (rows [][]string) {
 	for _, a := range r.Attacks {
-		for _, p := range r.Places {
-			those := map[string][]string{} // by system
-			for _, x := range r.Results {
-				if x.Attack == a.Key && x.Place == p.Key && wanted(x) {
-					those[x.System] = x.row(a.Title, units, named)
-				}
+		those := map[string][]string{} // by system
+		for _, x := range r.Results {
+			if x.Attack == a.Key && wanted(x) {
+				those[x.System] = x.row(a.Title, units, named)
 			}
-			if before, now := those["before"], those["topdog"]; before != nil && now != nil {
-				those["before"] = beside(before, now)
-				delete(those, "topdog")
-			}
-			for _, system := range slices.Sorted(maps.Keys(those)) {
-				rows = append(rows, those[system])
-			}
+		}
+		if before, now := those["before"], those["topdog"]; before != nil && now != nil {
+			those["before"] = beside(before, now)
+			delete(those, "topdog")
+		}
+		for _, system := range slices.Sorted(maps.Keys(those)) {
+			rows = append(rows, those[system])
 		}
 	}
 	return rows
