@@ -21,7 +21,7 @@ func TestDaemonsEnd(t *testing.T) {
 	must(t, err)
 	var daemons []*Daemon
 	for n, script := range []string{
-		"echo ready; trap 'echo bye; exit 0' TERM; while :; do sleep 0.01; done",
+		"trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done",
 		"trap '' TERM; echo ready; while :; do sleep 0.01; done",
 	} {
 		d, err := c.NewDaemon(n + 1)
