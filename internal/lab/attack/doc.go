@@ -1,5 +1,6 @@
 // Package attack is an adversary: a laptop on the LAN that has not the key of the group, and an
-// ordinary user of a board. It is what `scripts/attack` runs, on a LAN of network namespaces.
+// ordinary user of a board. It is what `scripts/attack` runs, on a LAN of network namespaces. What is done in each attack, and
+// what must not come of it, is a scene (attacks.scene).
 //
 // A [Laptop] sees what everybody on its LAN sees, and sends what it likes: each frame as a whole,
 // so that hardware address, source address and TTL are its own choice. A user is a process without any right.

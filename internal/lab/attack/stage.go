@@ -26,8 +26,6 @@ const (
 	askEvery = time.Millisecond
 	// steadyFor is for how long one board has led before anything is done to it.
 	steadyFor = 700 * time.Millisecond
-	// settleTimeout bounds how long a group may take for that.
-	settleTimeout = 20 * time.Second
 	// exitTimeout is how long the daemons get to end after SIGTERM.
 	exitTimeout = 4 * time.Second
 	// recorded is how many packets the laptop records before it begins.
@@ -126,7 +124,7 @@ func (s *stage) prepare() error {
 		if err != nil {
 			return err
 		}
-		bounded, cancel := context.WithTimeout(s.ctx, settleTimeout)
+		bounded, cancel := context.WithTimeout(s.ctx, cluster.Timeout)
 		defer cancel()
 		if err := errors.Join(s.laptop.Remember("topdog", keys.Secrets()...), s.laptop.Listen(bounded, recorded)); err != nil {
 			return err
@@ -165,9 +163,8 @@ func (s *stage) end() (err error) {
 
 // settle waits until one board has led for a while, all follow it, and the client knows where the address is.
 func (s *stage) settle() error {
-	bounded, cancel := context.WithTimeout(s.ctx, settleTimeout)
-	defer cancel()
-	for since := time.Now(); ; wait(bounded, 10*time.Millisecond) {
+	since := time.Now()
+	err := cluster.Until("the group has settled", func() string {
 		now, lack := s.leads()
 		if board, silent := s.Asker.Last(); lack == nil && (board != now.Number || silent > steadyFor/10) {
 			lack = errors.New("the client gets no answer")
@@ -175,13 +172,17 @@ func (s *stage) settle() error {
 		if lack != nil || now != s.leader || len(s.Cluster.Holders.Since(since).Spans) > 1 {
 			s.leader, since = now, time.Now()
 		}
-		if lack == nil && time.Since(since) > steadyFor {
-			return nil
+		switch {
+		case s.ctx.Err() != nil:
+			return ""
+		case lack != nil:
+			return lack.Error()
+		case time.Since(since) <= steadyFor:
+			return fmt.Sprintf("%s has just begun to lead", now.Name)
 		}
-		if bounded.Err() != nil {
-			return fmt.Errorf("attack: %s does not settle: %w", s.system.Name, errors.Join(lack, bounded.Err()))
-		}
-	}
+		return ""
+	})
+	return errors.Join(err, s.ctx.Err())
 }
 
 // leads returns the board that alone has the address, if the group is as it is meant to be.
