@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,7 +49,9 @@ func load(paths ...string) (*report, error) {
 			return nil, err
 		}
 		var one report
-		if err := json.Unmarshal(text, &one); err != nil {
+		from := json.NewDecoder(bytes.NewReader(text))
+		from.DisallowUnknownFields() // a file of an older program has other figures
+		if err := from.Decode(&one); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		all.add(&one)
