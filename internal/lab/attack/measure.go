@@ -161,7 +161,7 @@ func (s *stage) await(what string, times []string) error {
 	case "holder":
 		is = func() bool { return len(s.Holders()) > 0 }
 	case "back":
-		is = func() bool { _, lack := s.leads(); return lack == nil }
+		is = s.oneLed
 	}
 	took := time.Duration(0)
 	for s.ctx.Err() == nil && !is() {
@@ -179,6 +179,19 @@ func (s *stage) await(what string, times []string) error {
 		s.noteClient(took)
 	}
 	return s.ctx.Err()
+}
+
+// oneLed reports whether all boards follow one.
+func (s *stage) oneLed() bool {
+	var leaders []string
+	for _, b := range s.Boards {
+		state, err := s.State(b.Number)
+		if err != nil || state.Leader == "" {
+			return false
+		}
+		leaders = append(leaders, state.Leader)
+	}
+	return len(slices.Compact(leaders)) == 1 && len(s.Holders()) == 1
 }
 
 // awaitAnother notes how long the client waits for the answer of another board than the leader.
