@@ -20,7 +20,7 @@ type Result struct {
 	System  string             `json:"system"`
 	Place   string             `json:"place"`
 	Attack  string             `json:"attack"`
-	Figures map[string]float64 `json:"figures,omitempty"` // by unit, see figures
+	Figures map[string]float64 `json:"figures,omitempty"` // by unit, see titles
 	Runs    []float64          `json:"runs_ms,omitempty"` // how long each of them took, of what took-ms is the 95th percentile
 	Missed  []string           `json:"missed,omitempty"`  // which bounds of the scene a figure is beyond
 	Note    string             `json:"note,omitempty"`    // why there are no figures
