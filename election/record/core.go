@@ -1,7 +1,7 @@
 package record
 
 import (
-	"strconv"
+	"reflect"
 	"time"
 
 	"topdog/election"
@@ -22,24 +22,20 @@ type (
 // Of returns a core that is recorded.
 func (r *Recording) Of(core *election.Core) *Core { return &Core{core, r} }
 
-// told records a call, and returns the core for it.
-func (c *Core) told(now instant, words ...string) *election.Core {
+// told records a call, and returns the core for it. Of a message it records who says what, and of a flag a word.
+func (c *Core) told(now instant, words ...any) *election.Core {
 	c.to.at(c.Core, now)
-	for i, word := range words {
-		if i > 0 {
-			c.to.text = append(c.to.text, ' ')
+	for _, word := range words {
+		c.to.text = append(c.to.text, ' ')
+		switch word := word.(type) {
+		case string:
+			c.to.text = append(c.to.text, word...)
+		case *wire.Message:
+			c.to.message(word)
+		default:
+			c.to.text = appendValue(c.to.text, reflect.ValueOf(word))
 		}
-		c.to.text = append(c.to.text, word...)
 	}
-	c.to.text = append(c.to.text, '\n')
-	return c.Core
-}
-
-// heard records that a message has come, and returns the core for it.
-func (c *Core) heard(now instant, direct string, m *wire.Message) *election.Core {
-	c.to.at(c.Core, now)
-	c.to.text = append(c.to.text, direct...)
-	c.to.message(m)
 	c.to.text = append(c.to.text, '\n')
 	return c.Core
 }
@@ -49,7 +45,7 @@ func (c *Core) did(all effects) effects {
 	for i := range all {
 		e := &all[i]
 		c.to.text = append(e.Append(append(c.to.text, '\t')), '\n')
-		c.to.present.moved = c.to.present.moved || e.Kind == election.EffectChange
+		c.to.moved = c.to.moved || e.Kind == election.EffectChange
 	}
 	return all
 }
@@ -75,15 +71,15 @@ func (c *Core) Wake(now instant) effects {
 // The methods below are those of the core.
 
 func (c *Core) Step(now instant, m *wire.Message) effects {
-	return c.did(c.heard(now, "", m).Step(now, m))
+	return c.did(c.told(now, m).Step(now, m))
 }
 
 func (c *Core) StepDirect(now instant, m *wire.Message) effects {
-	return c.did(c.heard(now, "direct ", m).StepDirect(now, m))
+	return c.did(c.told(now, "direct", m).StepDirect(now, m))
 }
 
 func (c *Core) DuplicateID(now instant, m *wire.Message) effects {
-	return c.did(c.heard(now, "", m).DuplicateID(now, m)) // its sender tells this from Step
+	return c.did(c.told(now, m).DuplicateID(now, m)) // its sender tells this from Step
 }
 
 func (c *Core) Link(now instant, up bool) effects {
@@ -99,15 +95,15 @@ func (c *Core) Probed(now instant, inUse bool) effects {
 func (c *Core) Evidence(now instant) effects { return c.did(c.told(now, "evidence").Evidence(now)) }
 
 func (c *Core) AddressAnswered(now, askedAt instant) effects {
-	return c.did(c.told(now, "answered", askedAt.String()).AddressAnswered(now, askedAt))
+	return c.did(c.told(now, "answered", askedAt).AddressAnswered(now, askedAt))
 }
 
 func (c *Core) OtherVersion(now instant, board wire.ID) effects {
-	return c.did(c.told(now, "version", board.String()).OtherVersion(now, board))
+	return c.did(c.told(now, "version", board).OtherVersion(now, board))
 }
 
 func (c *Core) Reprioritise(now instant, priority uint8, preempt bool) effects {
-	return c.did(c.told(now, "priority", number(priority), word(preempt, "preempt", "stay")).Reprioritise(now, priority, preempt))
+	return c.did(c.told(now, "priority", priority, word(preempt, "preempt", "stay")).Reprioritise(now, priority, preempt))
 }
 
 func (c *Core) ClockTrusted(now instant, trusted bool) effects {
@@ -115,32 +111,33 @@ func (c *Core) ClockTrusted(now instant, trusted bool) effects {
 }
 
 func (c *Core) SetGrade(now instant, grade wire.Grade) effects {
-	return c.did(c.told(now, "grade", number(grade)).SetGrade(now, grade))
+	return c.did(c.told(now, "grade", grade).SetGrade(now, grade))
 }
 
 func (c *Core) SetScore(now instant, score uint32) effects {
-	return c.did(c.told(now, "score", number(score)).SetScore(now, score))
+	return c.did(c.told(now, "score", score).SetScore(now, score))
 }
 
 func (c *Core) KeyDropped(now instant, key wire.Fingerprint) effects {
-	return c.did(c.told(now, "key", number(key.Mark())).KeyDropped(now, key))
+	return c.did(c.told(now, "key", key).KeyDropped(now, key))
 }
 
 func (c *Core) Stop(now instant) effects { return c.did(c.told(now, "stop").Stop(now)) }
 
 func (c *Core) LeaseLapsed(now, end instant) effects {
-	return c.did(c.told(now, "lapsed", end.String()).LeaseLapsed(now, end))
+	return c.did(c.told(now, "lapsed", end).LeaseLapsed(now, end))
 }
 
 func (c *Core) LeaseExpired(now instant) effects {
 	return c.did(c.told(now, "expired").LeaseExpired(now))
 }
+
 func (c *Core) Resign(now instant) (effects, error) {
 	return c.tried(c.told(now, "resign").Resign(now))
 }
 
 func (c *Core) Pause(now instant, length time.Duration) (effects, error) {
-	return c.tried(c.told(now, "pause", length.String()).Pause(now, length))
+	return c.tried(c.told(now, "pause", length).Pause(now, length))
 }
 
 func (c *Core) Unpause(now instant) (effects, error) {
@@ -148,17 +145,17 @@ func (c *Core) Unpause(now instant) (effects, error) {
 }
 
 func (c *Core) HeardMulticast(now instant, sender wire.ID) {
-	c.told(now, "multicast", sender.String()).HeardMulticast(now, sender)
+	c.told(now, "multicast", sender).HeardMulticast(now, sender)
 }
 
 func (c *Core) DelayPreemption(delay time.Duration) {
-	c.told(c.to.last, "delay", delay.String()).DelayPreemption(delay)
+	c.told(c.to.last, "delay", delay).DelayPreemption(delay)
 }
 
-func (c *Core) SuccessorNamed(id wire.ID) { c.told(c.to.last, "named", id.String()).SuccessorNamed(id) }
+func (c *Core) SuccessorNamed(id wire.ID) { c.told(c.to.last, "named", id).SuccessorNamed(id) }
 
 func (c *Core) Sent(beat uint32, sequence wire.Sequence) {
-	c.told(c.to.last, "sent", number(beat), number(sequence)).Sent(beat, sequence)
+	c.told(c.to.last, "sent", beat, sequence).Sent(beat, sequence)
 }
 
 func word(is bool, yes, no string) string {
@@ -167,5 +164,3 @@ func word(is bool, yes, no string) string {
 	}
 	return no
 }
-
-func number[T ~uint8 | ~uint32](n T) string { return strconv.FormatUint(uint64(n), 10) }

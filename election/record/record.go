@@ -3,7 +3,6 @@
 package record
 
 import (
-	"cmp"
 	"reflect"
 	"slices"
 
@@ -19,19 +18,19 @@ const (
 // Recording is what was recorded, in a few segments. Each begins with the state of the core. A new one replaces the oldest in
 // which neither a role nor a leader has changed, so what happens all the time does not push out what happens rarely.
 type Recording struct {
-	writer // of the present segment
+	writer                // of the present segment
+	moved  bool           // a role or a leader has changed in it
+	core   *election.Core // whose it is; nil if there is none yet
+	full   int            // how long it may become
+	past   []segment      // the oldest first
 
-	kept    [segments]segment
-	present *segment         // nil if there is none yet
-	core    *election.Core   // whose that is
-	full    int              // how long it may become
-	last    election.Instant // when a core was told something last
+	last election.Instant // when a core was told something last
 }
 
+// segment is one that is over.
 type segment struct {
-	text   []byte
-	number int  // counts segments; 0 is none
-	moved  bool // a role or a leader has changed
+	text  []byte
+	moved bool
 }
 
 // New returns an empty recording.
@@ -39,16 +38,13 @@ func New() *Recording { return &Recording{writer: writer{known: map[reflect.Type
 
 // Text returns what is kept: a scene for each segment, the oldest first.
 func (r *Recording) Text() (text []byte) {
-	if r.present == nil {
+	if r.core == nil {
 		return nil
 	}
-	r.present.text = r.text
-	all := r.kept // a copy, which is sorted
-	slices.SortFunc(all[:], func(a, b segment) int { return cmp.Compare(a.number, b.number) })
-	for _, s := range all {
+	for _, s := range r.past {
 		text = append(text, s.text...)
 	}
-	return appendIs(text, r.core)
+	return appendIs(append(text, r.text...), r.core)
 }
 
 // appendIs says what a core is, as scenes do at their end.
@@ -63,39 +59,34 @@ func (r *Recording) at(core *election.Core, now election.Instant) {
 	if core != r.core || len(r.text) > r.full {
 		r.begin(core, now)
 	}
-	r.text = append(append(append(r.text, "at "...), now.String()...), ": "...)
+	r.text = append(append(append(r.text, "at "...), now.String()...), ':')
 }
 
 // begin begins a segment with the state of a core.
 func (r *Recording) begin(core *election.Core, now election.Instant) {
-	number := 1
-	if r.present != nil {
-		number += r.present.number
-		r.present.text = appendIs(r.text, r.core)
-	}
-	s := r.replaced()
-	if cap(s.text) == 0 {
-		s.text = make([]byte, 0, segmentSize+segmentSize/8)
-	}
-	*s = segment{text: s.text[:0], number: number}
-	r.present, r.core = s, core
-	r.text = append(append(append(s.text, "\n== from "...), now.String()...), " on\nrecorded"...)
+	text := r.next()
+	r.core, r.moved = core, false
+	r.text = append(append(append(text, "\n== from "...), now.String()...), " on\nrecorded"...)
 	v := reflect.ValueOf(core).Elem()
-	r.inLine = true
 	r.write("", v.FieldByName("cfg"))
-	r.inLine, r.topic = false, append(r.topic[:0], '.') // which nothing is about
+	r.topic = []byte{'.'} // which nothing is about
 	r.write("", v)
+	r.topic = nil
 	r.text = append(r.text, '\n')
 	r.full = max(segmentSize, 2*len(r.text)) // the state of a very large group is long
 }
 
-// replaced returns the segment that a new one replaces.
-func (r *Recording) replaced() (oldest *segment) {
-	for i := range r.kept {
-		s := &r.kept[i]
-		if s != r.present && (oldest == nil || oldest.moved && !s.moved || oldest.moved == s.moved && s.number < oldest.number) {
-			oldest = s
-		}
+// next ends the present segment, and returns the memory of the next one.
+func (r *Recording) next() (text []byte) {
+	if len(r.past) == segments-1 {
+		i := max(0, slices.IndexFunc(r.past, func(s segment) bool { return !s.moved }))
+		text = r.past[i].text[:0]
+		r.past = slices.Delete(r.past, i, i+1)
+	} else {
+		text = make([]byte, 0, segmentSize+segmentSize/8)
 	}
-	return oldest
+	if r.core != nil {
+		r.past = append(r.past, segment{appendIs(r.text, r.core), r.moved})
+	}
+	return text
 }

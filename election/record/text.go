@@ -3,23 +3,21 @@ package record
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"topdog/wire"
-	"unicode/utf8"
 )
 
 // writer writes structs as words: "name=value" for each field that is not zero, and "name" for a flag. It finds the fields by
 // reflection: whatever a core remembers is in its scene, without a list here that somebody could forget to extend.
 type writer struct {
-	text   []byte
-	path   []byte // of the present field, with dots between names and the places in lists
-	inLine bool   // all is written on the present line
-	topic  []byte // of the present line otherwise: what all its words are about
-	known  map[reflect.Type][]field
-	header wire.Header // of a message, without what stands in front of its words
+	text  []byte
+	path  []byte // of the present field, with dots between names and the places in lists
+	topic []byte // what all words of the present line are about; nil if it has words about anything
+	known map[reflect.Type][]field
 }
 
 // field is one that is written.
@@ -28,9 +26,11 @@ type field struct {
 	index int
 }
 
-// unwritten are fields that a core has by its configuration, needs for a moment only, or does not look at.
+// unwritten are fields that a core has by its configuration, needs for a moment only, or does not look at, and what stands in
+// front of the words of a message.
 var unwritten = map[string]bool{
-	"cfg": true, "definition": true, "timetable": true, "effects": true, "Keys": true, "Settings": true, "Challenge": true, "Proof": true,
+	"Core.cfg": true, "Core.definition": true, "Core.timetable": true, "Core.effects": true,
+	"Header.Sender": true, "Header.Type": true, "Hello.Keys": true, "Hello.Settings": true, "Message.Challenge": true, "Message.Proof": true,
 }
 
 func (w *writer) fieldsOf(t reflect.Type) []field {
@@ -41,7 +41,7 @@ func (w *writer) fieldsOf(t reflect.Type) []field {
 			switch {
 			case f.Anonymous && f.Type.Kind() == reflect.Struct:
 				all = append(all, field{"", i})
-			case !unwritten[f.Name]:
+			case !unwritten[t.Name()+"."+f.Name]:
 				all = append(all, field{strings.ToLower(f.Name), i})
 			}
 		}
@@ -52,22 +52,17 @@ func (w *writer) fieldsOf(t reflect.Type) []field {
 
 // message writes who says what, and the fields of the header and of the body that belongs to the type.
 func (w *writer) message(m *wire.Message) {
-	w.text = append(append(m.Sender.Append(w.text), ' '), m.Type.String()...)
-	w.header = m.Header
-	w.header.Sender, w.header.Type = wire.Nobody, 0
-	w.inLine = true
-	w.write("", reflect.ValueOf(&w.header).Elem())
-	name := m.Type.String()
+	body := m.Type.String()
+	w.text = append(append(m.Sender.Append(w.text), ' '), body...)
 	if m.Type == wire.TypeStart || m.Type == wire.TypeAck || m.Type == wire.TypeCollect {
-		name = "round"
+		body = "round"
 	}
-	body := reflect.ValueOf(m).Elem()
-	for _, f := range w.fieldsOf(body.Type()) {
-		if strings.EqualFold(f.name, name) {
-			w.write(f.name, body.Field(f.index))
+	v := reflect.ValueOf(m).Elem()
+	for _, f := range w.fieldsOf(v.Type()) {
+		if f.name == "" || strings.EqualFold(f.name, body) {
+			w.write(f.name, v.Field(f.index))
 		}
 	}
-	w.inLine = false
 }
 
 // write writes the words for a value. Pointers lead to parts of the core that are written anyway.
@@ -105,7 +100,7 @@ func (w *writer) write(name string, v reflect.Value) {
 // word writes a field. If it is about something else than the one before, it begins a line.
 func (w *writer) word(v reflect.Value) {
 	name := w.path
-	if !w.inLine {
+	if w.topic != nil {
 		topic := topicOf(w.path)
 		if !bytes.Equal(topic, w.topic) {
 			w.topic = append(w.topic[:0], topic...)
@@ -157,19 +152,14 @@ func appendValue(b []byte, v reflect.Value) []byte {
 }
 
 // appendQuoted quotes a text so that it is one word, and no comment. strconv.Unquote reads it. Another board may have chosen the
-// text, so nothing in it may steer a terminal: all that is not printed is written as bytes.
+// text, so nothing in it may steer a terminal, and strconv escapes all that is not printed.
 func appendQuoted(b []byte, text string) []byte {
-	b = append(b, '"')
-	for size := 0; text != ""; text = text[size:] {
-		var r rune
-		r, size = utf8.DecodeRuneInString(text)
-		if broken := r == utf8.RuneError && size == 1; !broken && strconv.IsPrint(r) && !strings.ContainsRune(" \"#\\", r) {
-			b = append(b, text[:size]...)
-			continue
-		}
-		for _, c := range []byte(text[:size]) {
-			b = append(b, '\\', 'x', "0123456789abcdef"[c>>4], "0123456789abcdef"[c&15])
+	begin := len(b)
+	b = strconv.AppendQuote(b, text)
+	for i := begin; i < len(b); i++ {
+		if b[i] == ' ' || b[i] == '#' {
+			b = slices.Replace(b, i, i+1, '\\', 'x', '2', '0'+b[i]-' ')
 		}
 	}
-	return append(b, '"')
+	return b
 }
