@@ -34,9 +34,9 @@ func (s *scene) base(sender wire.ID, kind wire.Type) *wire.Message {
 	})
 }
 
-func (s *scene) change(m *wire.Message, word string) error {
+// change changes what a word says, and reports whether it does.
+func (s *scene) change(m *wire.Message, name, value string) bool {
 	s.t.Helper()
-	name, value, _ := strings.Cut(word, "=")
 	switch name {
 	case "ahead":
 		m.Term++
@@ -78,7 +78,7 @@ func (s *scene) change(m *wire.Message, word string) error {
 	case "later": // than the term of the leader
 		m.Support.Term++
 	default:
-		return corescene.SetWords(m, "", []string{word})
+		return false
 	}
-	return nil
+	return true
 }

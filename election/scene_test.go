@@ -75,7 +75,7 @@ func start(t *testing.T, kind string, options []string) *board {
 }
 
 // Does has the board go through a step, or through some several times, and says what it does.
-func (s *scene) Does(step string) []string {
+func (s *scene) Does(step string) ([]string, error) {
 	s.t.Helper()
 	if times, steps, repeats := strings.Cut(step, " times: "); repeats {
 		var effects []Effect
@@ -85,10 +85,10 @@ func (s *scene) Does(step string) []string {
 				effects = append(effects, did...)
 			}
 		}
-		return tally(effects)
+		return tally(effects), nil
 	}
 	effects, says := s.do(strings.Fields(step))
-	return append(tally(effects), says...)
+	return append(tally(effects), says...), nil
 }
 
 // Is says what the board is, and whom it follows.

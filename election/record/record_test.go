@@ -140,7 +140,8 @@ func TestEdited(t *testing.T) {
 	assert.NoError(t, err)
 	assert.Is(t, 0, again.Different, "steps that differ when what was played is played")
 	for _, wrong := range []string{"", "== x\nboard", "== x\nrecorded id=1", strings.Replace(text, "at 1.2s: 3 HEARTBEAT", "at 1.2s: 3 NOISE", 1),
-		strings.Replace(text, " sequence=2 ", " sequenze=2 ", 1), strings.Replace(text, "link up", "link", 1)} {
+		strings.Replace(text, " sequence=2 ", " sequenze=2 ", 1), strings.Replace(text, "link up", "link", 1),
+		strings.Replace(text, "link up", "link free", 1), strings.Replace(text, "link up", "direct", 1)} {
 		if _, err := replay.Play(wrong); err == nil {
 			t.Errorf("it plays %.200s", wrong)
 		}

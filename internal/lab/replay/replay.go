@@ -3,7 +3,9 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -25,41 +27,33 @@ type Result struct {
 
 // Play plays all scenes of a recording.
 func Play(text string) (r Result, err error) {
-	head, scenes, found := strings.Cut("\n"+text, "\n== ")
-	if !found {
-		return r, fmt.Errorf("there is no scene in it: a line that begins with == begins one")
+	var b *board
+	steps, err := corescene.Play(text, func(words []string) (corescene.Stage, error) {
+		b, err = begin(words)
+		return b, err
+	})
+	if err == nil && b == nil {
+		err = errors.New("there is no scene in it: a line that begins with == begins one")
 	}
-	var played strings.Builder
-	fmt.Fprintln(&played, strings.TrimSpace(head))
-	for scene := range strings.SplitSeq(scenes, "\n== ") {
-		name, steps, _ := strings.Cut(scene, "\n")
-		fmt.Fprintf(&played, "\n== %s\n", name)
-		b := &board{}
-		for _, step := range corescene.Play(steps, b.begin) {
-			fmt.Fprintln(&played, step.Line)
-			for _, did := range step.Does {
-				fmt.Fprintf(&played, "\t%s\n", did)
-			}
-			r.Steps++
-			if !step.Differs() {
-				continue
-			}
-			if r.Different++; r.Different == 1 {
-				r.First = step.Line
-			}
-			for _, says := range step.Says {
-				fmt.Fprintf(&played, "\t# recorded: %s\n", says)
-			}
-			if len(step.Says) == 0 {
-				fmt.Fprintln(&played, "\t# recorded: nothing")
-			}
-		}
-		if b.err != nil {
-			return r, b.err
-		}
-		r.Core = b.core
+	if err != nil {
+		return r, err
 	}
-	r.Text = played.String()
+	for i := range steps {
+		step := &steps[i]
+		if !step.Differs() {
+			continue
+		}
+		if r.Different++; r.Different == 1 {
+			r.First = step.Line
+		}
+		if len(step.Says) == 0 {
+			step.Says = []string{"nothing"}
+		}
+		for _, says := range step.Says {
+			step.Does = append(step.Does, "# recorded: "+says)
+		}
+	}
+	r.Text, r.Steps, r.Core = corescene.Text(steps), len(steps), b.core
 	return r, nil
 }
 
@@ -67,70 +61,55 @@ func Play(text string) (r Result, err error) {
 type board struct {
 	core  *election.Core
 	clock time.Duration
-	err   error // the first mistake in the text; nothing is done after it
 }
 
-// begin makes a core of that configuration.
-func (b *board) begin(words []string) corescene.Stage {
-	var cfg election.Config
+// begin makes a core of that configuration, without a state.
+func begin(words []string) (*board, error) {
 	if words[0] != "recorded" {
-		b.err = fmt.Errorf("a scene to be played again begins with \"recorded\" and the configuration of its board, not with %q", words[0])
+		return nil, errors.New(`a scene to be played again begins with "recorded" and the configuration of its board`)
 	}
-	b.fail(corescene.SetWords(&cfg, "", words[1:]), words[0])
-	if b.err == nil {
-		if b.core, b.err = literature.NewCore(cfg, 0); b.err == nil {
-			corescene.Clear(b.core, "cfg", "definition", "timetable")
-		}
+	var cfg election.Config
+	if err := corescene.SetWords(&cfg, "", words[1:]); err != nil {
+		return nil, err
 	}
-	return b
-}
-
-// fail keeps the first mistake.
-func (b *board) fail(err error, step string) {
-	if err != nil && b.err == nil {
-		b.err = fmt.Errorf("%s: %w", step, err)
+	core, err := literature.NewCore(cfg, 0)
+	if err != nil {
+		return nil, err
 	}
+	corescene.Clear(reflect.ValueOf(core).Elem(), "cfg", "definition", "timetable")
+	return &board{core: core}, nil
 }
 
 // Does gives the core a part of its state, or tells it something.
-func (b *board) Does(step string) (lines []string) {
-	if b.err != nil {
-		return nil
-	}
-	words := strings.Fields(step)
+func (b *board) Does(step string) (lines []string, err error) {
 	if part, found := strings.CutPrefix(step, "state"); found {
 		topic, words, _ := strings.Cut(part, ":")
-		b.fail(corescene.SetWords(b.core, strings.TrimSpace(topic), strings.Fields(words)), step)
-		return nil
+		return nil, corescene.SetWords(b.core, strings.TrimSpace(topic), strings.Fields(words))
 	}
+	words := strings.Fields(step)
 	if words[0] == "at" && len(words) > 2 {
-		clock, err := corescene.Read[time.Duration](strings.TrimSuffix(words[1], ":"))
-		b.fail(err, step)
-		b.clock, words = clock, words[2:]
+		if b.clock, err = corescene.Read[time.Duration](strings.TrimSuffix(words[1], ":")); err != nil {
+			return nil, err
+		}
+		words = words[2:]
 	}
 	effects, refused, err := corescene.Tell[election.Effect](b.core, b.clock, words, message)
-	b.fail(err, step)
 	for i := range effects {
 		lines = append(lines, string(effects[i].Append(nil)))
 	}
 	if refused != nil {
 		lines = append(lines, "error: "+refused.Error())
 	}
-	return lines
+	return lines, err
 }
 
 // Is says what the board is, and whom it follows.
-func (b *board) Is() string {
-	if b.core == nil {
-		return "nothing"
-	}
-	return fmt.Sprintf("%v of %v", b.core.Role(), b.core.Leader())
-}
+func (b *board) Is() string { return fmt.Sprintf("%v of %v", b.core.Role(), b.core.Leader()) }
 
 // message reads a message that was recorded, with all that a core looks at.
 func message(words []string) (*wire.Message, error) {
 	base := func(sender wire.ID, kind wire.Type) *wire.Message {
 		return &wire.Message{Header: wire.Header{Sender: sender, Type: kind}}
 	}
-	return corescene.ReadMessage(words, base, func(m *wire.Message, word string) error { return corescene.SetWords(m, "", []string{word}) })
+	return corescene.ReadMessage(words, base, func(*wire.Message, string, string) bool { return false })
 }

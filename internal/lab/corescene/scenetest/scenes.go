@@ -14,8 +14,7 @@ import (
 	"topdog/internal/lab/golden"
 )
 
-// Scenes plays the scenes of testdata/scenes, each on a stage of its own. A scene begins with "==" and its name, and package
-// corescene says what follows. The flag -update writes anew what is done in it.
+// Scenes plays the scenes of testdata/scenes, each on a stage of its own. The flag -update writes anew what is done in them.
 func Scenes(t *testing.T, begin func(t *testing.T, words []string) corescene.Stage) {
 	paths, err := filepath.Glob("testdata/scenes/*.txt")
 	if err != nil || len(paths) == 0 {
@@ -27,35 +26,24 @@ func Scenes(t *testing.T, begin func(t *testing.T, words []string) corescene.Sta
 			if err != nil {
 				t.Fatal(err)
 			}
-			head, scenes, _ := strings.Cut(string(source), "\n== ")
-			played := []string{head}
-			for want := range strings.SplitSeq(scenes, "\n== ") {
-				got := play(t, want, begin)
-				if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" && !*golden.Update {
-					name, _, _ := strings.Cut(want, "\n")
-					t.Errorf("%s (-want +got):\n%s", name, diff)
-				}
-				played = append(played, got)
+			steps, err := corescene.Play(string(source), func(words []string) (corescene.Stage, error) { return begin(t, words), nil })
+			if err != nil {
+				t.Fatal(err)
 			}
-			if *golden.Update {
-				golden.Compare(t, path, strings.Join(played, "\n== "))
+			scene := ""
+			for _, step := range steps {
+				if step.Names() {
+					scene = step.Line
+				}
+				if step.Differs() && !*golden.Update {
+					t.Errorf("%s: %s (-want +got):\n%s", scene, step.Line, cmp.Diff(step.Says, step.Does))
+				}
+			}
+			if !t.Failed() {
+				golden.Compare(t, path, corescene.Text(steps))
 			}
 		})
 	}
-}
-
-// play plays a scene, and returns it with what is done now.
-func play(t *testing.T, text string, begin func(t *testing.T, words []string) corescene.Stage) string {
-	t.Helper()
-	name, text, _ := strings.Cut(text, "\n")
-	lines := []string{name}
-	for _, step := range corescene.Play(text, func(words []string) corescene.Stage { return begin(t, words) }) {
-		lines = append(lines, step.Line)
-		for _, did := range step.Does {
-			lines = append(lines, "\t"+did)
-		}
-	}
-	return strings.Join(lines, "\n") + "\n"
 }
 
 // Tally makes equal lines one, with a count, at the place of the first.
