@@ -21,17 +21,15 @@ type trace struct {
 	now  func() time.Duration
 	name func(wire.ID) (id, name string)
 
-	role   election.Role // as of the last change
-	leader wire.ID
-	heard  traceStep // the last heartbeat of the leader; kind "" if there is none
-	sent   traceStep // the last heartbeat of this board as the leader
+	heard traceStep // the last heartbeat of the leader; kind "" if there is none
+	sent  traceStep // the last heartbeat of this board as the leader
 
 	// cause is what the loop handles now. It becomes a step only if something follows from it.
 	cause  traceStep
 	packet traceStep // the last message that was received
 
 	recording bool                   // something is going on; else steps are not recorded
-	present   timeline               // what is going on
+	present   timeline               // what is going on, or what went on last
 	past      []console.TracedChange // what was worth keeping, the oldest first
 	quiet     bool                   // nothing has followed from the last message that was received
 }
@@ -54,7 +52,7 @@ type traceStep struct {
 // newTrace returns an empty trace, which name tells the names of boards. Programs on one machine can merge their traces,
 // since netio.Now is a clock of the kernel.
 func newTrace(now func() time.Duration, name func(wire.ID) (id, name string)) *trace {
-	return &trace{now: now, name: name, role: election.Isolated, present: timeline{steps: make([]traceStep, 0, stepsMax)}}
+	return &trace{now: now, name: name, present: timeline{steps: make([]traceStep, 0, stepsMax)}}
 }
 
 // begin begins to record, with the last heartbeat.
@@ -63,11 +61,12 @@ func (t *trace) begin() {
 		return
 	}
 	t.recording = true
-	t.present = timeline{steps: t.present.steps[:0], from: t.role, to: t.role, oldLeader: t.leader, leader: t.leader}
+	role, leader := t.present.change.To, t.present.change.NewLeader
+	t.present = timeline{steps: t.present.steps[:0], change: election.Change{From: role, To: role, OldLeader: leader, NewLeader: leader}}
 	switch {
-	case t.role == election.Leader && t.sent.kind != "":
+	case role == election.Leader && t.sent.kind != "":
 		t.add(t.sent)
-	case t.role != election.Leader && t.leader != wire.Nobody && t.heard.kind != "":
+	case role != election.Leader && leader != wire.Nobody && t.heard.kind != "":
 		t.add(t.heard)
 	}
 }
@@ -144,7 +143,6 @@ func (t *trace) change(c election.Change) {
 	}
 	t.begin()
 	t.record(traceStep{at: t.now(), kind: console.StepRole, board: c.NewLeader, term: c.Term, role: c.To, reason: c.Reason})
-	t.role, t.leader = c.To, c.NewLeader
 }
 
 // idle is called when the loop has nothing to do.
@@ -180,7 +178,7 @@ func (t *trace) messageReceived(read, now time.Duration, m *wire.Message) {
 		t.packet.interval = m.Coordinator.Interval
 	}
 	t.cause = t.packet
-	if t.role == election.Isolated || chatter(m) {
+	if t.present.change.To == election.Isolated || chatter(m) {
 		return // matters only if something follows from it
 	}
 	switch m.Type {
@@ -211,12 +209,12 @@ func chatter(m *wire.Message) bool {
 // messageHandled is called when the core has handled the message.
 func (t *trace) messageHandled() {
 	beat := t.packet.message == wire.TypeHeartbeat
-	if !beat && t.packet.message != wire.TypeCoordinator || t.packet.board != t.leader {
+	if !beat && t.packet.message != wire.TypeCoordinator || t.packet.board != t.present.change.NewLeader {
 		return
 	}
 	t.heard = t.packet
 	// The first heartbeat that changes nothing shows that all is quiet again.
-	if beat && t.role == election.Follower && t.quiet {
+	if beat && t.present.change.To == election.Follower && t.quiet {
 		t.end()
 	}
 }
@@ -248,7 +246,7 @@ func (t *trace) messageSent(to wire.ID, m *wire.Message) {
 		return
 	}
 	t.sent = s
-	if m.Type == wire.TypeHeartbeat && !m.Reply && t.role == election.Leader {
+	if m.Type == wire.TypeHeartbeat && !m.Reply && t.present.change.To == election.Leader {
 		t.end() // the leader sends as usual from now on
 	}
 }
@@ -268,14 +266,11 @@ type timeline struct {
 	steps   []traceStep // in the order in which the loop did them
 	omitted int         // steps from the middle
 
-	from, to          election.Role
-	oldLeader, leader wire.ID
-	term              wire.Term
-	// reason is that of the first change that made another one lead, else of the first change: what follows in the same
-	// timeline follows from that.
-	reason election.Reason
+	// change is all of it as one change. Its reason is that of the first change that made another one lead, else of the
+	// first change: what follows in the same timeline follows from that.
+	change election.Change
 	known  bool // there was a change, and so a reason
-	moved  bool // the leader has changed
+	moved  bool // the leader has changed, perhaps back
 	worth  bool // keeping: something was done
 }
 
@@ -283,17 +278,17 @@ type timeline struct {
 func (l *timeline) add(s traceStep) {
 	switch s.kind {
 	case console.StepRole:
-		moves := s.board != l.leader
+		moves := s.board != l.change.NewLeader
 		if !l.known || moves && !l.moved {
-			l.reason = s.reason
+			l.change.Reason = s.reason
 		}
 		l.known, l.worth, l.moved = true, true, l.moved || moves
-		l.to, l.leader, l.term = s.role, s.board, s.term
+		l.change.To, l.change.NewLeader, l.change.Term = s.role, s.board, s.term
 	case console.StepAcquireBegun, console.StepReleaseBegun:
 		l.worth = true
 	case console.StepSent:
 		if s.message == wire.TypeHeartbeat || s.message == wire.TypeCoordinator {
-			l.term = s.term
+			l.change.Term = s.term
 		}
 	}
 	if len(l.steps) == stepsMax {
@@ -323,14 +318,14 @@ func (l *timeline) inTime() []traceStep {
 // report puts a timeline into the form that others see. over says that no more steps come.
 func (l *timeline) report(name func(wire.ID) (id, name string), over bool) console.TracedChange {
 	c := console.TracedChange{
-		From: l.from.String(), To: l.to.String(), LeaderChanged: l.moved, Term: uint32(l.term), Omitted: l.omitted,
+		From: l.change.From.String(), To: l.change.To.String(), LeaderChanged: l.moved, Term: uint32(l.change.Term), Omitted: l.omitted,
 		// A board that is cut off does not know what the others did next.
-		Over: over || l.to == election.Isolated || l.to == election.Barred,
+		Over: over || l.change.To == election.Isolated || l.change.To == election.Barred,
 	}
-	c.OldLeader, c.OldLeaderName = name(l.oldLeader)
-	c.NewLeader, c.NewLeaderName = name(l.leader)
+	c.OldLeader, c.OldLeaderName = name(l.change.OldLeader)
+	c.NewLeader, c.NewLeaderName = name(l.change.NewLeader)
 	if l.known {
-		c.Reason, c.ReasonText = l.reason.Identifier(), l.reason.String()
+		c.Reason, c.ReasonText = l.change.Reason.Identifier(), l.change.Reason.String()
 	}
 	for _, s := range l.inTime() {
 		c.Steps = append(c.Steps, s.report(name))
