@@ -1,207 +1,169 @@
 package demo
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
+	"strings"
 	"time"
 
-	"topdog/election"
-	"topdog/gpio"
-	"topdog/internal/config"
-	"topdog/internal/daemon"
 	"topdog/internal/lab/demopage"
-	"topdog/wire"
 )
+
+// action is something that was done to the boards.
+type action struct {
+	number int // from 1
+	at     time.Time
+	deed
+}
+
+// deed is what is done: a verb, the board that it is about (0 for all), and both in words.
+type deed struct {
+	verb  demopage.Verb
+	board int
+	text  string
+}
+
+// maxActions bounds what is remembered of what was done.
+const maxActions = 64
 
 // act does something that is remembered as the cause of what follows.
 func (g *group) act(d deed, do func() error) error {
 	g.acting.Lock()
 	defer g.acting.Unlock()
 	g.mu.Lock()
-	if len(g.actions) == maxActions {
-		g.actions = append(g.actions[:0], g.actions[1:]...)
-	}
 	g.acted++
-	g.actions = append(g.actions, action{g.acted, time.Now(), d})
+	g.actions = keep(g.actions, action{g.acted, time.Now(), d}, maxActions)
 	g.mu.Unlock()
 	err := do()
 	g.update(func() {})
 	return err
 }
 
-// switchOn gives a board power, or starts its daemon again.
-func (g *group) switchOn(n int) error {
-	b := g.boards[n-1]
-	done := deed{demopage.PowerOn, n, "switched " + b.name + " on"}
-	if s := g.state(n).power; s == stopped || s == killed || s == ended {
-		done = deed{demopage.Start, n, "started the daemon on " + b.name}
-	}
-	return g.act(done, func() error {
-		g.reap(b)
-		if b.daemon != nil {
-			return nil
-		}
-		if err := g.lan.power(n, true); err != nil {
-			return err
-		}
-		return g.start(b)
-	})
+// ofOne are the actions that are about one board: their lines of a scene, and in words what was done.
+var ofOne = map[demopage.Verb]struct{ line, done string }{
+	demopage.PowerOff: {"power-off", "cut the power of %s"},
+	demopage.PowerOn:  {"power-on", "switched %s on"},
+	demopage.CableOut: {"pull", "pulled the cable of %s"},
+	demopage.CableIn:  {"plug", "put the cable of %s back"},
+	demopage.Kill:     {"kill", "killed the daemon on %s"},
+	demopage.Stop:     {"stop", "stopped the daemon on %s"},
+	demopage.Start:    {"start", "started the daemon on %s"},
+	demopage.Freeze:   {"freeze", "froze the daemon on %s"},
+	demopage.Thaw:     {"thaw", "let the daemon on %s go on"},
+	demopage.MuteOn:   {"mute", "made %s mute"},
+	demopage.MuteOff:  {"speak", "let %s speak again"},
+	demopage.DeafOn:   {"deafen", "made %s deaf"},
+	demopage.DeafOff:  {"hear", "let %s hear again"},
+	demopage.Resign:   {`topdog resign says ""`, "asked %s to resign"},
 }
 
-// start runs the daemon of a board.
-func (g *group) start(b *board) error {
-	addr, iface, group := g.lan.board(b.number)
-	cfg := &config.Config{
-		Config: election.Config{
-			ID: wire.IDFromAddr(addr), Name: b.name, Priority: priority,
-			Interval: g.options.Heartbeat, Algorithm: g.options.Algorithm,
-		},
-		Addresses: []config.Address{{IP: g.lan.floating()}},
-		Interface: iface,
-		Group:     g.groupName,
-		Keys:      config.Keyring{Signs: g.key},
-		Multicast: group,
+// perform does what a person wants done, if the boards are such that it can be done.
+func (g *group) perform(a demopage.Action) error {
+	if why := g.lan.cannot(a.Verb); why != "" {
+		return &demopage.Refusal{Text: why}
 	}
-	platform := g.lan.platform(b.number, cfg)
-	platform.OpenLED = func(gpio.Spec) (gpio.LED, error) { return b.led, nil }
-	b.gate = &gate{}
-	n, err := daemon.New(cfg, gated(platform, b.gate), daemon.Options{
-		Version: "demo", Observe: func(change election.Change) { g.observe(b, change) },
-	})
-	if err != nil {
-		return fmt.Errorf("start %s: %w", b.name, err)
+	switch a.Verb {
+	case demopage.Loss:
+		text := fmt.Sprintf("let all boards lose %d %% of the packets", *a.Percent)
+		return g.act(deed{a.Verb, 0, text}, func() error { return g.play(fmt.Sprintf("lose %d%%", *a.Percent)) })
+	case demopage.Split:
+		var names []string
+		for _, n := range a.Apart {
+			names = append(names, g.name(n))
+		}
+		text := "split " + strings.Join(names, ", ") + " from the rest"
+		return g.act(deed{a.Verb, 0, text}, func() error {
+			if err := g.join(); err != nil {
+				return err
+			}
+			return g.play("split " + strings.Join(names, ","))
+		})
+	case demopage.Heal:
+		return g.act(deed{a.Verb, 0, "healed the LAN"}, g.heal)
+	case demopage.AllOn:
+		return g.act(deed{a.Verb, 0, "repaired everything and switched all boards on"}, g.repair)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	b.daemon, b.stop, b.done, b.err = n, cancel, make(chan struct{}), nil
-	g.update(func() {
-		b.asked, b.power, b.role, b.leader, b.why = n, running, election.Isolated, wire.Nobody, ""
-	})
-	go g.run(ctx, b)
+	is, of := g.state(a.Board), ofOne[a.Verb]
+	if lacks := is.lacks(a.Verb); lacks != "" {
+		return &demopage.Refusal{Text: g.name(a.Board) + " " + lacks}
+	}
+	return g.act(deed{a.Verb, a.Board, fmt.Sprintf(of.done, g.name(a.Board))}, func() error { return g.playOn(a.Board, a.Verb) })
+}
+
+func (g *group) playOn(n int, verb demopage.Verb) error {
+	return g.play(g.name(n) + " " + ofOne[verb].line)
+}
+
+// join makes one LAN of the parts, if there are any.
+func (g *group) join() error {
+	for _, b := range g.boards {
+		if g.state(b.number).Apart {
+			return g.play("join")
+		}
+	}
 	return nil
 }
 
-// run runs a board's daemon to its end. A daemon that panics ends the show, and is
-// reported when the terminal has been put in order.
-func (g *group) run(ctx context.Context, b *board) {
-	defer close(b.done)
-	defer func() {
-		if p := recover(); p != nil {
-			b.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-			select {
-			case g.failed <- fmt.Errorf("%s: %w", b.name, b.err):
-			default: // another one was first
+// heal makes the LAN one again, which loses nothing.
+func (g *group) heal() error { return errors.Join(g.play("lose 0%"), g.join()) }
+
+// repair makes everything as it was in the beginning, and has every daemon run. What fails keeps nothing else from being done.
+func (g *group) repair() error {
+	failed := []error{g.heal()}
+	for _, b := range g.boards {
+		for _, verb := range mending {
+			if is := g.state(b.number); is.lacks(verb) == "" {
+				failed = append(failed, g.playOn(b.number, verb))
 			}
 		}
-	}()
-	b.err = b.daemon.Run(ctx)
-	g.noteEnd(ctx, b)
-}
-
-// noteEnd notes that a daemon has ended, if nobody made it end.
-func (g *group) noteEnd(ctx context.Context, b *board) {
-	g.update(func() {
-		if b.power != running || ctx.Err() != nil {
-			return
-		}
-		b.gone(ended)
-		b.why = "it ended by itself, without an error"
-		if b.err != nil {
-			b.why = b.err.Error()
-		}
-	})
-}
-
-// reap makes room for the next daemon of a board whose daemon has ended by itself. Its error is told when the show ends.
-func (g *group) reap(b *board) {
-	if g.state(b.number).power == ended {
-		g.errs = append(g.errs, b.join())
 	}
+	return errors.Join(failed...)
 }
 
-// join waits until a board's daemon has ended.
-func (b *board) join() error {
-	if b.daemon == nil {
-		return nil
+// The verbs from which a takeover may follow.
+var (
+	// breaking keep a board from leading.
+	breaking = []demopage.Verb{
+		demopage.PowerOff, demopage.CableOut, demopage.Kill, demopage.Stop, demopage.Freeze, demopage.MuteOn, demopage.DeafOn,
+		demopage.Resign,
 	}
-	<-b.done
-	b.stop()
-	b.daemon = nil
-	if b.err != nil {
-		return fmt.Errorf("%s: %w", b.name, b.err)
+	// mending bring back a board, which may take the lead because it came back. Its daemon comes last, and finds all as it should be.
+	mending = []demopage.Verb{
+		demopage.DeafOff, demopage.MuteOff, demopage.CableIn, demopage.PowerOn, demopage.Start, demopage.Thaw,
 	}
-	return nil
-}
+	// toAll are done to all boards.
+	toAll = []demopage.Verb{demopage.Loss, demopage.Split, demopage.Heal, demopage.AllOn}
+)
 
-// end ends a board's daemon of which nothing is to be seen or heard any more.
-func (b *board) end() error {
-	if b.daemon == nil {
-		return nil
+// lacks says why something cannot be done to a board as it is; "" if it can.
+func (b *pageBoard) lacks(verb demopage.Verb) string {
+	runs, frozen := b.runs(), b.Daemon == daemonFrozen
+	for _, c := range map[demopage.Verb][]condition{
+		demopage.PowerOff: {{b.Power, "has no power"}},
+		demopage.PowerOn:  {{!b.Power, "has power"}},
+		demopage.CableOut: {{b.Cable, "has no cable"}},
+		demopage.CableIn:  {{!b.Cable, "has its cable"}},
+		demopage.Kill:     {{runs, "runs no daemon"}},
+		demopage.Stop:     {{runs, "runs no daemon"}, {!frozen, "is frozen: it would stop when it goes on"}},
+		demopage.Start:    {{b.Power, "has no power"}, {!runs, "runs its daemon"}},
+		demopage.Freeze:   {{runs, "runs no daemon"}, {!frozen, "is frozen"}},
+		demopage.Thaw:     {{runs && frozen, "is not frozen"}},
+		demopage.MuteOn:   {{!b.Mute, "is mute"}},
+		demopage.MuteOff:  {{b.Mute, "is not mute"}},
+		demopage.DeafOn:   {{!b.Deaf, "is deaf"}},
+		demopage.DeafOff:  {{b.Deaf, "is not deaf"}},
+		demopage.Resign: {{runs, "runs no daemon"}, {!frozen, "is frozen: it hears nobody"},
+			{b.leads(), "does not lead, so it cannot resign"}},
+	}[verb] {
+		if !c.holds {
+			return c.otherwise
+		}
 	}
-	b.daemon.Kill()
-	b.gate.end()
-	return b.join()
+	return ""
 }
 
-// gone notes that the board's daemon is no more. The group's mu is held.
-func (b *board) gone(why power) {
-	b.asked, b.power, b.frozen, b.role, b.leader, b.why = nil, why, false, election.Isolated, wire.Nobody, ""
-}
-
-// cutPower ends a board as a power cut would, from one moment to the next and
-// without a word to anybody.
-func (g *group) cutPower(n int) error {
-	b := g.boards[n-1]
-	return g.act(deed{demopage.PowerOff, n, "cut the power of " + b.name}, func() error {
-		g.reap(b)
-		g.update(func() { b.gone(powerOff) }) // first: it does not end by itself
-		if b.daemon != nil {
-			b.daemon.Kill()
-		}
-		err := g.lan.power(n, false)
-		return errors.Join(err, b.end())
-	})
-}
-
-// stop ends a board's daemon in good order, as SIGTERM does.
-func (g *group) stop(n int) error {
-	b := g.boards[n-1]
-	return g.act(deed{demopage.Stop, n, "stopped the daemon on " + b.name}, func() error {
-		if b.daemon == nil {
-			return nil
-		}
-		b.stop()
-		err := b.join()
-		g.update(func() { b.gone(stopped) })
-		return err
-	})
-}
-
-// cable pulls a board's cable out, or puts it back.
-func (g *group) cable(n int, in bool) error {
-	b := g.boards[n-1]
-	done := deed{demopage.CableOut, n, "pulled the cable of " + b.name}
-	if in {
-		done = deed{demopage.CableIn, n, "put the cable of " + b.name + " back"}
-	}
-	return g.act(done, func() error {
-		if err := g.lan.cable(n, in); err != nil {
-			return err
-		}
-		g.update(func() { b.cable = in })
-		return nil
-	})
-}
-
-// resign has a board hand over the lead.
-func (g *group) resign(ctx context.Context, n int) error {
-	b := g.boards[n-1]
-	return g.act(deed{demopage.Resign, n, "asked " + b.name + " to resign"}, func() error {
-		if b.daemon == nil {
-			return fmt.Errorf("%s does not run", b.name)
-		}
-		_, err := b.daemon.Resign(ctx)
-		return err
-	})
+// condition is something that must hold, and what is said otherwise.
+type condition struct {
+	holds     bool
+	otherwise string
 }

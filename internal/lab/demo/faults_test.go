@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/demopage"
 	judged "topdog/internal/lab/judge"
+	"topdog/internal/lab/scene"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -26,7 +28,7 @@ func heirs(boards int) Options {
 // offGroup prepares a group of which no board has power. It must be closed without an error.
 func offGroup(t testing.TB, o Options) *group {
 	t.Helper()
-	g, err := newGroup(o)
+	g, err := newGroup(t.Context(), o)
 	assert.NoError(t, err)
 	t.Cleanup(func() { assert.ErrorIs(t, g.close(), nil, "") })
 	return g
@@ -58,15 +60,28 @@ func testContext(t testing.TB) context.Context {
 
 func act(t testing.TB, g *group, a demopage.Action) {
 	t.Helper()
-	if err := g.performAction(testContext(t), a); err != nil {
+	if err := g.perform(a); err != nil {
 		t.Fatalf("%s of board %d: %v", a.Verb, a.Board, err)
 	}
 }
 
-func awaitLeader(t testing.TB, g *group, want func(*board) bool) *board {
+// awaitLeader waits until all boards that can follow a leader who satisfies want, and it answers.
+func awaitLeader(t testing.TB, g *group, want func(*board) bool) (leader *board) {
 	t.Helper()
-	leader, err := g.awaitAgreed(testContext(t), want)
-	assert.NoError(t, err)
+	lack := g.Until(0, func() string {
+		holders := g.Holders()
+		if len(holders) != 1 || !g.Answers(holders[0]) || !want(g.boards[holders[0]-1]) {
+			return fmt.Sprintf("boards %v hold the address", holders)
+		}
+		leader = g.boards[holders[0]-1]
+		for _, b := range g.boards {
+			if is := g.state(b.number); is.runs() && is.Cable && is.Follows != leader.number {
+				return fmt.Sprintf("%s leads, and %s is a %s that follows %d", leader.name, b.name, is.Role, is.Follows)
+			}
+		}
+		return ""
+	})
+	assert.Is(t, "", lack, "what lacks of a leader")
 	return leader
 }
 
@@ -130,8 +145,8 @@ func TestFaults(t *testing.T) {
 // brokenLAN is a LAN of which some things fail.
 type brokenLAN struct {
 	lan
-	power_, cable_, impair_ int // fails for this board
-	lose_, split_           bool
+	power_, cable_ int // fails for this board
+	filter_        bool
 }
 
 var errBroken = errors.New("broken")
@@ -151,34 +166,29 @@ func (l brokenLAN) cable(n int, in bool) error {
 	return brokenIf(n == l.cable_, func() error { return l.lan.cable(n, in) })
 }
 
-func (l brokenLAN) impair(n int, deaf, mute bool) error {
-	return brokenIf(n == l.impair_, func() error { return l.lan.impair(n, deaf, mute) })
+func (l brokenLAN) filter(filters []scene.Filter) error {
+	return brokenIf(l.filter_, func() error { return l.lan.filter(filters) })
 }
 
-func (l brokenLAN) lose(share float64) error {
-	return brokenIf(l.lose_, func() error { return l.lan.lose(share) })
-}
-
-func (l brokenLAN) split(apart []int) error {
-	return brokenIf(l.split_, func() error { return l.lan.split(apart) })
+// afterActs is what a board is, but for what the boards elect.
+func afterActs(is pageBoard) pageBoard {
+	return pageBoard{Daemon: is.Daemon, Power: is.Power, Cable: is.Cable, Deaf: is.Deaf, Mute: is.Mute, Apart: is.Apart}
 }
 
 // TestAllOnGoesOn: what cannot be repaired is told, keeps nothing else from being repaired, and is shown as it is.
 func TestAllOnGoesOn(t *testing.T) {
-	whole := boardState{power: running, cable: true}
+	whole := pageBoard{Daemon: daemonRuns, Power: true, Cable: true}
 	for name, test := range map[string]struct {
 		lan    brokenLAN
-		first  boardState // of board 1, but for what the boards elect
-		third  boardState
+		first  pageBoard // board 1
+		third  pageBoard
 		losses int
 	}{
-		"power of 1":  {brokenLAN{power_: 1}, boardState{cable: true}, whole, 0},
-		"cable of 1":  {brokenLAN{cable_: 1}, boardState{power: running}, whole, 0},
-		"ears of 1":   {brokenLAN{impair_: 1}, boardState{power: running, cable: true, deaf: true}, whole, 0},
-		"loss":        {brokenLAN{lose_: true}, whole, whole, 20},
-		"split":       {brokenLAN{split_: true}, boardState{power: running, cable: true, apart: true}, whole, 0},
-		"everything":  {brokenLAN{power_: 1, cable_: 1, impair_: 1, lose_: true, split_: true}, boardState{deaf: true, apart: true}, whole, 20},
-		"power of 3":  {brokenLAN{power_: 3}, whole, boardState{cable: true}, 0},
+		"power of 1":  {brokenLAN{power_: 1}, pageBoard{Daemon: daemonOff, Cable: true}, whole, 0},
+		"cable of 1":  {brokenLAN{cable_: 1}, pageBoard{Daemon: daemonRuns, Power: true}, whole, 0},
+		"the switch":  {brokenLAN{filter_: true}, pageBoard{Daemon: daemonRuns, Power: true, Cable: true, Deaf: true, Apart: true}, whole, 20},
+		"everything":  {brokenLAN{power_: 1, cable_: 1, filter_: true}, pageBoard{Daemon: daemonOff, Deaf: true, Apart: true}, whole, 20},
+		"power of 3":  {brokenLAN{power_: 3}, whole, pageBoard{Daemon: daemonOff, Cable: true}, 0},
 		"not a thing": {brokenLAN{}, whole, whole, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -192,14 +202,12 @@ func TestAllOnGoesOn(t *testing.T) {
 			}
 			test.lan.lan = g.lan
 			g.lan = test.lan
-			err := g.performAction(t.Context(), demopage.Action{Verb: demopage.AllOn})
+			err := g.perform(demopage.Action{Verb: demopage.AllOn})
 			if broken := test.lan != (brokenLAN{lan: test.lan.lan}); errors.Is(err, errBroken) != broken {
 				t.Errorf("got %v", err)
 			}
-			for i, want := range []boardState{test.first, whole, test.third} {
-				got := g.state(i + 1)
-				got = boardState{power: got.power, cable: got.cable, deaf: got.deaf, mute: got.mute, apart: got.apart, frozen: got.frozen}
-				assert.Is(t, want, got, "board %d", i+1)
+			for i, want := range []pageBoard{test.first, whole, test.third} {
+				assert.Equal(t, want, afterActs(g.state(i+1)), "board %d", i+1)
 			}
 			assert.Is(t, test.losses, g.loss, "the loss")
 		})
@@ -209,17 +217,16 @@ func TestAllOnGoesOn(t *testing.T) {
 // TestFailedAction: what was not done is not shown as if it had been.
 func TestFailedAction(t *testing.T) {
 	g := offGroup(t, heirs(2))
-	g.lan = brokenLAN{g.lan, 1, 1, 1, true, true}
+	g.lan = brokenLAN{g.lan, 1, 1, true}
 	percent := 20
 	for _, a := range []demopage.Action{
 		{Verb: demopage.CableOut, Board: 1}, {Verb: demopage.DeafOn, Board: 1}, {Verb: demopage.MuteOn, Board: 1}, {Verb: demopage.PowerOn, Board: 1},
 		{Verb: demopage.Loss, Percent: &percent}, {Verb: demopage.Split, Apart: []int{1}},
 	} {
 		before := g.state(1)
-		assert.ErrorIs(t, g.performAction(t.Context(), a), errBroken, "%s", a.Verb)
-		if got := g.state(1); got != before || g.loss != 0 {
-			t.Errorf("%s: %+v, a loss of %d; before %+v", a.Verb, got, g.loss, before)
-		}
+		assert.ErrorIs(t, g.perform(a), errBroken, "%s", a.Verb)
+		assert.Equal(t, before, g.state(1), "%s", a.Verb)
+		assert.Is(t, 0, g.loss, "the loss after %s", a.Verb)
 	}
 }
 
@@ -253,7 +260,7 @@ func TestDaemonEnds(t *testing.T) {
 		{"without power", errBroken, "broken", demopage.Action{Verb: demopage.PowerOff, Board: 1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			g, err := newGroup(heirs(2))
+			g, err := newGroup(t.Context(), heirs(2))
 			assert.NoError(t, err)
 			whole := g.lan
 			watching := make(chan bool)
@@ -288,8 +295,7 @@ func TestDaemonEnds(t *testing.T) {
 // noLAN connects no boards.
 type noLAN struct{ lan }
 
-func (noLAN) lose(float64) error { return nil }
-func (noLAN) split([]int) error  { return nil }
+func (noLAN) filter([]scene.Filter) error { return nil }
 
 func (noLAN) cannot(demopage.Verb) string { return "" }
 
@@ -300,8 +306,9 @@ func TestPageFails(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := &group{
 					started: time.Now(), changed: make(chan struct{}), failed: make(chan error, 1),
-					lan: brokenLAN{lan: noLAN{}, lose_: broken},
+					lan: brokenLAN{lan: noLAN{}, filter_: broken},
 				}
+				g.play = scene.Improvise(g)
 				if !broken {
 					g.failed <- errBroken
 				}

@@ -74,7 +74,8 @@ func gated(p daemon.Platform, g *gate) daemon.Platform {
 		if err != nil {
 			return nil, err
 		}
-		return gatedTransport{t, g}, nil
+		// Datagrams that nobody reads wait in their socket, as those of a process that stands still.
+		return passing{t, func(netip.Addr) bool { return g.pass() }, g.pass}, nil
 	}
 	p.OpenAddresses = func(iface string, addresses []netip.Prefix) (daemon.Addresses, error) {
 		h, err := openAddresses(iface, addresses)
@@ -91,42 +92,6 @@ func gated(p daemon.Platform, g *gate) daemon.Platform {
 		return gatedLED{led, g}, nil
 	}
 	return p
-}
-
-// gatedTransport is a transport of which the datagrams wait at a gate. Those that nobody reads
-// wait in their socket, as those of a process that stands still.
-type gatedTransport struct {
-	daemon.Transport
-	gate *gate
-}
-
-func (t gatedTransport) Serve(deliver func(netio.Datagram)) error {
-	return t.Transport.Serve(func(d netio.Datagram) {
-		if t.gate.pass() {
-			deliver(d)
-		}
-	})
-}
-
-func (t gatedTransport) Multicast(b []byte) error {
-	if !t.gate.pass() {
-		return nil
-	}
-	return t.Transport.Multicast(b)
-}
-
-func (t gatedTransport) Broadcast(b []byte) error {
-	if !t.gate.pass() {
-		return nil
-	}
-	return t.Transport.Broadcast(b)
-}
-
-func (t gatedTransport) Unicast(b []byte, to netip.AddrPort) error {
-	if !t.gate.pass() {
-		return nil
-	}
-	return t.Transport.Unicast(b, to)
 }
 
 // gatedAddresses is an address that a process which stands still neither acquires nor releases.

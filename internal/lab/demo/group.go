@@ -6,16 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
+	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
 	"topdog/election"
+	"topdog/gpio"
 	"topdog/internal/config"
 	"topdog/internal/daemon"
 	"topdog/internal/lab/demopage"
 	"topdog/internal/lab/lamp"
 	"topdog/internal/lab/observe"
+	"topdog/internal/lab/scene"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -73,12 +76,8 @@ type lan interface {
 	power(n int, on bool) error
 	// cable pulls a board's cable out or puts it back.
 	cable(n int, in bool) error
-	// impair makes a board deaf, mute, both or neither.
-	impair(n int, deaf, mute bool) error
-	// lose has the boards lose a share of the packets that they receive.
-	lose(share float64) error
-	// split lets the LAN fall in two, with the client on the part without these boards; none for one LAN.
-	split(apart []int) error
+	// filter has the switch lose frames. These filters take the place of those before.
+	filter([]scene.Filter) error
 	// killed has what watches over a board's daemon do what it does when the daemon was killed.
 	killed(n int)
 	// cannot says why an action cannot be done on this LAN; "" if it can.
@@ -91,17 +90,6 @@ type lan interface {
 	holders() *observe.Holders
 	close() error
 }
-
-// power is whether a board runs.
-type power int
-
-const (
-	powerOff power = iota // without power
-	stopped               // with power, but its daemon was stopped in good order
-	killed                // with power, but its daemon was killed
-	ended                 // with power, but its daemon ended by itself
-	running
-)
 
 // board is one of the boards.
 type board struct {
@@ -119,23 +107,15 @@ type board struct {
 	err    error         // why, once done is closed
 
 	// What is known of it; the group's mu guards it.
-	asked  *daemon.Daemon // may be asked for its view; nil while it does not run
-	power  power
-	frozen bool // its daemon stands still
-	cable  bool // it is in
-	deaf   bool
-	mute   bool
-	apart  bool // on the other part of a split LAN than the client
-	role   election.Role
-	leader wire.ID // whom it follows
-	term   wire.Term
-	rose   election.Reason // why it became the leader when it last did
-	why    string          // its daemon ended by itself; "" if it did not
+	asked *daemon.Daemon  // may be asked for its view; nil while it does not run
+	is    pageBoard       // without what has to be asked for
+	rose  election.Reason // why it became the leader when it last did
 }
 
 // group is the boards, what connects them, and the client. Its actions may be
 // called from any goroutine; they wait for each other.
 type group struct {
+	ctx       context.Context // whoever waits for the boards waits no longer than it lasts
 	options   Options
 	expected  expectation
 	groupName string
@@ -147,8 +127,10 @@ type group struct {
 
 	acting sync.Mutex // held by an action
 	boards []*board
-	errs   []error    // of daemons that ended by themselves, and were replaced since; only actions touch them
-	failed chan error // holds the first failure of a daemon, which is a mistake in topdog
+	play   func(line string) error // plays a line of a scene; only actions use it
+	errs   []error                 // of daemons that ended by themselves, and were replaced since; only actions touch them
+	failed chan error              // holds the first failure of a daemon, which is a mistake in topdog
+	marked time.Time               // since when moves count
 
 	mu      sync.Mutex
 	changed chan struct{} // closed at the next change of any board, and replaced
@@ -158,29 +140,11 @@ type group struct {
 	acted   int           // how many there were
 }
 
-// action is something that was done to the boards.
-type action struct {
-	number int // from 1
-	at     time.Time
-	deed
-}
-
-// deed is what is done: a verb, the board that it is about (0 for all), and both in words.
-type deed struct {
-	verb  demopage.Verb
-	board int
-	text  string
-}
-
-// maxActions bounds what is remembered of what was done, and edgesKept what is remembered of
-// a light: some minutes of it.
-const (
-	maxActions = 64
-	edgesKept  = 1024
-)
+// edgesKept bounds what is remembered of a light: some minutes of it.
+const edgesKept = 1024
 
 // newGroup prepares the boards and starts the client. No board has power yet.
-func newGroup(o Options) (*group, error) {
+func newGroup(ctx context.Context, o Options) (*group, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -192,6 +156,7 @@ func newGroup(o Options) (*group, error) {
 	// A name and a key of its own keep this demo apart from every other one on
 	// this machine, and from a real group.
 	g := &group{
+		ctx:       ctx,
 		options:   o,
 		expected:  m,
 		groupName: "demo " + rand.Text(),
@@ -211,13 +176,14 @@ func newGroup(o Options) (*group, error) {
 	}
 	for n := 1; n <= o.Boards; n++ {
 		addr, _, _ := g.lan.board(n)
-		name := fmt.Sprintf("pi%d", n)
+		name := scene.Name(n)
 		g.boards = append(g.boards, &board{
 			number: n, name: name, addr: addr, id: wire.IDFromAddr(addr),
-			led:   lamp.NewRecorder("the LED of "+name, edgesKept),
-			cable: true,
+			led: lamp.NewRecorder("the LED of "+name, edgesKept),
+			is:  pageBoard{Number: n, Daemon: daemonOff, Cable: true, Sees: []pageView{}},
 		})
 	}
+	g.play = scene.Improvise(g)
 	if g.client, err = g.lan.ask(askEvery); err != nil {
 		return nil, errors.Join(err, g.lan.close())
 	}
@@ -242,14 +208,115 @@ func (g *group) close() error {
 	return errors.Join(append(errs, g.lan.close())...)
 }
 
+// start runs the daemon of a board.
+func (g *group) start(b *board) error {
+	addr, iface, group := g.lan.board(b.number)
+	cfg := &config.Config{
+		Config: election.Config{
+			ID: wire.IDFromAddr(addr), Name: b.name, Priority: priority,
+			Interval: g.options.Heartbeat, Algorithm: g.options.Algorithm,
+		},
+		Addresses: []config.Address{{IP: g.lan.floating()}},
+		Interface: iface,
+		Group:     g.groupName,
+		Keys:      config.Keyring{Signs: g.key},
+		Multicast: group,
+	}
+	platform := g.lan.platform(b.number, cfg)
+	platform.OpenLED = func(gpio.Spec) (gpio.LED, error) { return b.led, nil }
+	b.gate = &gate{}
+	n, err := daemon.New(cfg, gated(platform, b.gate), daemon.Options{
+		Version: "demo", Observe: func(change election.Change) { g.observe(b, change) },
+	})
+	if err != nil {
+		return fmt.Errorf("start %s: %w", b.name, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b.daemon, b.stop, b.done, b.err = n, cancel, make(chan struct{}), nil
+	g.update(func() {
+		b.gone(daemonRuns)
+		b.asked, b.is.Role = n, election.Isolated.String()
+	})
+	go g.run(ctx, b)
+	return nil
+}
+
+// run runs a board's daemon to its end. A daemon that panics ends the show, and is
+// reported when the terminal has been put in order.
+func (g *group) run(ctx context.Context, b *board) {
+	defer close(b.done)
+	defer func() {
+		if p := recover(); p != nil {
+			b.err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			select {
+			case g.failed <- fmt.Errorf("%s: %w", b.name, b.err):
+			default: // another one was first
+			}
+		}
+	}()
+	b.err = b.daemon.Run(ctx)
+	g.noteEnd(ctx, b)
+}
+
+// noteEnd notes that a daemon has ended, if nobody made it end.
+func (g *group) noteEnd(ctx context.Context, b *board) {
+	g.update(func() {
+		if !b.is.runs() || ctx.Err() != nil {
+			return
+		}
+		b.gone(daemonEnded)
+		b.is.Ended = "it ended by itself, without an error"
+		if b.err != nil {
+			b.is.Ended = b.err.Error()
+		}
+	})
+}
+
+// reap makes room for the next daemon of a board whose daemon has ended by itself. Its error is told when the show ends.
+func (g *group) reap(b *board) {
+	if g.state(b.number).Daemon == daemonEnded {
+		g.errs = append(g.errs, b.join())
+	}
+}
+
+// join waits until a board's daemon has ended.
+func (b *board) join() error {
+	if b.daemon == nil {
+		return nil
+	}
+	<-b.done
+	b.stop()
+	b.daemon = nil
+	if b.err != nil {
+		return fmt.Errorf("%s: %w", b.name, b.err)
+	}
+	return nil
+}
+
+// end ends a board's daemon of which nothing is to be seen or heard any more.
+func (b *board) end() error {
+	if b.daemon == nil {
+		return nil
+	}
+	b.daemon.Kill()
+	b.gate.end()
+	return b.join()
+}
+
+// gone notes that the board's daemon is no more, or another one. The group's mu is held.
+func (b *board) gone(now string) {
+	b.asked = nil
+	b.is.Daemon, b.is.Power, b.is.Ended, b.is.Role, b.is.Follows, b.is.Term = now, now != daemonOff, "", "", 0, 0
+}
+
 // observe notes a change that a daemon tells of. It is called in the daemon's loop.
 func (g *group) observe(b *board, change election.Change) {
 	g.update(func() {
-		if b.power != running {
+		if !b.is.runs() {
 			return // it was killed, and has not noticed
 		}
 		g.told++
-		b.role, b.leader, b.term = change.To, change.NewLeader, change.Term
+		b.is.Role, b.is.Follows, b.is.Term = change.To.String(), g.numberOf(change.NewLeader), uint32(change.Term)
 		if change.To == election.Leader {
 			b.rose = change.Reason
 		}
@@ -265,109 +332,45 @@ func (g *group) update(change func()) {
 	g.changed = make(chan struct{})
 }
 
-// agreed returns the board that leads, if there is exactly one, and all boards
-// that can hear it follow it.
-func (g *group) agreed() (leader *board, ok bool) {
+// state is what is known of a board.
+func (g *group) state(n int) pageBoard {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, b := range g.boards {
-		if b.power == running && b.role == election.Leader {
-			if leader != nil {
-				return nil, false
-			}
-			leader = b
-		}
-	}
-	if leader == nil || !leader.cable {
-		return nil, false
-	}
-	for _, b := range g.boards {
-		if b != leader && b.reachable() && (b.role != election.Follower || b.leader != leader.id) {
-			return nil, false
-		}
-	}
-	return leader, true
+	return g.boards[n-1].is
 }
 
-// reachable reports whether a board takes part. The group's mu is held.
-func (b *board) reachable() bool { return b.power == running && b.cable }
-
-// awaitAgreed waits until all boards agree on a leader who satisfies want, and
-// the client has had an answer from it since.
-func (g *group) awaitAgreed(ctx context.Context, want func(*board) bool) (*board, error) {
-	for {
-		g.mu.Lock()
-		changed := g.changed
-		g.mu.Unlock()
-		lack := "the boards do not agree on a leader: " + g.describe()
-		if leader, ok := g.agreed(); ok && want(leader) {
-			if g.answers(ctx, leader, changed) {
-				return leader, nil
-			}
-			lack = fmt.Sprintf("%s leads, but does not answer at %v", leader.name, g.lan.floating())
-		}
-		select {
-		case <-changed:
-		case err := <-g.failed:
-			return nil, err
-		case <-ctx.Done():
-			return nil, errors.New(lack)
-		}
-	}
-}
-
-// answers waits for an answer from a leader, as long as the boards are what they were: one that has lost the lead
-// meanwhile never answers.
-func (g *group) answers(ctx context.Context, leader *board, changed <-chan struct{}) bool {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() {
-		select {
-		case <-changed:
-			stop()
-		case <-ctx.Done():
-		}
-	}()
-	_, err := g.client.WaitAnswer(ctx, func(n int) bool { return n == leader.number })
-	return err == nil
-}
-
-// describe says in words what each board is, for errors.
-func (g *group) describe() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	texts := make([]string, 0, len(g.boards))
+// states are those of all boards, with who has the address, who is the heir, and their lights.
+func (g *group) states() (all []pageBoard) {
+	holders := g.lan.holders().Current()
 	for _, b := range g.boards {
-		switch {
-		case b.power != running:
-			texts = append(texts, b.name+" is off")
-		case b.role == election.Follower:
-			texts = append(texts, fmt.Sprintf("%s follows %s", b.name, g.nameOf(b.leader)))
-		default:
-			texts = append(texts, fmt.Sprintf("%s is %v", b.name, b.role))
-		}
+		is := g.state(b.number)
+		is.Holds, is.Light = slices.Contains(holders, b.number), g.light(b)
+		all = append(all, is)
 	}
-	return strings.Join(texts, ", ")
+	if heir := g.best(func(b *board) bool { return all[b.number-1].mayInherit() }); heir != nil {
+		all[heir.number-1].Heir = true
+	}
+	return all
 }
 
-// nameOf names the board with an id.
-func (g *group) nameOf(id wire.ID) string {
+// leading returns a board that leads, if there is any.
+func (g *group) leading() (n int, ok bool) {
 	for _, b := range g.boards {
-		if b.id == id {
-			return b.name
+		if is := g.state(b.number); is.leads() {
+			return b.number, true
 		}
 	}
-	return id.String()
+	return 0, false
 }
 
 // numberOf is the number of the board with an id; 0 if it is none of them.
 func (g *group) numberOf(id wire.ID) int {
-	for _, b := range g.boards {
-		if b.id == id {
-			return b.number
-		}
-	}
-	return 0
+	return g.numberWhere(func(b *board) bool { return b.id == id })
+}
+
+// numberWhere is the number of the board for which something holds; 0 if it is none of them.
+func (g *group) numberWhere(holds func(*board) bool) int {
+	return slices.IndexFunc(g.boards, holds) + 1
 }
 
 // name names a board by its number; 0 is nobody.

@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"topdog/internal/config"
 	"topdog/internal/daemon"
+	"topdog/internal/lab/demopage"
 	"topdog/internal/lab/observe"
+	"topdog/internal/lab/scene"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -36,7 +39,7 @@ type loopback struct {
 	guarded bool         // boards have a fence and a dead man's switch
 	boards  []*loopbackBoard
 	record  *observe.Holders
-	loss    loss
+	filters filters
 }
 
 // newLoopback finds a port that nobody uses. The kernel chooses it at random,
@@ -124,8 +127,6 @@ type loopbackBoard struct {
 	number  int
 	powered atomic.Bool
 	plugged atomic.Bool
-	deaf    atomic.Bool
-	mute    atomic.Bool
 	apart   atomic.Bool   // on the other part of a split LAN than the client
 	changed chan struct{} // holds a token while the cable is news
 
@@ -143,23 +144,30 @@ func (b *loopbackBoard) addr() netip.Addr {
 	return netip.AddrFrom4(a)
 }
 
+// numberAt is the board with an address.
+func (l *loopback) numberAt(addr netip.Addr) int {
+	return slices.IndexFunc(l.boards, func(b *loopbackBoard) bool { return b.addr() == addr }) + 1
+}
+
 // linked reports whether the board is on the LAN at all.
 func (b *loopbackBoard) linked() bool { return b.powered.Load() && b.plugged.Load() }
 
 // speaks reports whether packets leave the board.
-func (b *loopbackBoard) speaks() bool { return b.linked() && !b.mute.Load() }
-
-// hears reports whether packets come to the board.
-func (b *loopbackBoard) hears() bool { return b.linked() && !b.deaf.Load() }
+func (b *loopbackBoard) speaks() bool { return b.linked() && !b.l.filters.lost(b.number, nowhere) }
 
 // hearsFrom reports whether a packet from an address comes to the board.
 func (b *loopbackBoard) hearsFrom(from netip.Addr) bool {
-	return b.hears() && b.l.isApart(from) == b.apart.Load() && !b.l.loss.draw()
+	return b.linked() && !b.l.filters.lost(b.l.numberAt(from), b.number) && !b.l.filters.draw()
+}
+
+// hearsClient reports whether what the client says to all comes to the board.
+func (b *loopbackBoard) hearsClient() bool {
+	return b.linked() && !b.l.filters.lost(scene.Client, b.number)
 }
 
 // answers reports whether the client gets the board's answer to a question that it has sent.
 func (b *loopbackBoard) answers() bool {
-	if !b.hears() || !b.speaks() || b.apart.Load() {
+	if !b.hearsClient() || b.l.filters.lost(b.number, scene.Client) {
 		return false
 	}
 	fence := b.fence.Load()
@@ -180,7 +188,7 @@ func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 			if err != nil {
 				return nil, err
 			}
-			t := cabled{conn, p.hearsFrom, p.speaks}
+			t := passing{conn, p.hearsFrom, p.speaks}
 			p.mu.Lock()
 			p.transport = t
 			p.mu.Unlock()
@@ -194,9 +202,6 @@ func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 	}
 	return platform
 }
-
-// hearsClient reports whether what the client says to all comes to the board.
-func (b *loopbackBoard) hearsClient() bool { return b.hears() && !b.apart.Load() }
 
 // watch reports the cable as the kernel reports a carrier.
 func (b *loopbackBoard) watch(ctx context.Context, _ netio.WatchOptions, notify func(netio.Snapshot)) error {
@@ -292,44 +297,57 @@ func (b *loopbackBoard) State() netio.HoldState {
 	return netio.HoldState{Method: netio.HoldAuto, Reason: "a socket, which the kernel closes with the process", Device: loopbackInterface}
 }
 
-// cabled is a transport that hears and says only what its board does.
-type cabled struct {
-	daemon.Transport
-	hears  func(from netip.Addr) bool
-	speaks func() bool
-}
-
-func (c cabled) Serve(deliver func(netio.Datagram)) error {
-	return c.Transport.Serve(func(d netio.Datagram) {
-		if c.hears(d.From.Addr().Unmap()) {
-			deliver(d)
+// filter has the switch lose frames. A board and the client that do not reach each other at all are on two parts of the LAN, and
+// each part may have its holder.
+func (l *loopback) filter(all []scene.Filter) error {
+	l.filters.set(all)
+	var stay []*loopbackBoard
+	var failed []error
+	for _, b := range l.boards {
+		apart := l.filters.lost(b.number, scene.Client) && l.filters.lost(scene.Client, b.number)
+		if b.apart.Swap(apart) == apart {
+			stay = append(stay, b)
+			continue
 		}
-	})
+		failed = append(failed, b.answerAnew())
+	}
+	// The socket that was bound last gets the questions. A board that comes back has not announced
+	// itself to the client's switch, so those that were there all the time come after it.
+	if len(stay) < len(l.boards) {
+		for _, b := range stay {
+			failed = append(failed, b.answerAnew())
+		}
+	}
+	return errors.Join(failed...)
 }
 
-// Multicast accepts a packet and throws it away when the cable is out, as the
-// kernel does.
-func (c cabled) Multicast(b []byte) error {
-	if !c.speaks() {
+// answerAnew has a board that holds the address do so on a new socket, and close the former one.
+func (b *loopbackBoard) answerAnew() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.answerer == nil {
 		return nil
 	}
-	return c.Transport.Multicast(b)
+	former := b.answerer
+	if err := b.answer(); err != nil {
+		return err
+	}
+	return former.Close()
 }
 
-// Broadcast is as Multicast.
-func (c cabled) Broadcast(b []byte) error {
-	if !c.speaks() {
-		return nil
+// killed has the dead man's switch of a board do its work.
+func (l *loopback) killed(n int) {
+	b := l.boards[n-1]
+	b.mu.Lock()
+	deadman := b.deadman
+	b.mu.Unlock()
+	if deadman != nil {
+		deadman.daemonKilled()
 	}
-	return c.Transport.Broadcast(b)
 }
 
-func (c cabled) Unicast(b []byte, to netip.AddrPort) error {
-	if !c.speaks() {
-		return nil
-	}
-	return c.Transport.Unicast(b, to)
-}
+// cannot says nothing: on loopback, everything can be done.
+func (l *loopback) cannot(demopage.Verb) string { return "" }
 
 // noNeighbours is the announcer of an interface without ARP: there is nobody to
 // tell anything, and nobody else who could have the address.

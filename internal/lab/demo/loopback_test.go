@@ -118,11 +118,11 @@ func TestCable(t *testing.T) {
 	both("two", heard)
 }
 
-func openCabled(t *testing.T, l *loopback, n int) cabled {
+func openCabled(t *testing.T, l *loopback, n int) passing {
 	t.Helper()
 	transport, err := l.platform(n, nil).OpenTransport(loopbackInterface, l.boards[n-1].addr())
 	assert.NoError(t, err)
-	return transport.(cabled)
+	return transport.(passing)
 }
 
 // TestWatch: the link is reported at the start, and with every change of the cable.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"time"
 
 	"topdog/internal/config"
@@ -13,18 +12,16 @@ import (
 	"topdog/internal/lab/demopage"
 	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
+	"topdog/internal/lab/scene"
 	"topdog/wire"
 )
 
-// namespaces is a LAN of network namespaces with a cable each.
+// namespaces is a LAN of network namespaces with a cable each. Its daemons run in this process, and not as those of the stage.
 type namespaces struct {
-	*cluster.Cluster
+	*cluster.Stage
 	plugged []bool
 	powered []bool
-	deaf    []bool
-	mute    []bool
-	apart   []int
-	loss    loss
+	filters filters
 }
 
 func newNamespaces(boards int) (*namespaces, error) {
@@ -36,8 +33,8 @@ func newNamespaces(boards int) (*namespaces, error) {
 		return nil, err
 	}
 	s := &namespaces{
-		Cluster: built, plugged: make([]bool, boards), powered: make([]bool, boards),
-		deaf: make([]bool, boards), mute: make([]bool, boards),
+		Stage:   &cluster.Stage{Cluster: built, Boards: make([]*cluster.Topdog, boards)},
+		plugged: make([]bool, boards), powered: make([]bool, boards),
 	}
 	for n := 1; n <= boards; n++ {
 		// All cables are in, and no board has power yet.
@@ -50,7 +47,7 @@ func newNamespaces(boards int) (*namespaces, error) {
 
 func (s *namespaces) about() string             { return "real veth cables" }
 func (s *namespaces) floating() netip.Addr      { return cluster.Address }
-func (s *namespaces) holders() *observe.Holders { return s.Holders }
+func (s *namespaces) holders() *observe.Holders { return s.Cluster.Holders }
 func (s *namespaces) close() error              { return s.Close() }
 
 // board names topdog's default group: the LAN is this demo's alone, so no other demo can be on it.
@@ -67,7 +64,7 @@ func (s *namespaces) platform(n int, cfg *config.Config) daemon.Platform {
 		if err != nil {
 			return nil, err
 		}
-		return cabled{t, func(netip.Addr) bool { return !s.loss.draw() }, func() bool { return true }}, nil
+		return passing{t, func(netip.Addr) bool { return !s.filters.draw() }, func() bool { return true }}, nil
 	}
 	return p
 }
@@ -84,53 +81,18 @@ func (s *namespaces) cable(n int, in bool) error {
 	return s.apply(n)
 }
 
-func (s *namespaces) apply(n int) error {
-	if s.powered[n-1] && s.plugged[n-1] {
-		return s.LAN.Board(n).Plug()
-	}
-	return s.LAN.Board(n).Pull()
-}
+func (s *namespaces) apply(n int) error { return s.Cable(n, s.powered[n-1] && s.plugged[n-1]) }
 
 func (s *namespaces) ask(interval time.Duration) (*observe.Asker, error) {
 	return s.LAN.Ask(cluster.Address, interval)
 }
 
-// impair has the switch drop what a board is sent, and what it sends.
-func (s *namespaces) impair(n int, deaf, mute bool) error {
-	s.deaf[n-1], s.mute[n-1] = deaf, mute
-	return s.filter()
-}
-
-// lose has the daemons lose packets when they read them: not every kernel can lose some.
-func (s *namespaces) lose(share float64) error {
-	s.loss.set(share)
-	return nil
-}
-
-// split lets the switch fall in two.
-func (s *namespaces) split(apart []int) error {
-	s.apart = apart
-	return s.filter()
-}
-
-// filter has the switch drop what all faults together want.
-func (s *namespaces) filter() error {
-	deaf, mute, apart, rest := netns.Ports(), netns.Ports(), netns.Ports(), netns.Ports(s.LAN.Client())
-	for n := 1; n <= len(s.plugged); n++ {
-		port := s.LAN.Board(n).Port()
-		if s.deaf[n-1] {
-			deaf = append(deaf, port)
-		}
-		if s.mute[n-1] {
-			mute = append(mute, port)
-		}
-		if slices.Contains(s.apart, n) {
-			apart = append(apart, port)
-		} else {
-			rest = append(rest, port)
-		}
-	}
-	return s.LAN.Filter(append(netns.Apart(apart, rest), netns.Filter{To: deaf}, netns.Filter{From: mute})...)
+// filter has the switch lose what it loses for certain. The daemons lose a share of the packets when they read them: not every
+// kernel can lose some.
+func (s *namespaces) filter(all []scene.Filter) error {
+	s.filters.set(all)
+	certain, _ := sharesApart(all)
+	return s.Filter(certain)
 }
 
 // killed has nothing to do: nothing watches over the daemons.

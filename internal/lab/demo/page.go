@@ -33,7 +33,7 @@ func Page(ctx context.Context, o Options, listen string, child []string, out io.
 	}
 	defer port.Close()
 	o.guarded = true
-	g, err := newGroup(o)
+	g, err := newGroup(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -72,9 +72,9 @@ type pageSource struct {
 
 // pageJob is an action that waits for its turn.
 type pageJob struct {
-	ctx    context.Context
-	action demopage.Action
-	done   chan error // holds how it went
+	ctx  context.Context
+	do   func() error
+	done chan error // holds how it went
 }
 
 func newPageSource(g *group) *pageSource {
@@ -125,17 +125,26 @@ func (s *pageSource) Look(_ context.Context, d demopage.Document) (text []byte, 
 
 // Act puts an action into the queue, and waits until it is done.
 func (s *pageSource) Act(ctx context.Context, a demopage.Action) error {
-	job := pageJob{ctx, a, make(chan error, 1)}
-	select {
-	case s.jobs <- job:
-	default:
-		return &demopage.Refusal{Busy: true, Text: fmt.Sprintf("%d actions are waiting already", queueLength)}
+	done, err := s.queue(ctx, func() error { return refusal(s.perform(a)) })
+	if err != nil {
+		return err
 	}
 	select {
-	case err := <-job.done:
+	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return &demopage.Refusal{Text: "it takes too long, and may be done yet or not"}
+	}
+}
+
+// queue puts something into the queue. The channel has how it went.
+func (s *pageSource) queue(ctx context.Context, do func() error) (done <-chan error, err error) {
+	job := pageJob{ctx, do, make(chan error, 1)}
+	select {
+	case s.jobs <- job:
+		return job.done, nil
+	default:
+		return nil, &demopage.Refusal{Busy: true, Text: fmt.Sprintf("%d actions are waiting already", queueLength)}
 	}
 }
 
@@ -147,7 +156,7 @@ func (s *pageSource) work(ctx context.Context) {
 			return
 		case job := <-s.jobs:
 			if job.ctx.Err() == nil { // else nobody waits for it any more
-				job.done <- refusal(s.performAction(job.ctx, job.action))
+				job.done <- job.do()
 			}
 		}
 	}

@@ -1,9 +1,9 @@
 package demo
 
 import (
-	"slices"
 	"time"
 
+	"topdog/internal/console"
 	"topdog/internal/lab/demopage"
 )
 
@@ -115,12 +115,12 @@ func (s *pageSource) document() pageState {
 	s.group.mu.Lock()
 	state.LossPercent = s.loss
 	s.group.mu.Unlock()
-	current := holders.Current()
-	for _, b := range s.boards {
-		state.Boards = append(state.Boards, s.describeBoard(b, slices.Contains(current, b.number)))
-	}
-	if heir := s.best(func(b *board) bool { return state.Boards[b.number-1].mayInherit() }); heir != nil {
-		state.Boards[heir.number-1].Heir = true
+	state.Boards = s.states()
+	for i := range state.Boards {
+		if b := &state.Boards[i]; b.runs() {
+			view := s.views.of(b.Number)
+			b.Grade, b.Sees = view.grade, append(b.Sees, view.sees...)
+		}
 	}
 	for _, r := range s.watch.answers(time.Now().Add(-answersFor)) {
 		run := pageRun{Board: r.board, FromNs: s.at(r.from)}
@@ -146,46 +146,20 @@ func (s *pageSource) document() pageState {
 // not be heard as a leader.
 func (b *pageBoard) mayInherit() bool { return b.Follows != 0 && b.Follows != b.Number && !b.Mute }
 
-func (s *pageSource) describeBoard(b *board, holds bool) pageBoard {
-	is := s.state(b.number)
-	p := pageBoard{
-		Number: b.number, Power: is.power != powerOff, Daemon: is.daemon(), Ended: is.why, Cable: is.cable,
-		Deaf: is.deaf, Mute: is.mute, Apart: is.apart, Holds: holds, Light: s.light(b), Sees: []pageView{},
-	}
-	if is.power == running {
-		p.Role, p.Term, p.Follows = is.role.String(), is.term, is.follows
-		view := s.views.of(b.number)
-		p.Grade = view.grade
-		p.Sees = append(p.Sees, view.sees...)
-	}
-	return p
-}
+// runs reports whether the board has a daemon, which may be frozen.
+func (b *pageBoard) runs() bool { return b.Daemon == daemonRuns || b.Daemon == daemonFrozen }
 
-// daemon says what the board's daemon does.
-func (s *boardState) daemon() string {
-	switch {
-	case s.power == powerOff:
-		return daemonOff
-	case s.power == stopped:
-		return daemonStopped
-	case s.power == killed:
-		return daemonKilled
-	case s.power == ended:
-		return daemonEnded
-	case s.frozen:
-		return daemonFrozen
-	}
-	return daemonRuns
-}
+// leads reports whether the board leads, as its daemon said last.
+func (b *pageBoard) leads() bool { return b.Role == console.RoleLeader }
 
 // light is what the LED of a board has done lately.
-func (s *pageSource) light(b *board) pageLight {
+func (g *group) light(b *board) pageLight {
 	edges := b.led.Edges()
 	edges = edges[max(0, len(edges)-edgesShown):]
 	l := pageLight{EdgesNs: []int64{}}
 	for _, e := range edges {
 		l.Lit = e.On
-		l.EdgesNs = append(l.EdgesNs, s.at(e.At))
+		l.EdgesNs = append(l.EdgesNs, g.at(e.At))
 	}
 	return l
 }
@@ -216,19 +190,19 @@ type pagePossible struct {
 	ImpossibleText string        `json:"impossible_text"` // "" if it can be done
 }
 
-func (s *pageSource) about() pageAbout {
+func (g *group) about() pageAbout {
 	a := pageAbout{
-		LAN: "loopback", LANText: s.lan.about(), Algorithm: s.options.Algorithm.String(), HeartbeatNs: int64(s.options.Heartbeat),
-		Address: s.lan.floating().String(), AskEveryNs: int64(askEvery), Elsewhere: keepalivedFigures,
+		LAN: "loopback", LANText: g.lan.about(), Algorithm: g.options.Algorithm.String(), HeartbeatNs: int64(g.options.Heartbeat),
+		Address: g.lan.floating().String(), AskEveryNs: int64(askEvery), Elsewhere: keepalivedFigures,
 	}
-	if s.options.Namespaces {
+	if g.options.Namespaces {
 		a.LAN = "namespaces"
 	}
-	for _, b := range s.boards {
+	for _, b := range g.boards {
 		a.Boards = append(a.Boards, pageName{b.number, b.name, b.addr.String()})
 	}
 	for _, verb := range demopage.Verbs() {
-		a.Actions = append(a.Actions, pagePossible{verb, s.lan.cannot(verb)})
+		a.Actions = append(a.Actions, pagePossible{verb, g.lan.cannot(verb)})
 	}
 	return a
 }

@@ -19,6 +19,7 @@ import (
 	"topdog/internal/lab/demopage"
 	"topdog/internal/lab/documented"
 	judged "topdog/internal/lab/judge"
+	"topdog/internal/lab/scene"
 	"topdog/internal/lab/webpage"
 )
 
@@ -62,17 +63,17 @@ func TestSplit(t *testing.T) {
 
 // TestLoss: the share that is lost is the one that was asked for.
 func TestLoss(t *testing.T) {
-	var l loss
+	var f filters
 	count := func() (n int) {
 		for range 100_000 {
-			if l.draw() {
+			if f.draw() {
 				n++
 			}
 		}
 		return n
 	}
 	for _, share := range []float64{0, 0.25, 0.9} {
-		l.set(share)
+		f.set([]scene.Filter{{Share: share, Election: true}}[:min(1, int(share*100))])
 		if got := float64(count()) / 100_000; got < share-0.01 || got > share+0.01 || share == 0 && got != 0 {
 			t.Errorf("lost %v, want %v", got, share)
 		}
@@ -86,28 +87,28 @@ func TestLossOfAll(t *testing.T) {
 		percent := 40
 		act(t, g, demopage.Action{Verb: demopage.Loss, Percent: &percent})
 		assert.Is(t, percent, newPageSource(g).document().LossPercent, "")
-		assert.Is(t, 400_000, g.lan.(*loopback).loss.parts.Load(), "")
+		assert.Equal(t, []scene.Filter{{Share: 0.4, Election: true}}, *g.lan.(*loopback).filters.shares.Load(), "")
 		act(t, g, demopage.Action{Verb: demopage.Heal})
 		assert.Is(t, 0, newPageSource(g).document().LossPercent, "healed")
-		assert.Is(t, 0, g.lan.(*loopback).loss.parts.Load(), "healed")
+		assert.Is(t, 0, len(*g.lan.(*loopback).filters.shares.Load()), "healed")
 	})
 }
 
 // TestLacks: what cannot be done to a board is said in words.
 func TestLacks(t *testing.T) {
-	runs := boardState{power: running, cable: true}
+	runs := pageBoard{Power: true, Daemon: daemonRuns, Cable: true}
 	for _, test := range []struct {
 		name  string
-		state boardState
+		state pageBoard
 		can   []demopage.Verb
 	}{
 		{"running", runs, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Kill, demopage.Stop, demopage.Freeze, demopage.MuteOn, demopage.DeafOn}},
-		{"off", boardState{cable: true}, []demopage.Verb{demopage.PowerOn, demopage.CableOut, demopage.MuteOn, demopage.DeafOn}},
-		{"stopped", boardState{power: stopped, cable: true}, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Start, demopage.MuteOn, demopage.DeafOn}},
-		{"killed", boardState{power: killed, cable: true}, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Start, demopage.MuteOn, demopage.DeafOn}},
-		{"ended", boardState{power: ended, cable: true}, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Start, demopage.MuteOn, demopage.DeafOn}},
-		{"frozen", boardState{power: running, frozen: true}, []demopage.Verb{demopage.PowerOff, demopage.CableIn, demopage.Kill, demopage.Thaw, demopage.MuteOn, demopage.DeafOn}},
-		{"deaf and mute", boardState{power: running, cable: true, deaf: true, mute: true}, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Kill, demopage.Stop, demopage.Freeze, demopage.MuteOff, demopage.DeafOff}},
+		{"off", pageBoard{Daemon: daemonOff, Cable: true}, []demopage.Verb{demopage.PowerOn, demopage.CableOut, demopage.MuteOn, demopage.DeafOn}},
+		{"stopped", pageBoard{Power: true, Daemon: daemonStopped, Cable: true}, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Start, demopage.MuteOn, demopage.DeafOn}},
+		{"killed", pageBoard{Power: true, Daemon: daemonKilled, Cable: true}, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Start, demopage.MuteOn, demopage.DeafOn}},
+		{"ended", pageBoard{Power: true, Daemon: daemonEnded, Cable: true}, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Start, demopage.MuteOn, demopage.DeafOn}},
+		{"frozen", pageBoard{Power: true, Daemon: daemonFrozen}, []demopage.Verb{demopage.PowerOff, demopage.CableIn, demopage.Kill, demopage.Thaw, demopage.MuteOn, demopage.DeafOn}},
+		{"deaf and mute", pageBoard{Power: true, Daemon: daemonRuns, Cable: true, Deaf: true, Mute: true}, []demopage.Verb{demopage.PowerOff, demopage.CableOut, demopage.Kill, demopage.Stop, demopage.Freeze, demopage.MuteOff, demopage.DeafOff}},
 	} {
 		var can []demopage.Verb
 		for _, verb := range demopage.Verbs() {
@@ -319,7 +320,7 @@ func TestFaultsNamespaces(t *testing.T) {
 		for _, a := range newPageSource(g).about().Actions {
 			if a.ImpossibleText != "" {
 				impossible = append(impossible, a.Action)
-				if _, ok := g.performAction(t.Context(), demopage.Action{Verb: a.Action, Board: 1}).(*demopage.Refusal); !ok {
+				if _, ok := g.perform(demopage.Action{Verb: a.Action, Board: 1}).(*demopage.Refusal); !ok {
 					t.Errorf("%s cannot be done, and was done", a.Action)
 				}
 			}

@@ -4,36 +4,20 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"topdog/internal/console"
 )
 
 // view is all that the picture shows.
 type view struct {
-	Algorithm  string
-	Heartbeat  time.Duration
-	LAN        string
-	Address    string // the floating one
-	Boards     []boardView
+	pageAbout
+	Stands     []pageBoard   // how the boards stand
 	Answers    string        // the board that answers the client; "" for none
 	Silent     time.Duration // for how long none has answered; 0 if one does
 	Outages    []outageView  // the newest first
 	TwoHolders time.Duration // in all
 	Which      bool          // a cable was asked for, and the board is awaited
 	Problem    string        // what went wrong with the last key
-}
-
-// boardView is one board.
-type boardView struct {
-	Number  int
-	Name    string
-	Address string
-	Lit     bool   // its LED is on at this moment
-	Role    string // as the election has it, or what it is instead
-	Follows string
-	Term    uint32
-	Leads   bool
-	Holds   bool // it has the floating address
-	Running bool
-	Plugged bool
 }
 
 // outageView is a time without answers.
@@ -60,7 +44,7 @@ const (
 func paint(v view, width, height int) []row {
 	top := v.header()
 	top = append(top, nil)
-	boxes := len(v.Boards)*(boxOuter+1) <= width && boxHeight+boxesExtra <= height
+	boxes := len(v.Stands)*(boxOuter+1) <= width && boxHeight+boxesExtra <= height
 	if boxes {
 		top = append(top, v.boxes(width)...)
 	} else {
@@ -90,53 +74,66 @@ func paint(v view, width, height int) []row {
 
 // header says what one is looking at.
 func (v view) header() []row {
-	return []row{row{{" topdog demo", bold}, {fmt.Sprintf("   %d boards, %s", len(v.Boards), v.LAN), plain},
-		{fmt.Sprintf("   %s, heartbeat %v", v.Algorithm, v.Heartbeat), dim}}}
+	return []row{row{{" topdog demo", bold}, {fmt.Sprintf("   %d boards, %s", len(v.Stands), v.LANText), plain},
+		{fmt.Sprintf("   %s, heartbeat %v", v.Algorithm, time.Duration(v.HeartbeatNs)), dim}}}
 }
 
-// light is the LED.
-func (b boardView) light() row {
+// led is the LED.
+func (b *pageBoard) led() row {
 	switch {
-	case !b.Lit:
+	case !b.Light.Lit:
 		return styled("○", dim)
-	case b.Leads:
+	case b.leads():
 		return styled("●", green)
-	case b.Role == "follower" || b.Role == "heir":
+	case b.Role == console.RoleFollower:
 		return styled("●", yellow)
 	default:
 		return styled("●", red)
 	}
 }
 
-// role is what the board is, as it stands in the picture.
-func (b boardView) role() row {
+// shownRole is the role of the board, or what it is instead.
+func (b *pageBoard) shownRole() string {
 	switch {
-	case b.Leads:
+	case !b.Power:
+		return "no power"
+	case !b.runs():
+		return b.Daemon
+	case b.Heir:
+		return "heir"
+	}
+	return b.Role
+}
+
+// role is what the board is, as it stands in the picture.
+func (b *pageBoard) role() row {
+	switch role := b.shownRole(); {
+	case b.leads():
 		return styled("LEADER", green)
-	case !b.Running:
-		return styled(b.Role, dim)
-	case !b.Plugged:
+	case !b.runs():
+		return styled(role, dim)
+	case !b.Cable:
 		return styled("no link", red)
-	case b.Role == "heir":
-		return styled(b.Role, bold)
+	case b.Heir:
+		return styled(role, bold)
 	default:
-		return text(b.Role)
+		return text(role)
 	}
 }
 
 // detail is the floating address if the board has it, or whom it follows.
-func (b boardView) detail(address string) row {
+func (v view) detail(b *pageBoard, address string) row {
 	switch {
 	case b.Holds:
 		return styled(address, marked)
-	case b.Follows != "":
-		return text("follows " + b.Follows)
+	case b.Role == console.RoleFollower && b.Follows != 0:
+		return text("follows " + v.Boards[b.Follows-1].Name)
 	}
 	return nil
 }
 
-func (b boardView) term() row {
-	if !b.Running || b.Term == 0 {
+func (b *pageBoard) term() row {
+	if !b.runs() || b.Term == 0 {
 		return nil
 	}
 	return styled(fmt.Sprintf("term %d", b.Term), dim)
@@ -149,15 +146,16 @@ func centred(s string, width int) string { return row{{s, plain}}.centre(width).
 func (v view) boxes(width int) []row {
 	rows := make([]row, boxHeight+1)
 	lan := " "
-	for _, b := range v.Boards {
+	for i := range v.Stands {
+		b, called := &v.Stands[i], v.Boards[i]
 		corners, frame := []string{"╭", "╮", "╰", "╯", "─", "│", "┬"}, plain
 		switch {
-		case b.Leads:
+		case b.leads():
 			corners, frame = []string{"╔", "╗", "╚", "╝", "═", "║", "╤"}, green
-		case !b.Running:
+		case !b.runs():
 			frame = dim
 		}
-		title := fmt.Sprintf(" %d %s ", b.Number, b.Name)
+		title := fmt.Sprintf(" %d %s ", b.Number, called.Name)
 		bar := func(left, middle, right string) row {
 			side := boxInner - row{{middle, plain}}.width()
 			return styled(left+strings.Repeat(corners[4], side/2)+middle+strings.Repeat(corners[4], side-side/2)+right, frame)
@@ -166,20 +164,20 @@ func (v view) boxes(width int) []row {
 			return styled(corners[5], frame).add(r.centre(boxInner), styled(corners[5], frame))
 		}
 		cable, joint := styled("│", frame), "╧"
-		if !b.Plugged {
+		if !b.Cable {
 			cable, joint = styled("╳", red), "═"
 		}
-		for i, r := range []row{
+		for k, r := range []row{
 			bar(corners[0], title, corners[1]),
-			inside(b.light()),
+			inside(b.led()),
 			inside(b.role()),
-			inside(b.detail(centred(v.Address, boxInner))),
+			inside(v.detail(b, centred(v.Address, boxInner))),
 			inside(b.term()),
-			inside(styled(b.Address, dim)),
+			inside(styled(called.Address, dim)),
 			bar(corners[2], corners[6], corners[3]),
 			cable.centre(boxOuter),
 		} {
-			rows[i] = rows[i].add(text(" "), r)
+			rows[k] = rows[k].add(text(" "), r)
 		}
 		half := (boxOuter - 1) / 2
 		lan += strings.Repeat("═", half) + joint + strings.Repeat("═", boxOuter-half)
@@ -189,14 +187,15 @@ func (v view) boxes(width int) []row {
 
 // list draws one line per board.
 func (v view) list() (rows []row) {
-	for _, b := range v.Boards {
+	for i := range v.Stands {
+		b, called := &v.Stands[i], v.Boards[i]
 		cable := text("  ")
-		if !b.Plugged {
+		if !b.Cable {
 			cable = styled(" ╳", red)
 		}
-		rows = append(rows, text(fmt.Sprintf(" %2d ", b.Number)).add(b.light(), text(" "),
-			text(b.Name).pad(6), b.role().pad(10), b.detail(v.Address).pad(15), b.term().pad(9),
-			styled(b.Address, dim).pad(13), cable))
+		rows = append(rows, text(fmt.Sprintf(" %2d ", b.Number)).add(b.led(), text(" "),
+			text(called.Name).pad(6), b.role().pad(10), v.detail(b, v.Address).pad(15), b.term().pad(9),
+			styled(called.Address, dim).pad(13), cable))
 	}
 	return rows
 }
@@ -247,14 +246,14 @@ func (v view) history(lines int) []row {
 		}
 		rows = append(rows, text(fmt.Sprintf(" %10s   ", ago(o.Ago))).add(
 			text(who).pad(13), styled(fmt.Sprintf("%7s  ", duration(ms(o.Lasted))), bold),
-			styled(bar(ms(o.Lasted), ms(v.Heartbeat)/7, outageBars), yellow).pad(outageBars+2), text(o.Why)))
+			styled(bar(ms(o.Lasted), ms(time.Duration(v.HeartbeatNs))/7, outageBars), yellow).pad(outageBars+2), text(o.Why)))
 	}
 	return rows
 }
 
 // keys says what can be done, in few words if there is little room.
 func (v view) keys(width int) []row {
-	upTo := min(len(v.Boards), 9)
+	upTo := min(len(v.Stands), 9)
 	hint := text(" ")
 	for _, k := range []struct{ name, does, brief string }{
 		{fmt.Sprintf("1-%d", upTo), "power", "power"},

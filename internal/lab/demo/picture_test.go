@@ -11,23 +11,25 @@ import (
 	"topdog/internal/lab/golden"
 )
 
+// boardsAt makes a view of boards, whose addresses begin so.
+func boardsAt(v view, boards int, prefix string, first int, is func(n int) pageBoard) view {
+	for n := len(v.Boards) + 1; n <= boards; n++ {
+		v.Boards = append(v.Boards, pageName{n, fmt.Sprintf("pi%d", n), fmt.Sprintf("%s%d", prefix, first+n)})
+		b := is(n)
+		b.Number, b.Power, b.Daemon = n, true, daemonRuns
+		v.Stands = append(v.Stands, b)
+	}
+	return v
+}
+
 // peace is five boards of which pi5 leads.
 func peace() view {
-	v := view{
-		Algorithm: "heir", Heartbeat: 100 * time.Millisecond, LAN: "real UDP on loopback",
-		Address: "127.77.0.100", Answers: "pi5",
-	}
-	for n := 1; n <= 5; n++ {
-		v.Boards = append(v.Boards, boardView{
-			Number: n, Name: fmt.Sprintf("pi%d", n), Address: fmt.Sprintf("127.77.0.1%d", n),
-			Role: "follower", Follows: "pi5", Term: 1, Running: true, Plugged: true,
-		})
-	}
-	v.Boards[3].Role = "heir"
-	v.Boards[4] = boardView{
-		Number: 5, Name: "pi5", Address: "127.77.0.15", Role: "leader", Term: 1,
-		Lit: true, Leads: true, Holds: true, Running: true, Plugged: true,
-	}
+	v := boardsAt(view{
+		pageAbout: pageAbout{Algorithm: "heir", HeartbeatNs: int64(100 * time.Millisecond), LANText: "real UDP on loopback", Address: "127.77.0.100"},
+		Answers:   "pi5",
+	}, 5, "127.77.0.", 10, func(int) pageBoard { return pageBoard{Role: "follower", Follows: 5, Term: 1, Cable: true} })
+	v.Stands[3].Heir = true
+	v.Stands[4].Role, v.Stands[4].Light.Lit, v.Stands[4].Holds = "leader", true, true
 	return v
 }
 
@@ -37,10 +39,10 @@ func trouble() view {
 	v := peace()
 	v.Silent = 84 * time.Millisecond
 	v.TwoHolders = 1200 * time.Microsecond
-	v.Boards[4] = boardView{Number: 5, Name: "pi5", Address: "127.77.0.15", Role: "no power", Plugged: true}
-	v.Boards[3].Role, v.Boards[3].Follows, v.Boards[3].Lit = "candidate", "", true
-	v.Boards[2].Plugged, v.Boards[2].Role, v.Boards[2].Follows = false, "isolated", ""
-	v.Boards[1] = boardView{Number: 2, Name: "pi2", Address: "127.77.0.12", Role: "stopped", Plugged: true}
+	v.Stands[4] = pageBoard{Number: 5, Daemon: daemonOff, Cable: true}
+	v.Stands[3] = pageBoard{Number: 4, Power: true, Daemon: daemonRuns, Role: "candidate", Light: pageLight{Lit: true}, Term: 1, Cable: true}
+	v.Stands[2].Cable, v.Stands[2].Role, v.Stands[2].Follows = false, "isolated", 0
+	v.Stands[1] = pageBoard{Number: 2, Power: true, Daemon: daemonStopped, Cable: true}
 	v.Outages = []outageView{
 		{Ago: 3 * time.Second, Lasted: 1230 * time.Microsecond, Before: "pi4", After: "pi5", Why: "asked pi4 to resign"},
 		{Ago: 70 * time.Second, Lasted: 103 * time.Millisecond, Before: "pi5", After: "pi4", Why: "cut the power of pi5"},
@@ -51,26 +53,18 @@ func trouble() view {
 
 // crowd is as many boards as there can be.
 func crowd() view {
-	v := peace()
-	for n := 6; n <= MaxBoards; n++ {
-		v.Boards = append(v.Boards, boardView{
-			Number: n, Name: fmt.Sprintf("pi%d", n), Address: fmt.Sprintf("127.77.0.%d", 10+n),
-			Role: "follower", Follows: "pi5", Term: 1, Running: true, Plugged: n != 12,
-		})
-	}
-	return v
+	return boardsAt(peace(), MaxBoards, "127.77.0.", 10, func(n int) pageBoard {
+		return pageBoard{Role: "follower", Follows: 5, Term: 1, Cable: n != 12}
+	})
 }
 
 func beginning() view {
-	v := view{Algorithm: "bully", Heartbeat: 50 * time.Millisecond, LAN: "real veth cables",
-		Address: "10.77.0.100", Problem: "nobody leads, so nobody can resign"}
-	for n := 1; n <= 3; n++ {
-		v.Boards = append(v.Boards, boardView{
-			Number: n, Name: fmt.Sprintf("pi%d", n), Address: fmt.Sprintf("10.77.0.%d", n),
-			Role: "listener", Lit: n == 2, Running: true, Plugged: true,
-		})
-	}
-	return v
+	return boardsAt(view{
+		pageAbout: pageAbout{Algorithm: "bully", HeartbeatNs: int64(50 * time.Millisecond), LANText: "real veth cables", Address: "10.77.0.100"},
+		Problem:   "nobody leads, so nobody can resign",
+	}, 3, "10.77.0.", 0, func(n int) pageBoard {
+		return pageBoard{Role: "listener", Light: pageLight{Lit: n == 2}, Cable: true}
+	})
 }
 
 func asked() view {

@@ -5,7 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
 	"time"
+
+	"topdog/internal/lab/scene"
 )
 
 const (
@@ -14,90 +20,173 @@ const (
 	// followers, which began when there was a leader, blink every 2 s: the recording begins between.
 	settledIntervals = 45
 	// calmIntervals is for how many nothing is done before each act. A part of a heartbeat
-	// comes on top, which is left to chance: see attempt.
+	// comes on top, which is left to chance: see acts of the show.
 	calmIntervals = 14
 	// minRecorded is how many boards the acts need.
 	minRecorded = 3
 )
 
+// recorded are the acts of the moving picture: power, cable, both back, and a leader that resigns. The group ends as it
+// began, so that the picture can begin anew. The best board comes first, so that it leads.
+const recorded = `
+boards BOARDS
+wait SETTLED
+record
+wait CALM
+measure cut-power "FIRST loses its power"
+FIRST power-off
+SECOND leads
+wait CALM
+measure pull-cable "the cable of SECOND is pulled"
+SECOND pull
+THIRD leads
+wait CALM
+measure switch-on "FIRST has power again"
+FIRST power-on
+THIRD leads
+wait CALM
+measure plug-cable "the cable of SECOND is back"
+SECOND plug
+THIRD leads
+wait CALM
+measure resign "THIRD is asked to hand over"
+THIRD topdog resign says ""
+FIRST leads
+wait CALM
+measured
+`
+
 // Record plays the acts that the moving picture of the README shows, and returns what
-// happened. The group ends as it began, so that the picture can begin anew.
+// happened.
 func Record(ctx context.Context, o Options) (recording Recording, err error) {
 	if o.Boards < minRecorded {
 		return Recording{}, fmt.Errorf("%d boards: must be at least %d, since two leaders go one after the other", o.Boards, minRecorded)
 	}
-	g, err := newGroup(o)
+	acts, err := scene.Parse("recording", strings.NewReplacer(
+		"BOARDS", fmt.Sprint(o.Boards), "FIRST", scene.Name(o.Boards), "SECOND", scene.Name(o.Boards-1), "THIRD", scene.Name(o.Boards-2),
+		"SETTLED", fmt.Sprint(settledIntervals*o.Heartbeat),
+		"CALM", fmt.Sprintf("%v..%v", calmIntervals*o.Heartbeat, (calmIntervals+1)*o.Heartbeat),
+	).Replace(recorded))
+	if err != nil {
+		return Recording{}, err
+	}
+	g, err := newGroup(ctx, o)
 	if err != nil {
 		return Recording{}, err
 	}
 	defer func() { err = errors.Join(err, g.close()) }()
-	// The best board comes first, so that it leads.
-	for i := range g.boards {
-		if err := g.switchOn(len(g.boards) - i); err != nil {
-			return Recording{}, err
-		}
-		if _, err := g.led(ctx, g.boards[len(g.boards)-1]); err != nil {
-			return Recording{}, err
-		}
+	r := &recorder{group: g, stop: make(chan struct{})}
+	err = acts.Play(r, rand.Uint64())
+	close(r.stop)
+	r.watching.Wait()
+	if err != nil {
+		return Recording{}, errors.Join(ctx.Err(), err)
 	}
-	if err := pass(ctx, settledIntervals*o.Heartbeat); err != nil {
-		return Recording{}, err
-	}
-	r, stop, done := g.record(), make(chan struct{}), make(chan struct{})
-	go func() { defer close(done); r.watch(stop) }()
-	err = r.play(ctx)
-	close(stop)
-	<-done
-	return r.finish(), err
+	return r.finish(), nil
 }
 
-// led waits until a board leads.
-func (g *group) led(ctx context.Context, by *board) (*board, error) {
-	ctx, cancel := context.WithTimeout(ctx, agreeTimeout)
-	defer cancel()
-	return g.awaitAgreed(ctx, func(b *board) bool { return b == by })
+// recorder is the stage of the group, on which it is noted what the boards are.
+type recorder struct {
+	*group
+	began    time.Time
+	seen     int             // answers of the client before
+	last     []RecordedState // of each board
+	notes    Recording
+	leader   int           // when the last act began
+	stop     chan struct{} // closed to end watching
+	watching sync.WaitGroup
 }
 
-// play does everything in turn: power, cable, both back, and a leader that resigns.
-func (r *recorder) play(ctx context.Context) error {
-	g := r.group
-	n := len(g.boards)
-	first, second, third := g.boards[n-1], g.boards[n-2], g.boards[n-3]
-	leader := first
-	for _, step := range []struct {
-		act    string
-		text   string
-		board  *board
-		do     func() error
-		leader *board // who leads then
-	}{
-		{actCut, "%s loses its power", first, func() error { return g.cutPower(first.number) }, second},
-		{actPull, "the cable of %s is pulled", second, func() error { return g.cable(second.number, false) }, third},
-		{actOn, "%s has power again", first, func() error { return g.switchOn(first.number) }, third},
-		{actPlug, "the cable of %s is back", second, func() error { return g.cable(second.number, true) }, third},
-		{actResign, "%s is asked to hand over", third, func() error { return g.resign(ctx, third.number) }, first},
-	} {
-		if err := pass(ctx, calmIntervals*g.options.Heartbeat+rand.N(g.options.Heartbeat)); err != nil {
-			return err
-		}
-		r.act(RecordedAct{Act: step.act, Board: step.board.name, Text: fmt.Sprintf(step.text, step.board.name), Moves: step.leader != leader})
-		if err := step.do(); err != nil {
-			return err
-		}
-		var err error
-		if leader, err = g.led(ctx, step.leader); err != nil {
-			return fmt.Errorf("%s %s: %w", step.act, step.board.name, err)
-		}
+// Line begins the recording.
+func (r *recorder) Line(words, _ []string) (known bool, err error) {
+	if words[0] != "record" {
+		return false, nil
 	}
-	return pass(ctx, calmIntervals*g.options.Heartbeat)
+	_, r.seen = r.client.Gaps(0)
+	r.began, r.last = time.Now(), make([]RecordedState, len(r.boards))
+	for _, b := range r.boards {
+		r.notes.Boards = append(r.notes.Boards, b.name)
+	}
+	r.watching.Go(r.watch)
+	return true, nil
 }
 
-// pass lets time pass.
-func pass(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+// Measure notes that something is about to be done to the board that the title names.
+func (r *recorder) Measure(act, title string) error {
+	if err := errors.Join(r.Measured(), r.ctx.Err()); err != nil {
+		return err
 	}
+	n := r.numberWhere(func(b *board) bool { return slices.Contains(strings.Fields(title), b.name) })
+	r.notes.Acts = append(r.notes.Acts, RecordedAct{At: time.Since(r.began), Act: act, Board: r.name(n), Text: title})
+	return nil
+}
+
+// Measured notes whether another board leads after an act than before.
+func (r *recorder) Measured() error {
+	leader, _ := r.leading()
+	if n := len(r.notes.Acts); n > 0 {
+		r.notes.Acts[n-1].Moves = leader != r.leader
+	}
+	r.leader = leader
+	return nil
+}
+
+// watch notes which boards have become something else, until it is told to stop.
+func (r *recorder) watch() {
+	for {
+		r.mu.Lock()
+		changed := r.changed
+		r.mu.Unlock()
+		at := time.Since(r.began)
+		for i, b := range r.states() {
+			s := RecordedState{Board: r.boards[i].name, Role: b.shownRole(), Plugged: b.Cable, Running: b.runs()}
+			if s != r.last[i] {
+				r.last[i] = s
+				s.At = at
+				r.notes.States = append(r.notes.States, s)
+			}
+		}
+		select {
+		case <-changed:
+		case <-r.stop:
+			return
+		}
+	}
+}
+
+// finish collects what others have noted.
+func (r *recorder) finish() Recording {
+	g, n := r.group, r.notes
+	n.Length = time.Since(r.began)
+	n.GroundText, n.Algorithm = g.lan.about(), g.options.Algorithm.String()
+	n.Address, n.Heartbeat, n.AskEvery = g.lan.floating().String(), g.options.Heartbeat, askEvery
+	n.Paused = g.client.Report(r.began).Pause
+	for _, b := range g.boards {
+		n.Lights = append(n.Lights, r.lightsOf(b)...)
+	}
+	sort.SliceStable(n.Lights, func(i, j int) bool { return n.Lights[i].At < n.Lights[j].At })
+	for _, s := range g.lan.holders().Since(r.began).Spans {
+		n.Holders = append(n.Holders, RecordedSpan{g.name(s.Board), s.From.Sub(r.began), s.To.Sub(r.began)})
+	}
+	gaps, _ := g.client.Gaps(r.seen)
+	for _, s := range gaps {
+		if s.Before == s.After && s.Duration()-s.Paused < severalQuestions*askEvery {
+			continue
+		}
+		n.Gaps = append(n.Gaps, RecordedGap{s.From.Sub(r.began), s.To.Sub(r.began), g.name(s.Before), g.name(s.After)})
+	}
+	return n
+}
+
+// lightsOf returns the changes of a board's light. The first is what it was at the beginning.
+func (r *recorder) lightsOf(b *board) []RecordedEdge {
+	edges := []RecordedEdge{{Board: b.name}}
+	for _, e := range b.led.Edges() {
+		if e.At.Before(r.began) {
+			edges[0].On = e.On
+			continue
+		}
+		edges = append(edges, RecordedEdge{e.At.Sub(r.began), b.name, e.On})
+	}
+	return edges
 }

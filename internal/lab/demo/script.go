@@ -9,25 +9,16 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
+	"strings"
 	"time"
+
+	"topdog/internal/lab/demopage"
+	"topdog/internal/lab/scene"
 )
 
-// What an act of the show must keep to; otherwise the show has failed.
-const (
-	// agreeTimeout is how long the boards may take to agree on a leader because the
-	// machine is busy, and agreeIntervals is how many heartbeat intervals that are at least.
-	// The time of elections comes on top: one board may have to hold two of them, the second
-	// because others held one at the same time.
-	agreeTimeout   = 5 * time.Second
-	agreeIntervals = 20
-	elections      = 2
-	// maxTwoHolders is how long two boards may hold the address in one act. It
-	// should be nothing at all; this is for a machine that stands still at the wrong moment.
-	maxTwoHolders = 50 * time.Millisecond
-	// pauseIntervals is how long the show looks on after each act, in heartbeats: long
-	// enough to read the line, and for the detectors to get to know a new leader.
-	pauseIntervals = 8
-)
+// pauseIntervals is how long the show looks on after each act, in heartbeats: long
+// enough to read the line, and for the detectors to get to know a new leader.
+const pauseIntervals = 8
 
 // Kinds of acts, as --json names them.
 const (
@@ -94,16 +85,15 @@ type report struct {
 // Play plays the show, and writes it as text while it goes on, or as one JSON
 // document at the end. It returns an error if an act failed, and that of ctx if it ended.
 func Play(ctx context.Context, o Options, out io.Writer, asJSON bool) error {
-	g, err := newGroup(o)
+	g, err := newGroup(ctx, o)
 	if err != nil {
 		return err
 	}
-	s := &show{group: g, text: programme{out: out}}
+	s := newShow(g, out)
 	if asJSON {
 		s.text.out = io.Discard
 	}
-	err = s.play(ctx)
-	err = errors.Join(err, g.close())
+	err = errors.Join(s.present(), g.close())
 	if asJSON {
 		s.report.OK = err == nil
 		if err != nil {
@@ -116,221 +106,164 @@ func Play(ctx context.Context, o Options, out io.Writer, asJSON bool) error {
 	return err
 }
 
-// show is a performance.
+// show is a performance. It is the stage of the group, on which each act is measured.
 type show struct {
 	*group
 	text   programme
 	report report
-	leader *board // since the last act
+	act    *result // that goes on
+	began  time.Time
+	// cast are boards by what the scene calls them: the one that leads since the last act, the first and the second one that have lost
+	// their power, and the one whose cable was pulled.
+	cast map[string]int
 }
 
-// play plays all acts. What is done depends on who leads, which is up to the boards.
-func (s *show) play(ctx context.Context) error {
+func newShow(g *group, out io.Writer) *show {
+	return &show{group: g, text: programme{out: out}, cast: map[string]int{}}
+}
+
+// present plays all acts.
+func (s *show) present() error {
 	s.report = report{
 		Boards: s.options.Boards, HeartbeatMs: ms(s.options.Heartbeat), Algorithm: s.options.Algorithm.String(),
 		Ground: s.lan.about(), Address: s.lan.floating().String(), AskEveryMs: ms(askEvery),
 	}
 	s.text.begin(s.report)
-	if err := s.startAct(ctx); err != nil {
+	if err := s.perform(s.acts()); err != nil {
 		return err
-	}
-	first := s.leader
-	if err := s.cutAct(ctx, s.leader, "cut the power of %s, the leader"); err != nil {
-		return err
-	}
-	second := s.leader
-	if s.options.Boards > MinBoards {
-		if err := s.cutAct(ctx, s.leader, "cut the power of %s too"); err != nil {
-			return err
-		}
-	}
-	acts := []func(context.Context) error{
-		func(ctx context.Context) error { return s.switchOnAct(ctx, first, "switch %s on again") },
-	}
-	if !s.expected.bullies {
-		// A bully refuses to resign: it would be back at once, being the highest still.
-		acts = append(acts, s.resignAct)
-	}
-	acts = append(acts, s.pullAct)
-	if second != s.leader {
-		acts = append(acts, func(ctx context.Context) error {
-			return s.switchOnAct(ctx, second, "switch %s on again as well")
-		})
-	}
-	acts = append(acts, s.stopAct)
-	for _, act := range acts {
-		if err := act(ctx); err != nil {
-			return err
-		}
 	}
 	s.summarise()
 	s.text.end(s.report)
 	return nil
 }
 
-func (s *show) startAct(ctx context.Context) error {
-	joint := "to"
-	if len(s.boards) == 2 {
-		joint = "and"
-	}
-	text := fmt.Sprintf("switch on %s %s %s", s.boards[0].name, joint, s.boards[len(s.boards)-1].name)
-	return s.perform(ctx, scene{act: actStart, text: text, moves: true, do: func(context.Context) error {
-		for _, b := range s.boards {
-			if err := s.switchOn(b.number); err != nil {
-				return err
-			}
-		}
-		return nil
-	}})
-}
-
-func (s *show) cutAct(ctx context.Context, b *board, text string) error {
-	return s.perform(ctx, scene{act: actCut, board: b, text: fmt.Sprintf(text, b.name), moves: true,
-		do: func(context.Context) error { return s.cutPower(b.number) }})
-}
-
-func (s *show) switchOnAct(ctx context.Context, b *board, text string) error {
-	return s.perform(ctx, scene{act: actOn, board: b, text: fmt.Sprintf(text, b.name), moves: s.bullies(b),
-		do: func(context.Context) error { return s.switchOn(b.number) }})
-}
-
-// bullies reports whether a board that comes back takes the lead. With the
-// classical algorithm, which got its name from that, and with most of its
-// descendants one that comes before the leader does.
-func (s *show) bullies(b *board) bool {
-	return s.expected.bullies && s.expected.above(b.rank(), s.leader.rank())
-}
-
-func (s *show) resignAct(ctx context.Context) error {
-	b := s.leader
-	return s.perform(ctx, scene{act: actResign, board: b, text: fmt.Sprintf("ask %s to resign", b.name), moves: true,
-		do: func(ctx context.Context) error { return s.resign(ctx, b.number) }})
-}
-
-// pullAct pulls the leader's cable, and puts it back.
-func (s *show) pullAct(ctx context.Context) error {
-	b := s.leader
-	err := s.perform(ctx, scene{act: actPull, board: b, text: fmt.Sprintf("pull the cable of %s, the leader", b.name), moves: true,
-		do: func(context.Context) error { return s.cable(b.number, false) }})
-	if err != nil {
-		return err
-	}
-	return s.perform(ctx, scene{act: actPlug, board: b, text: fmt.Sprintf("put the cable of %s back", b.name), moves: s.bullies(b),
-		do: func(context.Context) error { return s.cable(b.number, true) }})
-}
-
-func (s *show) stopAct(ctx context.Context) error {
-	b := s.leader
-	return s.perform(ctx, scene{act: actStop, board: b, text: fmt.Sprintf("stop the daemon on %s (SIGTERM)", b.name), moves: true,
-		do: func(context.Context) error { return s.stop(b.number) }})
-}
-
-// scene is an act that is about to be played.
-type scene struct {
-	act   string
-	board *board // nil if it is about all of them
-	text  string
-	moves bool // another board must lead afterwards; otherwise the same one must
-	do    func(context.Context) error
-}
-
-// perform plays one act: does it, waits until the boards agree, looks on for a
-// while, and judges.
-func (s *show) perform(ctx context.Context, act scene) error {
-	began := time.Now()
-	before, _ := s.client.Last()
-	r := result{AtMs: ms(began.Sub(s.started)), Act: act.act, Text: act.text, Before: s.name(before), Moved: act.moves}
-	if act.board != nil {
-		r.Board = act.board.name
-	}
-	s.text.act(r)
-	err := s.attempt(ctx, act)
+// perform plays acts, and tells of the one that fails.
+func (s *show) perform(text string) error {
+	acts, err := scene.Parse("show", text)
 	if err == nil {
-		s.measure(&r, began)
-		err = judge(r)
+		err = acts.Play(s, rand.Uint64())
 	}
-	if ctx.Err() != nil {
-		s.text.interrupted()
-		return ctx.Err()
-	}
-	if err != nil {
-		r.Error = err.Error()
-	}
-	s.report.Acts = append(s.report.Acts, r)
-	s.text.result(r)
-	if err != nil {
-		return fmt.Errorf("%s: %w", act.text, err)
-	}
-	return nil
-}
-
-// attempt does what the act does, and waits for what must follow from it.
-func (s *show) attempt(ctx context.Context, act scene) error {
-	limited, cancel := context.WithTimeout(ctx, max(agreeTimeout, agreeIntervals*s.options.Heartbeat)+elections*s.expected.electionTime)
-	defer cancel()
-	if err := act.do(limited); err != nil {
-		return err
-	}
-	old := s.leader
-	leader, err := s.awaitAgreed(limited, func(b *board) bool { return (!act.moves || b != old) && s.mayLead(b) })
-	if err != nil {
-		return err
-	}
-	s.leader = leader
-	// Time to look, for the spectators and for anything that might yet go wrong.
-	// Its length is left to chance, so that the next act comes at any moment
-	// between two heartbeats: always right before one would flatter the figures.
-	select {
-	case <-time.After(pauseIntervals*s.options.Heartbeat + rand.N(s.options.Heartbeat)):
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	// A board that was not given the processor for a while may ask once whether the leader is still there. It must
-	// find that out, and the leader must be the same.
-	now, err := s.awaitAgreed(limited, func(*board) bool { return true })
 	switch {
-	case err != nil:
-		return fmt.Errorf("%s led, and the boards no longer agree: %w", leader.name, err)
-	case now != leader:
-		return fmt.Errorf("%s led, and then %s: the lead moved without a cause", leader.name, now.name)
-	case !act.moves && leader != old:
-		return fmt.Errorf("the lead moved from %s to %s, and nothing should have moved", old.name, leader.name)
+	case s.ctx.Err() != nil:
+		s.text.interrupted()
+		return s.ctx.Err()
+	case err != nil && s.act != nil:
+		what := s.act.Text
+		s.act.Error = err.Error()
+		s.tell()
+		return fmt.Errorf("%s: %w", what, err)
 	}
+	return err
+}
+
+// acts are the show as a scene. What is done depends on who leads, which is up to the boards. With the
+// classical algorithm, the bully, and with most of its descendants the best board that is there takes the lead; otherwise the incumbent stays.
+func (s *show) acts() string {
+	anew, stays, more := "agreed anew", "leader leads", s.options.Boards > MinBoards
+	if s.expected.bullies {
+		anew, stays = "best leads", "best leads"
+	}
+	joint := "and"
+	if more {
+		joint = "to"
+	}
+	h := s.options.Heartbeat
+	var text strings.Builder
+	for _, a := range []struct {
+		played                 bool
+		act, title, line, then string
+	}{
+		{true, actStart, "switch on pi1 " + joint + " " + scene.Name(s.options.Boards), fmt.Sprint("boards ", s.options.Boards, " run"), anew},
+		{true, actCut, "cut the power of {leader}, the leader", "leader power-off", anew},
+		{more, actCut, "cut the power of {leader} too", "leader power-off", anew},
+		{true, actOn, "switch {first} on again", "first power-on", stays},
+		// A bully refuses to resign: it would be back at once, being the highest still.
+		{!s.expected.bullies, actResign, "ask {leader} to resign", "leader " + ofOne[demopage.Resign].line, anew},
+		{true, actPull, "pull the cable of {leader}, the leader", "leader pull", anew},
+		{true, actPlug, "put the cable of {pulled} back", "pulled plug", stays},
+		{more, actOn, "switch {second} on again as well", "second power-on", stays},
+		{true, actStop, "stop the daemon on {leader} (SIGTERM)", "leader stop", anew},
+	} {
+		if a.played {
+			// There is time to look, for the spectators and for anything that might yet go wrong.
+			// Its length is left to chance, so that the next act comes at any moment
+			// between two heartbeats: always right before one would flatter the figures.
+			fmt.Fprintf(&text, "measure %s %q\n%s\n%s\nwait %v..%v\nleader leads\n",
+				a.act, a.title, a.line, a.then, pauseIntervals*h, (pauseIntervals+1)*h)
+		}
+	}
+	return text.String() + "measured\n"
+}
+
+// Named are the boards of which the acts have been about, and the one that must lead if the best one does.
+func (s *show) Named(name string) (boards []int, known bool) {
+	if name == "best" {
+		best := s.best(func(b *board) bool { is := s.state(b.number); return is.runs() && is.Cable })
+		return []int{best.number}, true
+	}
+	n, known := s.cast[name]
+	return []int{n}, known && name != "leader"
+}
+
+// Measure begins an act.
+func (s *show) Measure(act, title string) error {
+	if err := errors.Join(s.Measured(), s.ctx.Err()); err != nil {
+		return err
+	}
+	s.began = time.Now()
+	s.Mark()
+	before, _ := s.client.Last()
+	s.act = &result{AtMs: ms(s.began.Sub(s.started)), Act: act, Before: s.name(before)}
+	leader, hadFirst := s.cast["leader"], s.cast["first"] != 0
+	switch {
+	case act == actPull:
+		s.cast["pulled"] = leader
+	case act == actCut && hadFirst:
+		s.cast["second"] = leader
+	case act == actCut:
+		s.cast["first"] = leader
+	}
+	for name, n := range s.cast {
+		if place := "{" + name + "}"; strings.Contains(title, place) {
+			s.act.Board = s.name(n)
+			title = strings.ReplaceAll(title, place, s.act.Board)
+		}
+	}
+	s.act.Text = title
+	s.text.act(*s.act)
 	return nil
 }
 
-// mayLead reports whether it is for good that a board leads: where the first in
-// the algorithm's order always takes the lead it must be that one.
-func (s *show) mayLead(b *board) bool {
-	if !s.expected.bullies {
-		return true
+// Measured ends an act, if one goes on: it fills in the figures.
+func (s *show) Measured() error {
+	if s.act == nil {
+		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return b == s.best((*board).reachable)
-}
-
-// measure fills in the figures.
-func (s *show) measure(r *result, began time.Time) {
-	gap := s.client.Report(began).Outage
+	r, old := s.act, s.cast["leader"]
+	gap := s.client.Report(s.began).Outage
 	r.OutageMs, r.ClientPausedMs = ms(gap.Duration()), ms(gap.Paused)
-	r.TwoHoldersMs = ms(s.lan.holders().Since(began).Overlap())
+	r.TwoHoldersMs = ms(s.lan.holders().Since(s.began).Overlap())
 	after, _ := s.client.Last()
 	r.After = s.name(after)
+	leader, _ := s.leading()
+	s.cast["leader"] = leader
+	r.Moved = leader != old
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	r.Term = uint32(s.leader.term)
+	b := s.boards[leader-1]
+	r.Term = b.is.Term
 	if r.Moved {
-		r.Reason = s.leader.rose.Identifier()
+		r.Reason = b.rose.Identifier()
 	}
+	s.mu.Unlock()
+	s.tell()
+	return nil
 }
 
-// judge says what is wrong with the figures of an act, if anything.
-func judge(r result) error {
-	if limit := ms(maxTwoHolders); r.TwoHoldersMs > limit {
-		return fmt.Errorf("two boards held the address for %.1f ms, and more than %.0f ms is a failure", r.TwoHoldersMs, limit)
-	}
-	return nil
+// tell tells of an act that is over.
+func (s *show) tell() {
+	s.report.Acts = append(s.report.Acts, *s.act)
+	s.text.result(*s.act)
+	s.act = nil
 }
 
 // summarise works out the figures of the whole show.

@@ -9,13 +9,12 @@ import (
 	"time"
 
 	"topdog/internal/console"
+	"topdog/internal/daemon"
 	"topdog/internal/lab/demopage"
 	"topdog/wire"
 )
 
 const (
-	// traceWithin is how long a board may take to tell what it has seen.
-	traceWithin = 200 * time.Millisecond
 	// stepsShown bounds the document.
 	stepsShown = 240
 	// besides is how much earlier or later than the new leader's own steps those of the others may be.
@@ -87,7 +86,7 @@ func (t *takeovers) look(ctx context.Context) {
 	if !due {
 		return
 	}
-	traces, all := t.traces(ctx)
+	traces, all := askAll(ctx, t.group, (*daemon.Daemon).Trace)
 	t.takeIn(traces, all)
 }
 
@@ -122,45 +121,6 @@ func (t *takeovers) news(next *pageTakeover, electedNs int64) bool {
 		return false
 	}
 	return !slices.Equal(next.Steps, t.last.Steps) || !slices.Equal(next.SilentNs, t.last.SilentNs)
-}
-
-// traces asks all boards that can tell. It reports whether all of them did in time.
-func (t *takeovers) traces(ctx context.Context) (found map[int]console.Trace, all bool) {
-	ctx, cancel := context.WithTimeout(ctx, traceWithin)
-	defer cancel()
-	type answer struct {
-		board int
-		trace console.Trace
-		err   error
-	}
-	answers := make(chan answer, len(t.boards))
-	asked := 0
-	for _, b := range t.boards {
-		d, frozen := t.runningDaemon(b)
-		if d == nil || frozen {
-			continue
-		}
-		asked++
-		go func() {
-			trace, err := d.Trace(ctx)
-			answers <- answer{b.number, trace, err}
-		}()
-	}
-	found, all = map[int]console.Trace{}, true
-	for range asked {
-		select {
-		case a := <-answers:
-			switch {
-			case a.err == nil:
-				found[a.board] = a.trace
-			case ctx.Err() != nil:
-				all = false
-			}
-		case <-ctx.Done(): // a daemon that was frozen in the middle of it answers when it goes on
-			return found, false
-		}
-	}
-	return found, all
 }
 
 // assemble puts together the document of an election.
@@ -292,30 +252,10 @@ func (t *takeovers) addCause(next *pageTakeover, roseNs int64) {
 	}
 }
 
-// The verbs from which a takeover may follow.
-var (
-	// breaking keep a board from leading.
-	breaking = []demopage.Verb{
-		demopage.PowerOff, demopage.CableOut, demopage.Kill, demopage.Stop, demopage.Freeze, demopage.MuteOn, demopage.DeafOn,
-		demopage.Resign,
-	}
-	// mending bring back a board, which may take the lead because it came back.
-	mending = []demopage.Verb{
-		demopage.PowerOn, demopage.CableIn, demopage.Start, demopage.Thaw, demopage.MuteOff, demopage.DeafOff,
-	}
-	// toAll are done to all boards.
-	toAll = []demopage.Verb{demopage.Loss, demopage.Split, demopage.Heal, demopage.AllOn}
-)
-
 // traced is a point in time of a trace as the documents have it.
 func (t *takeovers) traced(ns int64) int64 { return ns - int64(t.startedAt) }
 
 // numberOfText is the number of the board with an id as traces have it; 0 if it is none of them.
 func (g *group) numberOfText(id string) int {
-	for _, b := range g.boards {
-		if b.id.String() == id {
-			return b.number
-		}
-	}
-	return 0
+	return g.numberWhere(func(b *board) bool { return b.id.String() == id })
 }

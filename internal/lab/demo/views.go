@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// askViewsEvery is how often the boards are asked for their own view, and askViewWithin how long one
-	// may take to tell.
+	// askViewsEvery is how often the boards are asked for their own view, and tellWithin how long one
+	// may take to tell something.
 	askViewsEvery = 250 * time.Millisecond
-	askViewWithin = 200 * time.Millisecond
+	tellWithin    = 200 * time.Millisecond
 )
 
 // ownView is what a board says of itself and takes the others for.
@@ -28,12 +28,9 @@ type views struct {
 
 	mu    sync.Mutex
 	known map[int]ownView
-	asked map[int]bool // boards that have not answered yet
 }
 
-func newViews(g *group) *views {
-	return &views{group: g, known: map[int]ownView{}, asked: map[int]bool{}}
-}
+func newViews(g *group) *views { return &views{group: g, known: map[int]ownView{}} }
 
 func (v *views) of(n int) ownView {
 	v.mu.Lock()
@@ -41,33 +38,59 @@ func (v *views) of(n int) ownView {
 	return v.known[n]
 }
 
-// ask asks all boards that run, each on its own: one may stand still. It does not wait for the answers.
+// ask asks all boards that can tell, and forgets those that do not run.
 func (v *views) ask(ctx context.Context) {
+	told, _ := askAll(ctx, v.group, (*daemon.Daemon).Status)
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	for _, b := range v.boards {
-		d, frozen := v.runningDaemon(b)
-		v.mu.Lock()
-		switch {
-		case d == nil:
+		if is := v.state(b.number); !is.runs() {
 			delete(v.known, b.number)
-		case !frozen && !v.asked[b.number]:
-			v.asked[b.number] = true
-			go v.askOne(ctx, b.number, d.Status)
+		} else if s, ok := told[b.number]; ok {
+			v.known[b.number] = v.read(&s)
 		}
-		v.mu.Unlock()
 	}
 }
 
-// askOne asks one board. A daemon that is frozen in the middle of it answers when it goes on.
-func (v *views) askOne(ctx context.Context, n int, status func(context.Context) (console.Status, error)) {
-	ctx, cancel := context.WithTimeout(ctx, askViewWithin)
+// askAll asks all daemons that run and are not frozen. It reports whether all of them have told in time.
+func askAll[T any](ctx context.Context, g *group, ask func(*daemon.Daemon, context.Context) (T, error)) (told map[int]T, all bool) {
+	ctx, cancel := context.WithTimeout(ctx, tellWithin)
 	defer cancel()
-	s, err := status(ctx)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.asked, n)
-	if err == nil {
-		v.known[n] = v.read(&s)
+	type answer struct {
+		board int
+		told  T
+		err   error
 	}
+	answers := make(chan answer, len(g.boards))
+	asked := 0
+	for _, b := range g.boards {
+		g.mu.Lock()
+		d, may := b.asked, b.is.Daemon == daemonRuns
+		g.mu.Unlock()
+		if !may {
+			continue
+		}
+		asked++
+		go func() {
+			t, err := ask(d, ctx)
+			answers <- answer{b.number, t, err}
+		}()
+	}
+	told, all = map[int]T{}, true
+	for range asked {
+		select {
+		case a := <-answers:
+			switch {
+			case a.err == nil:
+				told[a.board] = a.told
+			case ctx.Err() != nil:
+				all = false
+			}
+		case <-ctx.Done(): // a daemon that was frozen in the middle of it answers when it goes on
+			return told, false
+		}
+	}
+	return told, all
 }
 
 // read takes what the page shows from a status.
@@ -75,7 +98,7 @@ func (v *views) read(s *console.Status) ownView {
 	view := ownView{grade: s.Grade}
 	for i := range s.Boards {
 		o := &s.Boards[i]
-		n := v.numberOfName(o.Name)
+		n := v.numberWhere(func(b *board) bool { return b.name == o.Name })
 		if o.Self || n == 0 {
 			continue
 		}
@@ -91,21 +114,4 @@ func (v *views) read(s *console.Status) ownView {
 		view.sees = append(view.sees, pageView{n, as})
 	}
 	return view
-}
-
-// numberOfName is the number of the board with a name; 0 if it is none of them.
-func (g *group) numberOfName(name string) int {
-	for _, b := range g.boards {
-		if b.name == name {
-			return b.number
-		}
-	}
-	return 0
-}
-
-// runningDaemon returns the daemon of a board, nil if it does not run.
-func (g *group) runningDaemon(b *board) (d *daemon.Daemon, frozen bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return b.asked, b.frozen
 }

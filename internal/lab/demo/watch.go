@@ -9,6 +9,8 @@ import (
 )
 
 const (
+	// silentAfter is for how long nobody must have answered to be shown so.
+	silentAfter = 20 * time.Millisecond
 	// runsKept and gapsKept bound what is remembered of the client's answers.
 	runsKept = 64
 	gapsKept = 64
@@ -28,7 +30,13 @@ type watch struct {
 	mu   sync.Mutex
 	seen int // answers of the client that were looked at
 	runs []answerRun
-	gaps []observe.Gap
+	gaps []outage
+}
+
+// outage is a gap with what is known of its cause.
+type outage struct {
+	observe.Gap
+	why string
 }
 
 // aftermath is what has followed from an action.
@@ -52,7 +60,7 @@ func (w *watch) collect() {
 		}
 		w.runs = keep(w.runs, answerRun{board: g.After, from: g.To}, runsKept)
 		if g.Before != 0 {
-			w.gaps = keep(w.gaps, g, gapsKept)
+			w.gaps = keep(w.gaps, outage{g, w.cause(g)}, gapsKept)
 		}
 	}
 }
@@ -81,6 +89,36 @@ func (w *watch) answers(since time.Time) []answerRun {
 		all[len(all)-1].to = silence.From
 	}
 	return all
+}
+
+// outages returns the client's latest outages, the oldest first.
+func (w *watch) outages() []outage {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.collect()
+	return slices.Clone(w.gaps)
+}
+
+// noticed reports whether a gap is worth to be shown: another board answers now, or a person might
+// have felt it.
+func noticed(g observe.Gap) bool {
+	return g.Before != g.After || g.Duration() >= silentAfter && g.Paused < g.Duration()/2
+}
+
+// cause says why there was an outage: because of what was done to the boards right
+// before it, or else what the new leader gives as the reason.
+func (w *watch) cause(gap observe.Gap) string {
+	w.group.mu.Lock()
+	defer w.group.mu.Unlock()
+	for _, a := range slices.Backward(w.actions) {
+		if a.at.Before(gap.To) && a.at.After(gap.From.Add(-causeSlack)) {
+			return a.text
+		}
+	}
+	if gap.Before != gap.After {
+		return w.boards[gap.After-1].rose.String()
+	}
+	return ""
 }
 
 // silence returns the time since the last answer, if somebody has answered and nobody does any more.
@@ -117,7 +155,8 @@ func (w *watch) followed(most int) ([]action, []aftermath) {
 
 // aftermath returns what has followed from an action for the client, until the next one. w.mu is held.
 func (w *watch) aftermath(at, next time.Time) (f aftermath) {
-	for _, g := range w.gaps {
+	for _, o := range w.gaps {
+		g := o.Gap
 		if !followsFrom(g, at, next) {
 			continue
 		}

@@ -5,6 +5,7 @@
 //	boards 3 KEY=VALUE …           pi1, pi2 and pi3 start, and pi3 leads, whose rank is the highest
 //	boards 3 run                   these boards run, or start all at once
 //	agreed                         wait until all boards follow one leader, which is called leader from here on
+//	agreed anew                    the same, and it is another one than the leader of before
 //	pi3 start KEY=VALUE …          start a board (again); without settings it has those of before
 //	pi3 set KEY=VALUE …            these are its settings from now on; it goes on running
 //	pi3 topdog drain says "…"      a command of topdog that succeeds, or that refuses "…"

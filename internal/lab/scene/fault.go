@@ -223,13 +223,14 @@ func (p *player) begin(f *Fault, t target) error {
 	if f.loses == nil {
 		return f.do(p, t)
 	}
+	force := slices.Clone(p.force)
 	if f.Of == OfShare { // another share takes the place of the one before
-		p.force = slices.DeleteFunc(p.force, func(x inForce) bool { return x.fault == f })
+		force = slices.DeleteFunc(force, func(x inForce) bool { return x.fault == f })
 	}
 	if f.Of != OfShare || t.share > 0 {
-		p.force = append(p.force, inForce{f, t})
+		force = append(force, inForce{f, t})
 	}
-	return p.filter()
+	return p.filter(force)
 }
 
 // end ends what has begun last of the faults that such a line ends.
@@ -239,19 +240,23 @@ func (p *player) end(faults []*Fault, t target) error {
 	}
 	for i := len(p.force) - 1; i >= 0; i-- {
 		if x := p.force[i]; slices.Contains(faults, x.fault) && (x.fault.Of != OfBoards || slices.Equal(x.boards, t.boards)) {
-			p.force = slices.Delete(p.force, i, i+1)
-			return p.filter()
+			return p.filter(slices.Delete(slices.Clone(p.force), i, i+1))
 		}
 	}
 	return errors.New("nothing of the kind has begun")
 }
 
-func (p *player) filter() error {
+// filter puts faults in force. If the switch fails, what was in force still is.
+func (p *player) filter(force []inForce) error {
 	var all []Filter
-	for _, x := range p.force {
+	for _, x := range force {
 		all = append(all, x.fault.loses(x.target)...)
 	}
-	return p.Filter(all)
+	if err := p.Filter(all); err != nil {
+		return err
+	}
+	p.force = force
+	return nil
 }
 
 // ReadShare reads a share of frames: 20% or 0.2.

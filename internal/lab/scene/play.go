@@ -54,8 +54,23 @@ func (p *player) run(board int) error {
 
 // Play plays the scene on a stage whose boards do not run yet, unless they are told. What is drawn depends on the seed alone.
 func (s *Scene) Play(stage Stage, seed uint64) error {
-	p := &player{Stage: stage, random: rand.New(rand.NewPCG(seed, 0)), boards: map[int]*state{}, began: stage.Now()}
-	return p.play(s.name, s.lines)
+	return newPlayer(stage, seed).play(s.name, s.lines)
+}
+
+func newPlayer(stage Stage, seed uint64) *player {
+	return &player{Stage: stage, random: rand.New(rand.NewPCG(seed, 0)), boards: map[int]*state{}, began: stage.Now()}
+}
+
+// Improvise returns what plays lines on a stage as they come, such as from a person who watches. An error is that of the stage.
+func Improvise(stage Stage) (play func(text string) error) {
+	p := newPlayer(stage, 0)
+	return func(text string) error {
+		l := line{text: text}
+		if err := l.read(); err != nil {
+			return err
+		}
+		return p.do(&l)
+	}
 }
 
 func (p *player) play(name string, lines []line) error {
@@ -101,7 +116,7 @@ func (p *player) do(l *line) error {
 	case "boards":
 		return p.startAll(l)
 	case "agreed":
-		return p.agree()
+		return p.agree(l.word(1) == "anew")
 	case "wait":
 		r, err := readRange(l.word(1))
 		if err == nil {
@@ -303,11 +318,12 @@ func (p *player) mark() {
 	p.Mark()
 }
 
-// agree waits until all follow one leader.
-func (p *player) agree() error {
+// agree waits until all follow one leader, and not the one of the last time if they are to agree anew.
+func (p *player) agree(anew bool) error {
+	old := p.leader
 	lack := p.Until(settle, func() string {
 		holders := p.Holders()
-		if len(holders) != 1 {
+		if len(holders) != 1 || anew && holders[0] == old {
 			return fmt.Sprintf("boards %v hold the address", holders)
 		}
 		p.leader = holders[0]
@@ -345,10 +361,13 @@ func (p *player) command(l *line, board int) error {
 		return errors.New(`there is no: says "…", or refuses "…"`)
 	}
 	said, err := s.Topdog(board, slices.Clone(args[:end]))
-	if refuses := args[end] == "refuses"; refuses != (err != nil) {
-		return fmt.Errorf("it says %q, %w", said, err)
-	} else if refuses {
+	switch refuses := args[end] == "refuses"; {
+	case refuses && err == nil:
+		return fmt.Errorf("it says %q", said)
+	case refuses:
 		said = err.Error()
+	case err != nil:
+		return err
 	}
 	if !strings.Contains(said, l.quoted[0]) {
 		return fmt.Errorf("it says %q", said)
