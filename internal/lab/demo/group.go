@@ -108,7 +108,7 @@ type board struct {
 
 	// What is known of it; the group's mu guards it.
 	asked *daemon.Daemon  // may be asked for its view; nil while it does not run
-	is    pageBoard       // without what has to be asked for
+	is    pageBoard       // but for what others know: who holds the address, the heir, and the light
 	rose  election.Reason // why it became the leader when it last did
 }
 
@@ -177,11 +177,13 @@ func newGroup(ctx context.Context, o Options) (*group, error) {
 	for n := 1; n <= o.Boards; n++ {
 		addr, _, _ := g.lan.board(n)
 		name := scene.Name(n)
-		g.boards = append(g.boards, &board{
+		b := &board{
 			number: n, name: name, addr: addr, id: wire.IDFromAddr(addr),
 			led: lamp.NewRecorder("the LED of "+name, edgesKept),
-			is:  pageBoard{Number: n, Daemon: daemonOff, Cable: true, Sees: []pageView{}},
-		})
+			is:  pageBoard{Cable: true},
+		}
+		b.gone(daemonOff)
+		g.boards = append(g.boards, b)
 	}
 	g.play = scene.Improvise(g)
 	if g.client, err = g.lan.ask(askEvery); err != nil {
@@ -306,7 +308,10 @@ func (b *board) end() error {
 // gone notes that the board's daemon is no more, or another one. The group's mu is held.
 func (b *board) gone(now string) {
 	b.asked = nil
-	b.is.Daemon, b.is.Power, b.is.Ended, b.is.Role, b.is.Follows, b.is.Term = now, now != daemonOff, "", "", 0, 0
+	b.is = pageBoard{
+		Number: b.number, Power: now != daemonOff, Daemon: now, Cable: b.is.Cable, Deaf: b.is.Deaf, Mute: b.is.Mute, Apart: b.is.Apart,
+		Sees: []pageView{},
+	}
 }
 
 // observe notes a change that a daemon tells of. It is called in the daemon's loop.

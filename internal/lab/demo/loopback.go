@@ -130,12 +130,11 @@ type loopbackBoard struct {
 	apart   atomic.Bool   // on the other part of a split LAN than the client
 	changed chan struct{} // holds a token while the cable is news
 
-	fence atomic.Pointer[loopbackFence] // of the daemon that runs; nil if there is none
+	lease atomic.Pointer[loopbackLease] // of the daemon that runs; nil if there is none
 
 	mu        sync.Mutex
 	answerer  *observe.Answerer // nil while the board does not have the address
-	deadman   *loopbackDeadman  // of the daemon that runs; nil if there is none
-	transport daemon.Transport  // likewise
+	transport daemon.Transport  // of the daemon that runs; nil if there is none
 }
 
 func (b *loopbackBoard) addr() netip.Addr {
@@ -170,8 +169,8 @@ func (b *loopbackBoard) answers() bool {
 	if !b.hearsClient() || b.l.filters.lost(b.number, scene.Client) {
 		return false
 	}
-	fence := b.fence.Load()
-	return fence == nil || fence.open()
+	lease := b.lease.Load()
+	return lease == nil || lease.open()
 }
 
 func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
@@ -337,12 +336,8 @@ func (b *loopbackBoard) answerAnew() error {
 
 // killed has the dead man's switch of a board do its work.
 func (l *loopback) killed(n int) {
-	b := l.boards[n-1]
-	b.mu.Lock()
-	deadman := b.deadman
-	b.mu.Unlock()
-	if deadman != nil {
-		deadman.daemonKilled()
+	if lease := l.boards[n-1].lease.Load(); lease != nil {
+		lease.daemonKilled()
 	}
 }
 

@@ -64,7 +64,6 @@ func sayWhere(out io.Writer, urls []string) {
 type pageSource struct {
 	*group
 	watch     *watch
-	views     *views
 	takeovers *takeovers
 	jobs      chan pageJob
 	lookedAt  atomic.Int64 // when somebody looked last, since the beginning
@@ -79,7 +78,7 @@ type pageJob struct {
 
 func newPageSource(g *group) *pageSource {
 	w := &watch{group: g}
-	return &pageSource{group: g, watch: w, views: newViews(g), takeovers: newTakeovers(w), jobs: make(chan pageJob, queueLength)}
+	return &pageSource{group: g, watch: w, takeovers: newTakeovers(w), jobs: make(chan pageJob, queueLength)}
 }
 
 // run switches the boards on and has the page served, until ctx or either of them ends. Nothing of it runs on when it returns.
@@ -187,7 +186,7 @@ func (s *pageSource) look(ctx context.Context) {
 		s.takeovers.look(ctx)
 		if now := time.Now(); now.Sub(viewed) >= askViewsEvery {
 			viewed = now
-			s.views.ask(ctx)
+			s.askViews(ctx)
 		}
 	}
 }

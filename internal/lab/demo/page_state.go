@@ -106,39 +106,14 @@ func (g *group) at(t time.Time) int64 { return int64(t.Sub(g.started)) }
 
 // document describes the boards.
 func (s *pageSource) document() pageState {
-	holders := s.lan.holders()
 	state := pageState{
-		Answers: []pageRun{}, Actions: []pageAction{},
-		TwoHolders: int64(holders.Since(s.started).Overlap()),
+		Boards: s.states(), Answers: s.watch.answers(time.Now().Add(-answersFor)), Actions: s.watch.followed(actionsShown),
+		TwoHolders: int64(s.lan.holders().Since(s.started).Overlap()),
 		Takeover:   s.takeovers.current().Number,
 	}
 	s.group.mu.Lock()
+	defer s.group.mu.Unlock()
 	state.LossPercent = s.loss
-	s.group.mu.Unlock()
-	state.Boards = s.states()
-	for i := range state.Boards {
-		if b := &state.Boards[i]; b.runs() {
-			view := s.views.of(b.Number)
-			b.Grade, b.Sees = view.grade, append(b.Sees, view.sees...)
-		}
-	}
-	for _, r := range s.watch.answers(time.Now().Add(-answersFor)) {
-		run := pageRun{Board: r.board, FromNs: s.at(r.from)}
-		if !r.to.IsZero() {
-			to := s.at(r.to)
-			run.ToNs = &to
-		}
-		state.Answers = append(state.Answers, run)
-	}
-	actions, followed := s.watch.followed(actionsShown)
-	for i, a := range actions {
-		f := &followed[i]
-		state.Actions = append(state.Actions, pageAction{
-			Number: a.number, AtNs: s.at(a.at), Action: a.verb, Board: a.board, Text: a.text,
-			OutageNs: int64(f.outage.Duration()), OutageGoesOn: f.goesOn, PausedNs: int64(f.outage.Paused), Before: f.outage.Before, After: f.outage.After,
-			Moves: f.moves, TwoHoldersNs: int64(f.twoHolders),
-		})
-	}
 	return state
 }
 

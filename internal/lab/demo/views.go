@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"topdog/internal/console"
@@ -16,38 +15,14 @@ const (
 	tellWithin    = 200 * time.Millisecond
 )
 
-// ownView is what a board says of itself and takes the others for.
-type ownView struct {
-	grade string
-	sees  []pageView
-}
-
-// views are the boards' own views, as they told them last.
-type views struct {
-	*group
-
-	mu    sync.Mutex
-	known map[int]ownView
-}
-
-func newViews(g *group) *views { return &views{group: g, known: map[int]ownView{}} }
-
-func (v *views) of(n int) ownView {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.known[n]
-}
-
-// ask asks all boards that can tell, and forgets those that do not run.
-func (v *views) ask(ctx context.Context) {
-	told, _ := askAll(ctx, v.group, (*daemon.Daemon).Status)
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for _, b := range v.boards {
-		if is := v.state(b.number); !is.runs() {
-			delete(v.known, b.number)
-		} else if s, ok := told[b.number]; ok {
-			v.known[b.number] = v.read(&s)
+// askViews asks all boards for their own view, and notes what they tell.
+func (g *group) askViews(ctx context.Context) {
+	told, _ := askAll(ctx, g, (*daemon.Daemon).Status)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for n, s := range told {
+		if is := &g.boards[n-1].is; is.runs() {
+			is.Grade, is.Sees = s.Grade, g.viewOf(&s)
 		}
 	}
 }
@@ -93,12 +68,11 @@ func askAll[T any](ctx context.Context, g *group, ask func(*daemon.Daemon, conte
 	return told, all
 }
 
-// read takes what the page shows from a status.
-func (v *views) read(s *console.Status) ownView {
-	view := ownView{grade: s.Grade}
+// viewOf is what a board takes the others for.
+func (g *group) viewOf(s *console.Status) (sees []pageView) {
 	for i := range s.Boards {
 		o := &s.Boards[i]
-		n := v.numberWhere(func(b *board) bool { return b.name == o.Name })
+		n := g.numberWhere(func(b *board) bool { return b.name == o.Name })
 		if o.Self || n == 0 {
 			continue
 		}
@@ -111,7 +85,7 @@ func (v *views) read(s *console.Status) ownView {
 		case as == "":
 			as = seenUnknown
 		}
-		view.sees = append(view.sees, pageView{n, as})
+		sees = append(sees, pageView{n, as})
 	}
-	return view
+	return sees
 }

@@ -16,12 +16,6 @@ const (
 	gapsKept = 64
 )
 
-// run is a time in which one board answered the client.
-type answerRun struct {
-	board    int
-	from, to time.Time
-}
-
 // watch looks at the client's answers, and at what has followed from each action. Its methods may be
 // called from several goroutines.
 type watch struct {
@@ -29,7 +23,7 @@ type watch struct {
 
 	mu   sync.Mutex
 	seen int // answers of the client that were looked at
-	runs []answerRun
+	runs []pageRun
 	gaps []outage
 }
 
@@ -37,14 +31,6 @@ type watch struct {
 type outage struct {
 	observe.Gap
 	why string
-}
-
-// aftermath is what has followed from an action.
-type aftermath struct {
-	outage     observe.Gap // the longest; zero if there was none
-	goesOn     bool        // the outage does; it has lasted until now
-	moves      int         // how often another board answered than before
-	twoHolders time.Duration
 }
 
 // collect takes in the client's latest answers. w.mu is held.
@@ -56,9 +42,9 @@ func (w *watch) collect() {
 			continue
 		}
 		if n := len(w.runs); n > 0 {
-			w.runs[n-1].to = g.From
+			w.runs[n-1].ToNs = new(w.at(g.From))
 		}
-		w.runs = keep(w.runs, answerRun{board: g.After, from: g.To}, runsKept)
+		w.runs = keep(w.runs, pageRun{Board: g.After, FromNs: w.at(g.To)}, runsKept)
 		if g.Before != 0 {
 			w.gaps = keep(w.gaps, outage{g, w.cause(g)}, gapsKept)
 		}
@@ -73,20 +59,19 @@ func keep[T any](all []T, next T, most int) []T {
 	return append(all, next)
 }
 
-// answers returns who answered when, the oldest first, from some point in time on. Of the last one the
-// end is zero while it goes on.
-func (w *watch) answers(since time.Time) []answerRun {
+// answers returns who answered when, the oldest first, from some point in time on.
+func (w *watch) answers(since time.Time) []pageRun {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.collect()
-	var all []answerRun
+	all := []pageRun{}
 	for _, r := range w.runs {
-		if r.to.IsZero() || r.to.After(since) {
+		if r.ToNs == nil || *r.ToNs > w.at(since) {
 			all = append(all, r)
 		}
 	}
 	if silence, ok := w.silence(); ok && len(all) > 0 {
-		all[len(all)-1].to = silence.From
+		all[len(all)-1].ToNs = new(w.at(silence.From))
 	}
 	return all
 }
@@ -131,46 +116,44 @@ func (w *watch) silence() (silence observe.Gap, ok bool) {
 // causeSlack is by how much an outage may begin before its cause was noted.
 const causeSlack = 5 * askEvery
 
-// followed returns the latest actions, so many at most and the newest first, and what has followed from each until
+// followed returns the latest actions, so many at most and the newest first, and what has followed from each for the client until
 // the next one.
-func (w *watch) followed(most int) ([]action, []aftermath) {
+func (w *watch) followed(most int) []pageAction {
 	w.group.mu.Lock()
 	actions := slices.Clone(w.actions)
 	w.group.mu.Unlock()
-	actions = actions[max(0, len(actions)-most):]
-	slices.Reverse(actions)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.collect()
-	all := make([]aftermath, len(actions))
+	all := []pageAction{}
 	until := time.Now()
 	next := until.Add(causeSlack) // no outage has begun later than now
-	for i, a := range actions {
-		all[i] = w.aftermath(a.at, next)
-		all[i].twoHolders = w.lan.holders().Between(a.at, until).Overlap()
+	for _, a := range slices.Backward(actions[max(0, len(actions)-most):]) {
+		f := pageAction{Number: a.number, AtNs: w.at(a.at), Action: a.verb, Board: a.board, Text: a.text}
+		for _, o := range w.gaps {
+			if followsFrom(o.Gap, a.at, next) {
+				f.add(o.Gap)
+			}
+		}
+		if g, ok := w.silence(); ok && followsFrom(g, a.at, next) {
+			f.OutageGoesOn = f.add(g)
+		}
+		f.TwoHoldersNs = int64(w.lan.holders().Between(a.at, until).Overlap())
+		all = append(all, f)
 		until, next = a.at, a.at
 	}
-	return actions, all
+	return all
 }
 
-// aftermath returns what has followed from an action for the client, until the next one. w.mu is held.
-func (w *watch) aftermath(at, next time.Time) (f aftermath) {
-	for _, o := range w.gaps {
-		g := o.Gap
-		if !followsFrom(g, at, next) {
-			continue
-		}
-		if g.Before != g.After {
-			f.moves++
-		}
-		if g.Duration() > f.outage.Duration() {
-			f.outage = g
-		}
+// add takes in an outage that has followed from the action, which may go on. It reports whether that is the longest one.
+func (a *pageAction) add(g observe.Gap) (longest bool) {
+	if g.After != 0 && g.After != g.Before {
+		a.Moves++
 	}
-	if g, ok := w.silence(); ok && followsFrom(g, at, next) && g.Duration() > f.outage.Duration() {
-		f.outage, f.goesOn = g, true
+	if longest = int64(g.Duration()) > a.OutageNs; longest {
+		a.OutageNs, a.PausedNs, a.Before, a.After = int64(g.Duration()), int64(g.Paused), g.Before, g.After
 	}
-	return f
+	return longest
 }
 
 // followsFrom reports whether an outage belongs to an action at some time, and not to the next one.

@@ -96,9 +96,8 @@ func TestOutageInProgress(t *testing.T) {
 					time.Sleep(10 * time.Second)
 				}
 				synctest.Wait()
-				actions, all := w.followed(2)
-				for i, f := range all {
-					got := followed{actions[i].verb, f.outage.Duration().Truncate(askEvery), f.goesOn, f.outage.Before, f.outage.After, f.moves}
+				for i, a := range w.followed(2) {
+					got := followed{a.Action, time.Duration(a.OutageNs).Truncate(askEvery), a.OutageGoesOn, a.Before, a.After, a.Moves}
 					assert.Is(t, test.want[i], got, "")
 				}
 			})
