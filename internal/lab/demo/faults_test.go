@@ -158,12 +158,11 @@ func brokenIf(broken bool, do func() error) error {
 	return do()
 }
 
-func (l brokenLAN) power(n int, on bool) error {
-	return brokenIf(n == l.power_, func() error { return l.lan.power(n, on) })
-}
-
-func (l brokenLAN) cable(n int, in bool) error {
-	return brokenIf(n == l.cable_, func() error { return l.lan.cable(n, in) })
+// link fails to give power, or to put a cable in or out.
+func (l brokenLAN) link(n int, powered, plugged bool) error {
+	whole := l.lan.(*loopback).boards[n-1]
+	broken := n == l.power_ && powered != whole.powered.Load() || n == l.cable_ && plugged != whole.plugged.Load()
+	return brokenIf(broken, func() error { return l.lan.link(n, powered, plugged) })
 }
 
 func (l brokenLAN) filter(filters []scene.Filter) error {

@@ -71,25 +71,16 @@ func gated(p daemon.Platform, g *gate) daemon.Platform {
 	openTransport, openAddresses, openLED := p.OpenTransport, p.OpenAddresses, p.OpenLED
 	p.OpenTransport = func(iface string, local netip.Addr) (daemon.Transport, error) {
 		t, err := openTransport(iface, local)
-		if err != nil {
-			return nil, err
-		}
 		// Datagrams that nobody reads wait in their socket, as those of a process that stands still.
-		return passing{t, func(netip.Addr) bool { return g.pass() }, g.pass}, nil
+		return passing{t, func(netip.Addr) bool { return g.pass() }, g.pass}, err
 	}
 	p.OpenAddresses = func(iface string, addresses []netip.Prefix) (daemon.Addresses, error) {
 		h, err := openAddresses(iface, addresses)
-		if err != nil {
-			return nil, err
-		}
-		return gatedAddresses{h, g}, nil
+		return gatedAddresses{h, g}, err
 	}
 	p.OpenLED = func(spec gpio.Spec) (gpio.LED, error) {
 		led, err := openLED(spec)
-		if err != nil {
-			return nil, err
-		}
-		return gatedLED{led, g}, nil
+		return gatedLED{led, g}, err
 	}
 	return p
 }

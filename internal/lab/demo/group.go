@@ -71,11 +71,9 @@ type lan interface {
 	board(n int) (addr netip.Addr, iface string, group netip.AddrPort)
 	// platform returns what a board's daemon uses of its machine; the LED is not filled in.
 	platform(n int, cfg *config.Config) daemon.Platform
-	// power tells that a board is being switched on, before its daemon runs, or
-	// that it is losing its power at this moment.
-	power(n int, on bool) error
-	// cable pulls a board's cable out or puts it back.
-	cable(n int, in bool) error
+	// link tells whether a board has power, before its daemon runs or at the moment in which it loses its power, and whether its cable
+	// is in.
+	link(n int, powered, plugged bool) error
 	// filter has the switch lose frames. These filters take the place of those before.
 	filter([]scene.Filter) error
 	// killed has what watches over a board's daemon do what it does when the daemon was killed.

@@ -99,21 +99,17 @@ func (l *loopback) board(n int) (netip.Addr, string, netip.AddrPort) {
 	return l.boards[n-1].addr(), loopbackInterface, l.group()
 }
 
-func (l *loopback) power(n int, on bool) error {
-	p := l.boards[n-1]
-	p.powered.Store(on)
-	if !on {
-		return p.Release() // its sockets vanish with it
+func (l *loopback) link(n int, powered, plugged bool) error {
+	b := l.boards[n-1]
+	b.powered.Store(powered)
+	if b.plugged.Swap(plugged) != plugged {
+		select {
+		case b.changed <- struct{}{}:
+		default: // it has not been seen yet; who sees it sees the latest state
+		}
 	}
-	return nil
-}
-
-func (l *loopback) cable(n int, in bool) error {
-	p := l.boards[n-1]
-	p.plugged.Store(in)
-	select {
-	case p.changed <- struct{}{}:
-	default: // it has not been seen yet; who sees it sees the latest state
+	if !powered {
+		return b.Release() // its sockets vanish with it
 	}
 	return nil
 }

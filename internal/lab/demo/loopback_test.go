@@ -21,7 +21,7 @@ func newTestLoopback(t *testing.T) *loopback {
 		l.close()
 	})
 	for n := range l.boards {
-		assert.NoError(t, l.power(n+1, true))
+		assert.NoError(t, l.link(n+1, true, true))
 	}
 	return l
 }
@@ -39,7 +39,7 @@ func TestTwoHoldersAreSeen(t *testing.T) {
 	if l.holders().Since(began).Overlap() <= 0 {
 		t.Error("two boards have the address, and the overlap is 0")
 	}
-	assert.NoError(t, l.power(1, false))
+	assert.NoError(t, l.link(1, false, true))
 	if got := l.holders().Current(); len(got) != 1 || got[0] != 2 {
 		t.Errorf("after the power cut of board 1 the holders are %v", got)
 	}
@@ -104,14 +104,14 @@ func TestCable(t *testing.T) {
 	both("judged", judged)
 	both("one", heard)
 
-	l.cable(1, false)
+	l.link(1, true, false)
 	say("to nobody")
 	both("judged", judged)
-	l.cable(1, true)
+	l.link(1, true, true)
 
-	l.cable(2, false)
+	l.link(2, true, false)
 	say("by nobody")
-	l.cable(2, true)
+	l.link(2, true, true)
 
 	say("two")
 	both("judged", judged)
@@ -136,7 +136,7 @@ func TestWatch(t *testing.T) {
 	}()
 	for i, up := range []bool{true, false, true} {
 		if i > 0 {
-			l.cable(2, up)
+			l.link(2, true, up)
 		}
 		s := <-reports
 		if !s.Present || s.Link.Up != up || len(s.Link.Addrs) != 1 || s.Link.Addrs[0].Addr() != l.boards[1].addr() {

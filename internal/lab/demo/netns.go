@@ -19,8 +19,6 @@ import (
 // namespaces is a LAN of network namespaces with a cable each. Its daemons run in this process, and not as those of the stage.
 type namespaces struct {
 	*cluster.Stage
-	plugged []bool
-	powered []bool
 	filters filters
 }
 
@@ -32,13 +30,9 @@ func newNamespaces(boards int) (*namespaces, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &namespaces{
-		Stage:   &cluster.Stage{Cluster: built, Boards: make([]*cluster.Topdog, boards)},
-		plugged: make([]bool, boards), powered: make([]bool, boards),
-	}
+	s := &namespaces{Stage: &cluster.Stage{Cluster: built, Boards: make([]*cluster.Topdog, boards)}}
 	for n := 1; n <= boards; n++ {
-		// All cables are in, and no board has power yet.
-		if err := s.cable(n, true); err != nil {
+		if err := s.link(n, false, true); err != nil { // no board has power yet
 			return nil, errors.Join(err, s.close())
 		}
 	}
@@ -61,27 +55,13 @@ func (s *namespaces) platform(n int, cfg *config.Config) daemon.Platform {
 	open := p.OpenTransport
 	p.OpenTransport = func(iface string, local netip.Addr) (daemon.Transport, error) {
 		t, err := open(iface, local)
-		if err != nil {
-			return nil, err
-		}
-		return passing{t, func(netip.Addr) bool { return !s.filters.draw() }, func() bool { return true }}, nil
+		return passing{t, func(netip.Addr) bool { return !s.filters.draw() }, func() bool { return true }}, err
 	}
 	return p
 }
 
-// power switches the link of the board on and off with it: a board without
-// power has no carrier either.
-func (s *namespaces) power(n int, on bool) error {
-	s.powered[n-1] = on
-	return s.apply(n)
-}
-
-func (s *namespaces) cable(n int, in bool) error {
-	s.plugged[n-1] = in
-	return s.apply(n)
-}
-
-func (s *namespaces) apply(n int) error { return s.Cable(n, s.powered[n-1] && s.plugged[n-1]) }
+// link is up if both are: a board without power has no carrier either.
+func (s *namespaces) link(n int, powered, plugged bool) error { return s.Cable(n, powered && plugged) }
 
 func (s *namespaces) ask(interval time.Duration) (*observe.Asker, error) {
 	return s.LAN.Ask(cluster.Address, interval)

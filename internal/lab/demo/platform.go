@@ -22,15 +22,12 @@ func within(host *netns.Host, machine daemon.Platform) daemon.Platform {
 	}
 	p.OpenAddresses = func(iface string, addresses []netip.Prefix) (daemon.Addresses, error) {
 		h, err := netns.Within(host, func() (daemon.Addresses, error) { return machine.OpenAddresses(iface, addresses) })
-		if err != nil {
-			return nil, err
-		}
-		return hostAddresses{h, host}, nil
+		return hostAddresses{h, host}, err
 	}
 	p.OpenAnnouncer = func(index int, local netip.Addr) (daemon.Announcer, error) {
 		a, err := netns.Within(host, func() (daemon.Announcer, error) { return machine.OpenAnnouncer(index, local) })
 		if err != nil {
-			return nil, err
+			return nil, err // the daemon would close one that there is
 		}
 		return hostAnnouncer{a, host}, nil
 	}

@@ -27,7 +27,7 @@ func (g *group) Start(n int, _ []string) error {
 	if b.daemon != nil {
 		return nil
 	}
-	if err := g.lan.power(n, true); err != nil {
+	if err := g.lan.link(n, true, g.state(n).Cable); err != nil {
 		return err
 	}
 	return g.start(b)
@@ -44,7 +44,7 @@ func (g *group) Power(n int, on bool) error {
 	if b.daemon != nil {
 		b.daemon.Kill()
 	}
-	err := g.lan.power(n, false)
+	err := g.lan.link(n, false, g.state(n).Cable)
 	return errors.Join(err, b.end())
 }
 
@@ -76,7 +76,7 @@ func (g *group) Signal(n int, _ scene.Processes, signal scene.Signal) (err error
 
 // Cable pulls a board's cable out, or puts it back.
 func (g *group) Cable(n int, in bool) error {
-	if err := g.lan.cable(n, in); err != nil {
+	if err := g.lan.link(n, g.state(n).Power, in); err != nil {
 		return err
 	}
 	g.update(func() { g.boards[n-1].is.Cable = in })
