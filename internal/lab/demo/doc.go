@@ -8,7 +8,10 @@
 // it. In network namespaces (see internal/lab/netns) nothing is replaced but the LED:
 // cables, interfaces and the address are the kernel's.
 //
-// [Play] plays a scripted show and judges it; [Live] draws the boards on a
+// The boards are a stage (see internal/lab/scene): all that is done to them is a line of a scene, whether it is in the scene of
+// the show, in that of the recording, or what a person does.
+//
+// [Play] plays the show and judges it; [Record] plays what the README shows as a moving picture; [Live] draws the boards on a
 // terminal and lets a person pull cables; [Page] has a page on which everything can be done to them,
 // which package demopage serves. There boards on loopback have a fence and a dead man's switch as well: they are
 // played here, by the product's rules, so that a daemon that is killed or frozen leads to what it leads to on a board.

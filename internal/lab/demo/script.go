@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -198,8 +197,10 @@ func (s *show) acts() string {
 // Named are the boards of which the acts have been about, and the one that must lead if the best one does.
 func (s *show) Named(name string) (boards []int, known bool) {
 	if name == "best" {
-		best := s.best(func(b *board) bool { is := s.state(b.number); return is.runs() && is.Cable })
-		return []int{best.number}, true
+		if best := s.best(func(b *board) bool { is := s.state(b.number); return is.runs() && is.Cable }); best != nil {
+			boards = []int{best.number}
+		}
+		return boards, true
 	}
 	n, known := s.cast[name]
 	return []int{n}, known && name != "leader"
@@ -245,7 +246,10 @@ func (s *show) Measured() error {
 	r.TwoHoldersMs = ms(s.lan.holders().Since(s.began).Overlap())
 	after, _ := s.client.Last()
 	r.After = s.name(after)
-	leader, _ := s.leading()
+	leader, ok := s.leading()
+	if !ok {
+		return errors.New("nobody leads any more")
+	}
 	s.cast["leader"] = leader
 	r.Moved = leader != old
 	s.mu.Lock()
@@ -290,13 +294,8 @@ func median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}
-	sorted := slices.Clone(values)
-	sort.Slice(sorted, func(i, j int) bool { return sorted[i] < sorted[j] })
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[middle]
-	}
-	return (sorted[middle-1] + sorted[middle]) / 2
+	sorted := slices.Sorted(slices.Values(values))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
 // ms is a duration in milliseconds, to the microsecond.

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -106,12 +107,16 @@ func (g *group) Filter(filters []scene.Filter) error {
 	return nil
 }
 
-// Topdog gives topdog a command on a board, which runs. The only one is to resign.
+// Topdog gives topdog a command on a board. The only one is to resign.
 func (g *group) Topdog(n int, args []string) (said string, err error) {
-	if !slices.Equal(args, []string{"resign"}) {
+	b := g.boards[n-1]
+	switch {
+	case !slices.Equal(args, []string{"resign"}):
 		return "", scene.ErrCannot
+	case b.daemon == nil:
+		return "", fmt.Errorf("%s does not run", b.name)
 	}
-	h, err := g.boards[n-1].daemon.Resign(g.ctx)
+	h, err := b.daemon.Resign(g.ctx)
 	return h.Text, err
 }
 
