@@ -81,27 +81,31 @@ func newPageSource(g *group) *pageSource {
 	return &pageSource{group: g, watch: w, takeovers: newTakeovers(w), jobs: make(chan pageJob, queueLength)}
 }
 
-// run switches the boards on and has the page served, until ctx or either of them ends. Nothing of it runs on when it returns.
-func (s *pageSource) run(ctx context.Context, serve func(context.Context) error) error {
+// run switches the boards on and has them shown, until ctx, the boards or whoever shows them end. Nothing of it runs on when it returns.
+func (s *pageSource) run(ctx context.Context, show func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // also when something panics
 	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
+	var failed error
 	wg.Go(func() { s.work(ctx) })
 	wg.Go(func() { s.look(ctx) })
-	served := make(chan error, 1)
-	go func() { served <- serve(ctx) }()
-	if err := s.Act(ctx, demopage.Action{Verb: demopage.AllOn}); err != nil && ctx.Err() == nil {
-		cancel()
-		return errors.Join(err, <-served)
-	}
-	select {
-	case err := <-s.failed:
-		cancel()
-		return errors.Join(err, <-served)
-	case err := <-served:
-		return err
-	}
+	wg.Go(func() {
+		defer cancel()
+		switch err := s.Act(ctx, demopage.Action{Verb: demopage.AllOn}); {
+		case ctx.Err() != nil:
+		case err != nil:
+			failed = err
+		default:
+			select {
+			case failed = <-s.failed:
+			case <-ctx.Done():
+			}
+		}
+	})
+	err := show(ctx)
+	cancel()
+	wg.Wait()
+	return errors.Join(failed, err)
 }
 
 // Look returns a document.
