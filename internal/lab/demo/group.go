@@ -150,7 +150,6 @@ func newGroup(ctx context.Context, o Options) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := config.NewKey()
 	// A name and a key of its own keep this demo apart from every other one on
 	// this machine, and from a real group.
 	g := &group{
@@ -158,7 +157,7 @@ func newGroup(ctx context.Context, o Options) (*group, error) {
 		options:   o,
 		expected:  m,
 		groupName: "demo " + rand.Text(),
-		key:       key,
+		key:       config.NewKey(),
 		changed:   make(chan struct{}),
 		failed:    make(chan error, 1),
 		started:   time.Now(),
@@ -210,10 +209,10 @@ func (g *group) close() error {
 
 // start runs the daemon of a board.
 func (g *group) start(b *board) error {
-	addr, iface, group := g.lan.board(b.number)
+	_, iface, group := g.lan.board(b.number)
 	cfg := &config.Config{
 		Config: election.Config{
-			ID: wire.IDFromAddr(addr), Name: b.name, Priority: priority,
+			ID: b.id, Name: b.name, Priority: priority,
 			Interval: g.options.Heartbeat, Algorithm: g.options.Algorithm,
 		},
 		Addresses: []config.Address{{IP: g.lan.floating()}},
@@ -342,12 +341,12 @@ func (g *group) state(n int) pageBoard {
 	return g.boards[n-1].is
 }
 
-// states are those of all boards, with who has the address, who is the heir, and their lights.
+// states are those of all boards, with who has the address, who is the heir, and whose light is lit.
 func (g *group) states() (all []pageBoard) {
 	holders := g.lan.holders().Current()
 	for _, b := range g.boards {
 		is := g.state(b.number)
-		is.Holds, is.Light = slices.Contains(holders, b.number), g.light(b)
+		is.Holds, is.Light.Lit = slices.Contains(holders, b.number), b.led.On()
 		all = append(all, is)
 	}
 	if heir := g.best(func(b *board) bool { return all[b.number-1].mayInherit() }); heir != nil {

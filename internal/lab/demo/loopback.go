@@ -25,7 +25,7 @@ import (
 var (
 	loopbackReserve  = netip.MustParseAddr("127.77.0.1")
 	loopbackFloating = netip.MustParseAddr("127.77.0.100")
-	loopbackApart    = netip.MustParseAddr("127.77.0.101") // where the floating address is on the other part of a split LAN
+	loopbackApart    = netip.MustParseAddr("127.77.0.101") // where the floating address is on the other part of a split LAN: no client asks there
 	loopbackClient   = netip.MustParseAddr("127.77.0.200")
 )
 
@@ -75,11 +75,8 @@ func (l *loopback) about() string        { return "real UDP on loopback" }
 func (l *loopback) close() error         { return l.reserve.Close() }
 func (l *loopback) floating() netip.Addr { return loopbackFloating }
 
-// answersAt is where the holder of the floating address answers the client.
-func (l *loopback) answersAt() netip.AddrPort { return netip.AddrPortFrom(loopbackFloating, l.port) }
-
-// answersApart is where a holder answers that the LAN has been split from: no client asks there.
-func (l *loopback) answersApart() netip.AddrPort { return netip.AddrPortFrom(loopbackApart, l.port) }
+// at is an address at the demo's port.
+func (l *loopback) at(addr netip.Addr) netip.AddrPort { return netip.AddrPortFrom(addr, l.port) }
 
 func (l *loopback) holders() *observe.Holders { return l.record }
 
@@ -88,15 +85,11 @@ func (l *loopback) ask(interval time.Duration) (*observe.Asker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the client's socket: %w", err)
 	}
-	return observe.StartAsker(observe.OverUDP(conn, l.answersAt()), interval), nil
-}
-
-func (l *loopback) group() netip.AddrPort {
-	return netip.AddrPortFrom(wire.DefaultGroup.Addr(), l.port)
+	return observe.StartAsker(observe.OverUDP(conn, l.at(loopbackFloating)), interval), nil
 }
 
 func (l *loopback) board(n int) (netip.Addr, string, netip.AddrPort) {
-	return l.boards[n-1].addr(), loopbackInterface, l.group()
+	return l.boards[n-1].addr(), loopbackInterface, l.at(wire.DefaultGroup.Addr())
 }
 
 func (l *loopback) link(n int, powered, plugged bool) error {
@@ -178,7 +171,7 @@ func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 		Watch:    p.watch,
 		OpenTransport: func(iface string, local netip.Addr) (daemon.Transport, error) {
 			conn, err := netio.Open(netio.Options{
-				Interface: iface, Local: local, Group: l.group(), Shared: true,
+				Interface: iface, Local: local, Group: l.at(wire.DefaultGroup.Addr()), Shared: true,
 			})
 			if err != nil {
 				return nil, err
@@ -251,11 +244,11 @@ func (b *loopbackBoard) Acquire() error {
 
 // answer begins to answer on a new socket. The mutex is held.
 func (b *loopbackBoard) answer() error {
-	at := b.l.answersAt()
+	at := loopbackFloating
 	if b.apart.Load() {
-		at = b.l.answersApart()
+		at = loopbackApart
 	}
-	conn, err := observe.ListenAt(at)
+	conn, err := observe.ListenAt(b.l.at(at))
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,11 @@
 package demo
 
 import (
+	"context"
 	"time"
 
 	"topdog/internal/console"
+	"topdog/internal/daemon"
 	"topdog/internal/lab/demopage"
 )
 
@@ -111,6 +113,9 @@ func (s *pageSource) document() pageState {
 		TwoHolders: int64(s.lan.holders().Since(s.started).Overlap()),
 		Takeover:   s.takeovers.current().Number,
 	}
+	for i, b := range s.boards {
+		state.Boards[i].Light = s.light(b)
+	}
 	s.group.mu.Lock()
 	defer s.group.mu.Unlock()
 	state.LossPercent = s.loss
@@ -181,3 +186,109 @@ func (g *group) about() pageAbout {
 	}
 	return a
 }
+
+const (
+	// askViewsEvery is how often the boards are asked for their own view, and tellWithin how long one
+	// may take to tell something.
+	askViewsEvery = 250 * time.Millisecond
+	tellWithin    = 200 * time.Millisecond
+)
+
+// askViews asks all boards for their own view, and notes what they tell.
+func (g *group) askViews(ctx context.Context) {
+	told, _ := askAll(ctx, g, (*daemon.Daemon).Status)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for n, s := range told {
+		if is := &g.boards[n-1].is; is.runs() {
+			is.Grade, is.Sees = s.Grade, g.viewOf(&s)
+		}
+	}
+}
+
+// askAll asks all daemons that run and are not frozen. It reports whether all of them have told in time.
+func askAll[T any](ctx context.Context, g *group, ask func(*daemon.Daemon, context.Context) (T, error)) (told map[int]T, all bool) {
+	ctx, cancel := context.WithTimeout(ctx, tellWithin)
+	defer cancel()
+	type answer struct {
+		board int
+		told  T
+		err   error
+	}
+	answers := make(chan answer, len(g.boards))
+	asked := 0
+	for _, b := range g.boards {
+		g.mu.Lock()
+		d, may := b.asked, b.is.Daemon == daemonRuns
+		g.mu.Unlock()
+		if !may {
+			continue
+		}
+		asked++
+		go func() {
+			t, err := ask(d, ctx)
+			answers <- answer{b.number, t, err}
+		}()
+	}
+	told, all = map[int]T{}, true
+	for range asked {
+		select {
+		case a := <-answers:
+			switch {
+			case a.err == nil:
+				told[a.board] = a.told
+			case ctx.Err() != nil:
+				all = false
+			}
+		case <-ctx.Done(): // a daemon that was frozen in the middle of it answers when it goes on
+			return told, false
+		}
+	}
+	return told, all
+}
+
+// viewOf is what a board takes the others for.
+func (g *group) viewOf(s *console.Status) (sees []pageView) {
+	for i := range s.Boards {
+		o := &s.Boards[i]
+		n := g.numberWhere(func(b *board) bool { return b.name == o.Name })
+		if o.Self || n == 0 {
+			continue
+		}
+		as := o.Role
+		switch {
+		case o.Gone:
+			as = seenGone
+		case o.Stale:
+			as = seenSilent
+		case as == "":
+			as = seenUnknown
+		}
+		sees = append(sees, pageView{n, as})
+	}
+	return sees
+}
+
+// measuredFigure is what was measured of keepalived with its defaults, and of topdog in the same session, on other
+// machines than this one. A test holds that docs/benchmarks.md says the same.
+type measuredFigure struct {
+	Event          string          `json:"event_text"` // as in docs/benchmarks.md
+	Actions        []demopage.Verb `json:"actions"`    // what can be done here that is alike
+	Runs           int             `json:"runs"`
+	MedianNs       int64           `json:"median_ns"`        // outage of keepalived
+	MostNs         int64           `json:"most_ns"`          // likewise, the longest of all runs
+	TopdogMedianNs int64           `json:"topdog_median_ns"` // outage of topdog, there
+	TwoHolders     string          `json:"two_holders_text"` // for how long two boards have the address; "" for never
+}
+
+// keepalivedFigures are all of them.
+var keepalivedFigures = []measuredFigure{
+	{"the leader's cable is pulled", []demopage.Verb{demopage.CableOut, demopage.PowerOff}, 20, figure(2688), figure(3400), figure(68.8), ""},
+	{"SIGKILL of the leader's daemon", []demopage.Verb{demopage.Kill}, 20, figure(6.1), figure(17.5), figure(2.0), "until repaired"},
+	{"SIGSTOP of the leader's daemon for 10 s, then SIGCONT", []demopage.Verb{demopage.Freeze}, 20, figure(7.4), figure(20.7), figure(4.7), "as long as it is frozen"},
+	{"SIGTERM (systemctl stop)", []demopage.Verb{demopage.Stop}, 20, figure(419), figure(421), figure(2.1), ""},
+	{"hand-over by command", []demopage.Verb{demopage.Resign}, 20, figure(416), figure(421), figure(2.0), ""},
+}
+
+// figure is a number of milliseconds in nanoseconds.
+func figure(ms float64) int64 { return int64(ms * float64(time.Millisecond)) }
