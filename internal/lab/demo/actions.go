@@ -28,8 +28,6 @@ const maxActions = 64
 
 // act does something that is remembered as the cause of what follows.
 func (g *group) act(d deed, do func() error) error {
-	g.acting.Lock()
-	defer g.acting.Unlock()
 	g.mu.Lock()
 	g.acted++
 	g.actions = keep(g.actions, action{g.acted, time.Now(), d}, maxActions)

@@ -110,8 +110,8 @@ type board struct {
 	rose  election.Reason // why it became the leader when it last did
 }
 
-// group is the boards, what connects them, and the client. Its actions may be
-// called from any goroutine; they wait for each other.
+// group is the boards, what connects them, and the client. Actions come one at a time: whoever
+// has several people act has a queue for that.
 type group struct {
 	ctx       context.Context // whoever waits for the boards waits no longer than it lasts
 	options   Options
@@ -123,7 +123,6 @@ type group struct {
 	started   time.Time
 	startedAt time.Duration // the same on the clock of the daemons
 
-	acting sync.Mutex // held by an action
 	boards []*board
 	play   func(line string) error // plays a line of a scene; only actions use it
 	errs   []error                 // of daemons that ended by themselves, and were replaced since; only actions touch them
@@ -191,8 +190,6 @@ func newGroup(ctx context.Context, o Options) (*group, error) {
 
 // close cuts the power of all boards and frees everything.
 func (g *group) close() error {
-	g.acting.Lock()
-	defer g.acting.Unlock()
 	for _, b := range g.boards {
 		if b.daemon != nil {
 			b.daemon.Kill()

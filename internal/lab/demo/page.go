@@ -63,10 +63,9 @@ func sayWhere(out io.Writer, urls []string) {
 // pageSource has the boards for the page.
 type pageSource struct {
 	*group
-	watch     *watch
-	takeovers *takeovers
-	jobs      chan pageJob
-	lookedAt  atomic.Int64 // when somebody looked last, since the beginning
+	watch    *watch
+	jobs     chan pageJob
+	lookedAt atomic.Int64 // when somebody looked last, since the beginning
 }
 
 // pageJob is an action that waits for its turn.
@@ -77,8 +76,7 @@ type pageJob struct {
 }
 
 func newPageSource(g *group) *pageSource {
-	w := &watch{group: g}
-	return &pageSource{group: g, watch: w, takeovers: newTakeovers(w), jobs: make(chan pageJob, queueLength)}
+	return &pageSource{group: g, watch: newWatch(g), jobs: make(chan pageJob, queueLength)}
 }
 
 // run switches the boards on and has them shown, until ctx, the boards or whoever shows them end. Nothing of it runs on when it returns.
@@ -116,7 +114,7 @@ func (s *pageSource) Look(_ context.Context, d demopage.Document) (text []byte, 
 	case demopage.State:
 		v = s.document()
 	case demopage.Takeover:
-		v = s.takeovers.current()
+		v = s.watch.lastTakeover()
 	case demopage.About:
 		v = s.about()
 	default:
@@ -187,7 +185,7 @@ func (s *pageSource) look(ctx context.Context) {
 		if s.at(time.Now())-s.lookedAt.Load() > int64(watchedFor) {
 			continue
 		}
-		s.takeovers.look(ctx)
+		s.watch.lookForTakeover(ctx)
 		if now := time.Now(); now.Sub(viewed) >= askViewsEvery {
 			viewed = now
 			s.askViews(ctx)

@@ -111,7 +111,7 @@ func (s *pageSource) document() pageState {
 	state := pageState{
 		Boards: s.states(), Answers: s.watch.answers(time.Now().Add(-answersFor)), Actions: s.watch.followed(actionsShown),
 		TwoHolders: int64(s.lan.holders().Since(s.started).Overlap()),
-		Takeover:   s.takeovers.current().Number,
+		Takeover:   s.watch.lastTakeover().Number,
 	}
 	for i, b := range s.boards {
 		state.Boards[i].Light = s.light(b)

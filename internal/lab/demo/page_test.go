@@ -147,8 +147,8 @@ func TestTakeover(t *testing.T) {
 	judged.RunOnLoopback(t, func(t *judged.T) {
 		g, old := newTestGroup(t, 4)
 		s := newPageSource(g)
-		s.takeovers.look(testContext(t))
-		first := s.takeovers.current()
+		s.watch.lookForTakeover(testContext(t))
+		first := s.watch.lastTakeover()
 		if first.Leader != old.number || first.OldLeader != 0 {
 			t.Errorf("the first leader is %d, and the document says %d after %d", old.number, first.Leader, first.OldLeader)
 		}
@@ -156,8 +156,8 @@ func TestTakeover(t *testing.T) {
 		act(t, g, demopage.Action{Verb: demopage.PowerOff, Board: old.number})
 		ended := s.at(time.Now())
 		leader := awaitLeader(t, g, func(b *board) bool { return b != old })
-		s.takeovers.look(testContext(t))
-		got := s.takeovers.current()
+		s.watch.lookForTakeover(testContext(t))
+		got := s.watch.lastTakeover()
 		if got.Leader != leader.number || got.OldLeader != old.number || got.Reason != "nobody_answered" || got.Number <= first.Number {
 			t.Errorf("%s leads after %s, and the document says %d after %d (%s)", leader.name, old.name, got.Leader, got.OldLeader, got.Reason)
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"sort"
-	"sync"
 	"time"
 
 	"topdog/internal/console"
@@ -53,88 +52,76 @@ type pageStep struct {
 	Failed  bool   `json:"failed,omitempty"`
 }
 
-// takeovers is the last change of leader, put together from what the boards have traced.
+// takeovers is the last change of leader, put together from what the boards have traced. The mutex of the watch guards it.
 type takeovers struct {
-	*watch
-
-	mu        sync.Mutex
 	last      pageTakeover
 	electedNs int64 // when its leader was elected, on the clock of the traces
-	told      int   // the changes that were told of when it was looked at
+	toldThen  int   // the changes that were told of when it was looked at
 	more      bool  // the boards and the client were not done with it then, or boards did not tell in time
 }
 
-func newTakeovers(w *watch) *takeovers {
-	return &takeovers{watch: w, last: pageTakeover{SilentNs: []int64{}, Steps: []pageStep{}}}
+func (w *watch) lastTakeover() pageTakeover {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last
 }
 
-func (t *takeovers) current() pageTakeover {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.last
-}
-
-// look asks the boards what they have seen, if something has changed since the last time.
-func (t *takeovers) look(ctx context.Context) {
-	t.group.mu.Lock()
-	told := t.group.told
-	t.group.mu.Unlock()
-	t.mu.Lock()
-	due := told != t.told || t.more
-	t.told = told
-	t.mu.Unlock()
-	if !due {
-		return
+// lookForTakeover asks the boards what they have seen, if something has changed since the last time.
+func (w *watch) lookForTakeover(ctx context.Context) {
+	w.group.mu.Lock()
+	told := w.group.told
+	w.group.mu.Unlock()
+	w.mu.Lock()
+	due := told != w.toldThen || w.more
+	w.toldThen = told
+	w.mu.Unlock()
+	if due {
+		w.takeIn(askAll(ctx, w.group, (*daemon.Daemon).Trace))
 	}
-	traces, all := askAll(ctx, t.group, (*daemon.Daemon).Trace)
-	t.takeIn(traces, all)
 }
 
 // takeIn takes in what the boards have traced; all is whether all have told in time.
-func (t *takeovers) takeIn(traces map[int]console.Trace, all bool) {
+func (w *watch) takeIn(traces map[int]console.Trace, all bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	e, found := lastElected(traces)
 	if !found {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.more = !all
+		w.more = !all
 		return
 	}
-	_, silent := t.silence() // its end belongs to the document
-	next := t.assemble(e, traces)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.more = !all || !e.change.Over || silent
-	if !t.news(&next, e.step.AtNs) {
-		return
+	_, silent := w.silence() // its end belongs to the document
+	next := w.assemble(e, traces)
+	w.more = !all || !e.change.Over || silent
+	if w.news(&next, e.step.AtNs) {
+		next.Number = w.last.Number + 1
+		w.last, w.electedNs = next, e.step.AtNs
 	}
-	next.Number = t.last.Number + 1
-	t.last, t.electedNs = next, e.step.AtNs
 }
 
 // news reports whether a document tells more than the last one. A board that has told before may be late or without power now:
-// an older election is not the last one then, and the same one is not told by fewer boards. t.mu is held.
-func (t *takeovers) news(next *pageTakeover, electedNs int64) bool {
-	switch was := len(t.last.Steps) + t.last.Omitted; {
-	case t.last.Number == 0 || electedNs > t.electedNs:
+// an older election is not the last one then, and the same one is not told by fewer boards.
+func (w *watch) news(next *pageTakeover, electedNs int64) bool {
+	switch was := len(w.last.Steps) + w.last.Omitted; {
+	case w.last.Number == 0 || electedNs > w.electedNs:
 		return true
-	case electedNs < t.electedNs || len(next.Steps)+next.Omitted < was:
+	case electedNs < w.electedNs || len(next.Steps)+next.Omitted < was:
 		return false
 	}
-	return !slices.Equal(next.Steps, t.last.Steps) || !slices.Equal(next.SilentNs, t.last.SilentNs)
+	return !slices.Equal(next.Steps, w.last.Steps) || !slices.Equal(next.SilentNs, w.last.SilentNs)
 }
 
-// assemble puts together the document of an election.
-func (t *takeovers) assemble(e elected, traces map[int]console.Trace) (next pageTakeover) {
+// assemble puts together the document of an election. w.mu is held.
+func (w *watch) assemble(e elected, traces map[int]console.Trace) (next pageTakeover) {
 	from, to := e.from, e.change.Steps[len(e.change.Steps)-1].AtNs
 	next = pageTakeover{
-		Leader: e.leader, OldLeader: t.numberOfText(e.former), Term: e.step.Term,
+		Leader: e.leader, OldLeader: w.numberOfText(e.former), Term: e.step.Term,
 		Reason: e.step.Reason, ReasonText: e.step.ReasonText,
-		FromNs: t.traced(from), ToNs: t.traced(to), SilentNs: []int64{}, Steps: []pageStep{},
+		FromNs: w.traced(from), ToNs: w.traced(to), SilentNs: []int64{}, Steps: []pageStep{},
 	}
 	for n, trace := range traces {
 		for i := range trace.Changes {
 			c := &trace.Changes[i]
-			steps := t.stepsWithin(n, c, from-int64(besides), to+int64(besides))
+			steps := w.stepsWithin(n, c, from-int64(besides), to+int64(besides))
 			if len(steps) > 0 {
 				next.Omitted += c.Omitted
 			}
@@ -145,10 +132,10 @@ func (t *takeovers) assemble(e elected, traces map[int]console.Trace) (next page
 		a, b := &next.Steps[i], &next.Steps[j]
 		return cmp.Or(cmp.Compare(a.AtNs, b.AtNs), cmp.Compare(a.Board, b.Board)) < 0
 	})
-	rose := t.traced(e.step.AtNs)
+	rose := w.traced(e.step.AtNs)
 	next.omit(rose)
-	t.addClient(&next)
-	t.addCause(&next, rose)
+	w.addClient(&next)
+	w.addCause(&next, rose)
 	return next
 }
 
@@ -210,13 +197,13 @@ func lastElected(traces map[int]console.Trace) (last elected, found bool) {
 var heartbeat = wire.TypeHeartbeat.String()
 
 // stepsWithin returns the steps of one board between two points in time.
-func (t *takeovers) stepsWithin(board int, c *console.TracedChange, from, to int64) (steps []pageStep) {
+func (w *watch) stepsWithin(board int, c *console.TracedChange, from, to int64) (steps []pageStep) {
 	for _, s := range c.Steps {
 		if s.AtNs < from || s.AtNs > to {
 			continue
 		}
 		steps = append(steps, pageStep{
-			Board: board, AtNs: t.traced(s.AtNs), Step: s.Step, Message: s.Message, Peer: t.numberOfText(s.Board),
+			Board: board, AtNs: w.traced(s.AtNs), Step: s.Step, Message: s.Message, Peer: w.numberOfText(s.Board),
 			Role: s.Role, Reason: s.ReasonText, Failed: s.Failed,
 		})
 	}
@@ -224,25 +211,23 @@ func (t *takeovers) stepsWithin(board int, c *console.TracedChange, from, to int
 }
 
 // addClient adds what the client has felt.
-func (t *takeovers) addClient(next *pageTakeover) {
-	t.watch.mu.Lock()
-	defer t.watch.mu.Unlock()
-	t.collect()
-	for _, g := range t.gaps {
-		if g.After == next.Leader && t.at(g.To) >= next.FromNs && t.at(g.From) <= next.ToNs+int64(silentAfter) {
-			next.SilentNs = []int64{t.at(g.From), t.at(g.To)}
+func (w *watch) addClient(next *pageTakeover) {
+	w.collect()
+	for _, g := range w.gaps {
+		if g.After == next.Leader && w.at(g.To) >= next.FromNs && w.at(g.From) <= next.ToNs+int64(silentAfter) {
+			next.SilentNs = []int64{w.at(g.From), w.at(g.To)}
 		}
 	}
 }
 
 // addCause adds what had been done: the last thing from which this takeover may follow. What was done to all boards is the
 // cause only if nothing was done to one of the two leaders.
-func (t *takeovers) addCause(next *pageTakeover, roseNs int64) {
-	t.group.mu.Lock()
-	defer t.group.mu.Unlock()
+func (w *watch) addCause(next *pageTakeover, roseNs int64) {
+	w.group.mu.Lock()
+	defer w.group.mu.Unlock()
 	ofAll := true
-	for _, a := range t.actions {
-		at, all := t.at(a.at), slices.Contains(toAll, a.verb)
+	for _, a := range w.actions {
+		at, all := w.at(a.at), slices.Contains(toAll, a.verb)
 		fits := all && ofAll || slices.Contains(breaking, a.verb) && a.board == next.OldLeader ||
 			slices.Contains(mending, a.verb) && a.board == next.Leader
 		if fits && at <= roseNs && at >= next.FromNs-int64(actedBefore) {
@@ -253,7 +238,7 @@ func (t *takeovers) addCause(next *pageTakeover, roseNs int64) {
 }
 
 // traced is a point in time of a trace as the documents have it.
-func (t *takeovers) traced(ns int64) int64 { return ns - int64(t.startedAt) }
+func (w *watch) traced(ns int64) int64 { return ns - int64(w.startedAt) }
 
 // numberOfText is the number of the board with an id as traces have it; 0 if it is none of them.
 func (g *group) numberOfText(id string) int {

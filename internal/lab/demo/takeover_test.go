@@ -16,7 +16,7 @@ import (
 
 // newTestTakeovers returns the takeovers of boards that do not run, and of which traces are made by a test. It has to be called
 // in a bubble of synctest.
-func newTestTakeovers(t *testing.T, boards int, line *scriptedLine) *takeovers {
+func newTestTakeovers(t *testing.T, boards int, line *scriptedLine) *watch {
 	t.Helper()
 	g := &group{started: time.Now(), changed: make(chan struct{}), client: observe.StartAsker(line, askEvery)}
 	t.Cleanup(g.client.Close)
@@ -24,16 +24,16 @@ func newTestTakeovers(t *testing.T, boards int, line *scriptedLine) *takeovers {
 		addr := netip.AddrFrom4([4]byte{127, 77, 0, byte(10 + n)})
 		g.boards = append(g.boards, &board{number: n, name: fmt.Sprintf("pi%d", n), addr: addr, id: wire.IDFromAddr(addr)})
 	}
-	return newTakeovers(&watch{group: g})
+	return newWatch(g)
 }
 
 // rise is the trace of a board that becomes the leader after another one (0 for none), with other steps before and after.
-func (t *takeovers) rise(leader, old int, at time.Duration, before, after int) console.Trace {
+func (w *watch) rise(leader, old int, at time.Duration, before, after int) console.Trace {
 	id := func(n int) string {
 		if n == 0 {
 			return ""
 		}
-		return t.boards[n-1].id.String()
+		return w.boards[n-1].id.String()
 	}
 	c := console.TracedChange{LeaderChanged: true, Over: true, OldLeader: id(old), NewLeader: id(leader)}
 	for i := range before {
@@ -87,7 +87,7 @@ func TestCause(t *testing.T) {
 					takeovers.actions = append(takeovers.actions, action{i + 1, takeovers.started.Add(d.at), deed{d.verb, d.board, ""}})
 				}
 				takeovers.takeIn(map[int]console.Trace{3: takeovers.rise(3, test.old, rose, 1, 9)}, true)
-				last := takeovers.current()
+				last := takeovers.lastTakeover()
 				got := done{verb: last.Action, board: last.Board}
 				if last.ActedNs != nil {
 					got.at = time.Duration(*last.ActedNs)
@@ -125,7 +125,7 @@ func TestLastTakeover(t *testing.T) {
 			{map[int]console.Trace{1: third}, true, "1 leads, document 4, again false"},
 		} {
 			takeovers.takeIn(l.traces, l.all)
-			last := takeovers.current()
+			last := takeovers.lastTakeover()
 			got := fmt.Sprintf("%d leads, document %d, again %t", last.Leader, last.Number, takeovers.more)
 			assert.Is(t, l.want, got, "look %d", i)
 		}
@@ -143,14 +143,14 @@ func TestSilenceOfTakeover(t *testing.T) {
 		time.Sleep(time.Second)
 		traces := map[int]console.Trace{2: takeovers.rise(2, 1, 10*time.Second+60*time.Millisecond, 1, 5)}
 		takeovers.takeIn(traces, true)
-		if last := takeovers.current(); last.Number != 1 || len(last.SilentNs) != 0 || !takeovers.more {
+		if last := takeovers.lastTakeover(); last.Number != 1 || len(last.SilentNs) != 0 || !takeovers.more {
 			t.Errorf("while nobody answers: document %d, silent %v, again %t", last.Number, last.SilentNs, takeovers.more)
 		}
 		line.who.Store(2)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		takeovers.takeIn(traces, true)
-		if last := takeovers.current(); last.Number != 2 || len(last.SilentNs) != 2 || takeovers.more {
+		if last := takeovers.lastTakeover(); last.Number != 2 || len(last.SilentNs) != 2 || takeovers.more {
 			t.Errorf("when somebody answers: document %d, silent %v, again %t", last.Number, last.SilentNs, takeovers.more)
 		}
 	})
@@ -167,7 +167,7 @@ func TestTooManySteps(t *testing.T) {
 				trace := takeovers.rise(3, 2, time.Second, test.before, test.after)
 				trace.Changes[0].Omitted = test.omittedThere
 				takeovers.takeIn(map[int]console.Trace{3: trace}, true)
-				last := takeovers.current()
+				last := takeovers.lastTakeover()
 				all := test.before + 1 + test.after
 				if n := len(last.Steps); n > stepsShown || n+last.Omitted != all+test.omittedThere || n < min(all, stepsShown/2) {
 					t.Fatalf("%d steps of %d, %d omitted", n, all, last.Omitted)

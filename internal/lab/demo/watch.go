@@ -25,6 +25,11 @@ type watch struct {
 	seen int // answers of the client that were looked at
 	runs []pageRun
 	gaps []outage
+	takeovers
+}
+
+func newWatch(g *group) *watch {
+	return &watch{group: g, takeovers: takeovers{last: pageTakeover{SilentNs: []int64{}, Steps: []pageStep{}}}}
 }
 
 // outage is a gap with what is known of its cause.
