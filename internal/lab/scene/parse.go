@@ -122,6 +122,10 @@ func (l *line) check() (err error) {
 		_, err = readRange(l.word(1))
 	case "boards":
 		_, err = strconv.Atoi(l.word(1))
+	case "agreed":
+		if said := l.said(); said != "agreed" && said != "agreed anew" {
+			err = errors.New("write: agreed, or: agreed anew")
+		}
 	case "two":
 		if l.text != "two may hold" {
 			err = errors.New("write: two may hold")

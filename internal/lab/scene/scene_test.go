@@ -86,6 +86,9 @@ func TestLines(t *testing.T) {
 		"leader leads":                   "",
 		"pi1 leads":                      `pi1 is a heir, follows "pi2", and holds the address: false`,
 		"another leads":                  `pi1 is a heir, follows "pi2", and holds the address: false`,
+		"agreed":                         "",
+		"agreed anew":                    "boards [2] hold the address",
+		"agreed again":                   "write: agreed, or: agreed anew",
 		"pi2 holds":                      "",
 		"within 130ms: pi1 holds":        "boards [2] hold the address",
 		"nobody holds":                   "boards [2] hold the address",
@@ -131,6 +134,43 @@ func TestLines(t *testing.T) {
 		})
 	}
 	assert.ErrorContains(t, play(&steady{two: true}, "boards 2"), "x:1: boards 2: two boards have held the address", "")
+}
+
+// TestImprovise plays lines one by one, and each has the error of the stage alone.
+func TestImprovise(t *testing.T) {
+	s := &steady{}
+	play := Improvise(s)
+	assert.NoError(t, play("boards 2"))
+	assert.NoError(t, play("pi1 mute"))
+	assert.ErrorContains(t, play("at once: halt"), `"once" is no time`, "")
+	err := play(`pi2 topdog resign says ""`)
+	assert.Is(t, "no other board passes", fmt.Sprint(err), "what a board refuses")
+	assert.NoError(t, play("pi1 speak"))
+	assert.Equal(t, []string{"filter [{[1] [] false false 0}]", "filter []"}, s.did[2:], "what was done")
+}
+
+// TestFilterFails: what the switch did not do is not in force.
+func TestFilterFails(t *testing.T) {
+	s := &failing{}
+	play := Improvise(s)
+	assert.NoError(t, play("boards 2"))
+	s.fails = true
+	assert.ErrorContains(t, play("pi1 mute"), "no switch", "")
+	s.fails = false
+	assert.ErrorContains(t, play("pi1 speak"), "nothing of the kind has begun", "")
+}
+
+// failing is a stage of which the switch may fail.
+type failing struct {
+	steady
+	fails bool
+}
+
+func (s *failing) Filter([]Filter) error {
+	if s.fails {
+		return errors.New("no switch")
+	}
+	return nil
 }
 
 // TestFaults plays faults, each after the boards have started, and looks at what the stage is to do.
