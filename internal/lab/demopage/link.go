@@ -122,6 +122,7 @@ func (l *link) pass(w http.ResponseWriter, r *http.Request) error {
 	asked := r.WithContext(r.Context())
 	asked.URL = &url.URL{Scheme: "http", Host: "parent", Path: r.URL.Path}
 	asked.RequestURI, asked.Header = "", http.Header{}
+	asked.Close = false // a client that closes its connection after the answer does not mean the stream
 	for _, name := range passed {
 		if value := r.Header.Get(name); value != "" {
 			asked.Header.Set(name, value)
