@@ -14,11 +14,15 @@ import (
 //go:embed events.scene
 var eventsText string
 
+//go:embed parts.scene
+var partsText string
+
 // event is something that is done to a group: a scene.
 type event struct {
 	measures []measure // that of the event itself is the first one, and has its name
 	scene    *scene.Scene
 	variant  variant
+	of       labels // of what is measured, if it is no failover
 	options  []string
 	reason   string // why some systems do not have it
 }
@@ -49,14 +53,17 @@ func (e *event) suits(s *system) bool { return e.is("served") == s.served() }
 
 // allEvents returns all events in the order in which tables show them.
 func allEvents() (all []*event) {
-	for i, text := range strings.Split(eventsText, "\nevent")[1:] {
-		e, err := readEvent(text)
-		if err != nil {
-			panic(fmt.Sprintf("event %d: %v", i+1, err)) // It is a mistake in events.scene.
-		}
-		all = append(all, e)
+	for _, text := range strings.Split(eventsText, "\nevent")[1:] {
+		all = append(all, mustRead(text))
 	}
 	return all
+}
+
+// partNamed is the scene of a part, with words and what they stand for.
+func partNamed(name string, words ...string) *event {
+	_, text, _ := strings.Cut(partsText, "\npart "+name)
+	text, _, _ = strings.Cut(text, "\npart ")
+	return mustRead(strings.NewReplacer(words...).Replace(text))
 }
 
 // faultEvents are those of the faults of scenes that no event has: each hits the leader or the LAN, for three seconds. A form
@@ -79,11 +86,7 @@ func faultEvents() (all []*event) {
 			}
 		}
 		text := fmt.Sprintf(" probed teaches seldom\nmeasure %s %q\n%s\n%ssettle 2s 4H\nawait one\n", f.Name, title, begin, end)
-		e, err := readEvent(text)
-		if err != nil {
-			panic(fmt.Sprintf("event %s: %v", f.Name, err)) // It is a mistake in the table of faults.
-		}
-		all = append(all, e)
+		all = append(all, mustRead(text))
 	}
 	return all
 }
@@ -96,12 +99,21 @@ var measures = sync.OnceValue(func() (all []measure) {
 	return all
 })
 
+// mustRead reads an event of which a mistake is one in this program.
+func mustRead(text string) *event {
+	e, err := readEvent(text)
+	if err != nil {
+		panic(fmt.Sprintf("event %v: %v", text, err))
+	}
+	return e
+}
+
 // readEvent reads what follows the word event.
 func readEvent(text string) (*event, error) {
 	head, scenes, _ := strings.Cut(text, "\n")
 	options, reason, _ := strings.Cut(head, `"`)
 	e := &event{options: strings.Fields(options), reason: strings.TrimSuffix(reason, `"`)}
-	e.variant = variant{boards: 3, Preempt: e.is("preempt"), Hooked: e.is("hooked"), pages: e.is("pages")}
+	e.variant = variant{boards: 3, Preempt: e.is("preempt"), Hooked: e.is("hooked"), pages: e.is("pages"), Five: e.is("five")}
 	if e.is("five-boards") {
 		e.variant.boards = 5
 	}

@@ -67,15 +67,16 @@ func NewGroup(ctx context.Context, key string, boards, strangers int) (*Group, e
 	if err := sys.prepare(); err != nil {
 		return nil, err
 	}
-	g, err := newGroup(sys, variant{boards: boards, strangers: strangers})
-	if err != nil {
-		return nil, err
+	return startedGroup(ctx, sys, variant{boards: boards, strangers: strangers})
+}
+
+// startedGroup builds a group and starts its boards. If they don't, there is a group all the same, to end.
+func startedGroup(ctx context.Context, sys *system, v variant) (*Group, error) {
+	g, err := newGroup(sys, v)
+	if err == nil {
+		err = g.startInTurn(ctx)
 	}
-	if err := g.startInTurn(ctx); err != nil {
-		g.End()
-		return nil, err
-	}
-	return g, nil
+	return g, err
 }
 
 // newGroup builds the LAN and writes the configurations. Nothing runs yet.

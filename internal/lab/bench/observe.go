@@ -2,9 +2,9 @@ package bench
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -26,95 +26,59 @@ const (
 	roundTrips = 21
 )
 
-// observation is what is seen of a group during an event: by a client that asks all the time, by ARP from its place, and
-// by the kernels of all boards, which report who has the address.
-type observation struct {
-	group   *Group
-	asker   *observe.Asker
-	names   *nameLine       // nil unless the client asks the boards' service
-	prober  *observe.Prober // nil unless the event wants it
-	heard   *announcements
-	trip    time.Duration
-	old     net.HardwareAddr // of the leader
-	began   time.Time
-	halted  []observe.Span // while the switch forwarded nothing
-	passed  time.Time      // when the first frame came for which the scene listened
-	now     *measuring     // nil between two measures
-	open    []*measuring   // those that end with the scene
-	samples []sample
-	later   []func() // what is added to the samples when the scene is over
-}
-
 // measuring is a measure that has begun.
 type measuring struct {
 	key          string
 	began, ended time.Time
 	answers      int               // how many there had been
+	old          net.HardwareAddr  // of the leader
 	how          map[string]string // what the scene says about it
 	more         map[string]float64
+	cost         func() (map[string]float64, error) // nil unless it is about what a calm group costs
 }
 
-func newObservation(g *Group) *observation { return &observation{group: g} }
-
 // observe lets the client ask who answers, or the boards' service, waits until the leader does, and times the way to the
-// address.
-func (o *observation) observe(ctx context.Context, e *event, leader *board) (err error) {
-	lan, every := o.group.LAN, askInterval
-	if o.group.sys.slow() || e.is("coarse") {
+// address. What a calm group costs is measured without a client.
+func (s *stage) observe() (err error) {
+	e, every := s.event, askInterval
+	if e.is("calm") {
+		return nil
+	}
+	if s.sys.slow() && !e.is("cold") || e.is("coarse") {
 		every = slowAskInterval
 	}
-	o.old = slices.Clone(leader.HardwareAddr)
-	if o.heard, err = o.group.hearAnnouncements(); err != nil {
+	if s.heard, err = s.hearAnnouncements(); err != nil {
 		return err
 	}
+	s.ends = append(s.ends, s.heard.close)
 	if e.is("probed") {
-		if o.prober, err = o.group.probe(); err != nil {
+		if s.prober, err = s.probe(); err != nil {
 			return err
 		}
+		s.ends = append(s.ends, s.prober.Close)
 	}
 	if e.is("served") {
-		o.asker, err = lan.AskBy(func(conn *net.UDPConn) observe.Line {
-			o.names = newNameLine(conn)
-			return o.names
+		s.asker, err = s.LAN.AskBy(func(conn *net.UDPConn) observe.Line {
+			s.names = newNameLine(conn)
+			return s.names
 		}, every)
 	} else {
-		o.asker, err = lan.Ask(vip, every)
+		s.asker, err = s.LAN.Ask(vip, every)
 	}
 	if err != nil {
 		return err
 	}
-	if err := o.awaitAnswer(ctx, o.maxOutage(), func(n int) bool { return n == leader.Number }); err != nil {
+	s.ends = append(s.ends, s.asker.Close)
+	if e.is("cold") {
+		return nil
+	}
+	if err := s.awaitAnswer(s.maxOutage(), s.leads); err != nil {
 		return fmt.Errorf("%s alone has had the address for %v, and does not answer: %w\nThe client's kernel knows:\n%s",
-			leader.Name, o.group.sys.stableFor(), err, neighbours(lan.Client()))
+			s.leader.Name, s.sys.stableFor(), err, neighbours(s.LAN.Client()))
 	}
 	if !e.is("served") {
-		o.trip, err = roundTrip(lan.Client())
+		s.trip, err = roundTrip(s.LAN.Client())
 	}
-	return err
-}
-
-func (o *observation) close() {
-	if o.asker != nil {
-		o.asker.Close()
-	}
-	if o.prober != nil {
-		o.prober.Close()
-	}
-	if o.heard != nil {
-		o.heard.close()
-	}
-}
-
-// maxOutage is how long the client's outage may last.
-func (o *observation) maxOutage() time.Duration { return max(8*time.Second, 12*o.group.sys.H) }
-
-func anybody(int) bool { return true }
-
-// awaitAnswer waits for an answer of some board to the client.
-func (o *observation) awaitAnswer(ctx context.Context, most time.Duration, of func(board int) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, most)
-	defer cancel()
-	_, err := o.asker.WaitAnswer(ctx, of)
 	return err
 }
 
@@ -123,8 +87,20 @@ func (s *stage) Measure(key, _ string) error {
 	if err := s.Measured(); err != nil {
 		return err
 	}
-	_, answers := s.asker.Gaps(0)
-	s.now = &measuring{key: key, began: time.Now(), answers: answers, how: map[string]string{}}
+	m := &measuring{key: key, how: map[string]string{}}
+	if s.event.is("calm") {
+		var err error
+		if m.cost, err = s.watchCost(); err != nil {
+			return err
+		}
+	} else {
+		_, m.answers = s.asker.Gaps(0)
+	}
+	if s.leader != nil {
+		m.old = slices.Clone(s.leader.HardwareAddr)
+	}
+	m.began = time.Now()
+	s.now = m
 	return nil
 }
 
@@ -138,69 +114,95 @@ func (s *stage) Measured() error {
 		s.open = append(s.open, m)
 		return nil
 	}
-	return s.record(s.ctx, m)
+	return s.record(m)
 }
 
 // recordOpen records what ends with the scene.
-func (o *observation) recordOpen(ctx context.Context) (err error) {
-	for _, m := range o.open {
-		err = errors.Join(err, o.record(ctx, m))
+func (s *stage) recordOpen() (err error) {
+	for _, m := range s.open {
+		err = errors.Join(err, s.record(m))
 	}
-	for _, add := range o.later {
+	for _, add := range s.later {
 		add()
 	}
 	return err
 }
 
-// record adds the figures of a measure. There is always a gap since the last answer, so it waits for one more, if the
-// client may get one: then a gap that is still open is an outage for which the bench does not wait any longer.
-func (o *observation) record(ctx context.Context, m *measuring) error {
+// record adds the figures of a measure: of an event, or of the benchmark that its name says.
+func (s *stage) record(m *measuring) (err error) {
 	m.ended = time.Now()
+	one := sample{failover, labels{"system": s.sys.key, "event": m.key}, nil}
+	if s.event.of != nil {
+		one.bench, one.of = m.key, maps.Clone(s.event.of)
+		one.of["system"] = s.sys.key
+	}
+	if m.cost != nil {
+		one.values, err = m.cost()
+	} else {
+		one.values, err = s.figures(m)
+	}
+	v := one.values
+	switch {
+	case err != nil:
+		return err
+	case one.bench == start && v["unended"] > 0:
+		return fmt.Errorf("nobody answers; the boards say\n%s", s.logs())
+	case one.bench == start:
+		one.values = map[string]float64{"start-ms": v["outage-ms"]}
+	case one.bench == loss0:
+		one.values = map[string]float64{
+			"watched-s": m.ended.Sub(m.began).Seconds(), "moves": v["moves"], "two-ms": v["two-ms"], "unanswered-ms": v["outage-ms"],
+		}
+	}
+	s.samples = append(s.samples, one)
+	return nil
+}
+
+// figures are those of a measure. There is always a gap since the last answer, so it waits for one more, if the client may
+// get one: then a gap that is still open is an outage for which the bench does not wait any longer.
+func (s *stage) figures(m *measuring) (map[string]float64, error) {
 	if !slices.Contains([]string{"whole", "none", "now"}, m.how["outage"]) {
-		if err := o.awaitAnswer(ctx, o.maxOutage(), anybody); err != nil && ctx.Err() != nil {
-			return err
+		if err := s.orNever(s.awaitAnswer(s.maxOutage(), anybody)); err != nil {
+			return nil, err
 		}
 	}
 	if m.how["from"] == "frame" {
-		m.began = o.passed
+		m.began = s.passed
 	}
-	client, held := o.asker.Report(m.began), o.group.Holders.Since(m.began)
+	client, held := s.asker.Report(m.began), s.Group.Holders.Since(m.began)
 	v := map[string]float64{
 		"two-ms": millis(held.Overlap()), "none-ms": millis(held.Vacant()),
 		"moves": float64(held.Moves()), "late-ms": millis(client.Pause),
 	}
-	o.countOutage(m, client, held, v)
-	if o.trip > 0 {
-		v["trip-ms"] = millis(o.trip)
+	s.countOutage(m, client, held, v)
+	if s.trip > 0 {
+		v["trip-ms"] = millis(s.trip)
 	}
-	others := slices.DeleteFunc(o.heard.since(m.began), func(a announcement) bool { return bytes.Equal(a.from, o.old) })
+	others := without(s.heard.since(m.began), func(a announcement) bool { return bytes.Equal(a.from, m.old) })
 	v["announcements"] = float64(len(others))
 	from := m.began
 	switch m.how["holders"] {
 	case "from-frame":
-		from = o.passed
-		v["two-ms"] = millis(o.group.Holders.Since(from).Overlap())
+		from = s.passed
+		v["two-ms"] = millis(s.Group.Holders.Since(from).Overlap())
 	case "afterwards":
-		o.later = append(o.later, func() {
-			v["two-ms"] = millis(o.group.Holders.Since(m.ended).Overlap())
-			o.countLasting(v)
+		s.later = append(s.later, func() {
+			v["two-ms"] = millis(s.Group.Holders.Since(m.ended).Overlap())
+			s.countLasting(v)
 		})
 	}
-	o.countLasting(v)
-	if o.prober != nil {
-		v["two-answer-ms"] = millis(o.prober.Since(from).Overlap())
+	s.countLasting(v)
+	if s.prober != nil {
+		v["two-answer-ms"] = millis(s.prober.Since(from).Overlap())
 	}
-	for unit, value := range m.more {
-		v[unit] = value
-	}
-	o.samples = append(o.samples, sample{"Failover", labels{"system": o.group.sys.key, "event": m.key}, v})
-	return nil
+	maps.Copy(v, m.more)
+	return v, nil
 }
 
 // countLasting notes whether there still are two holders: two-ms is then the least that it can be.
-func (o *observation) countLasting(v map[string]float64) {
+func (s *stage) countLasting(v map[string]float64) {
 	delete(v, "two-lasts")
-	if len(o.group.Holders.Current()) > 1 {
+	if len(s.Holders()) > 1 {
 		v["two-lasts"] = 1
 	}
 }
@@ -213,10 +215,10 @@ func (o *observation) countLasting(v map[string]float64) {
 //	last           until the first answer and the last change of the holders
 //	whole, none    the length of the measure, or nothing: nobody can answer
 //	now            the longest until the end of the measure, without waiting for one more answer
-func (o *observation) countOutage(m *measuring, client observe.Report, held observe.Timeline, v map[string]float64) {
+func (s *stage) countOutage(m *measuring, client observe.Report, held observe.Timeline, v map[string]float64) {
 	outage, open := client.Waited, client.Longest.After == 0 // there was no answer after the gap
-	if o.names != nil {
-		lost := o.names.silences(m.began)
+	if s.names != nil {
+		lost := s.names.silences(m.began)
 		outage, open = lost.longest, lost.open
 	}
 	until := client.First.At.Sub(m.began)
@@ -224,14 +226,14 @@ func (o *observation) countOutage(m *measuring, client observe.Report, held obse
 	case "sum":
 		outage = client.Unanswered
 	case "unexplained":
-		gaps, _ := o.asker.Gaps(m.answers)
-		outage = unexplained(gaps, o.halted)
+		gaps, _ := s.asker.Gaps(m.answers)
+		outage = unexplained(gaps, s.halted)
 	case "start", "first":
 		if outage, open = until, client.First.Board == 0; open {
 			outage = time.Since(m.began)
 		} else if m.how["outage"] == "start" {
 			// That another board begins than led before is no move.
-			v["moves"] = float64(o.group.Holders.Since(client.First.At).Moves())
+			v["moves"] = float64(s.Group.Holders.Since(client.First.At).Moves())
 		}
 	case "last":
 		outage = max(until, lastChange(held), 0)
@@ -311,4 +313,39 @@ func neighbours(h *netns.Host) string {
 		return err.Error()
 	}
 	return string(text)
+}
+
+// watchCost begins to count packets, and what the boards need for them. The figures are those since then; followers are the
+// mean of all.
+func (s *stage) watchCost() (figures func() (map[string]float64, error), err error) {
+	count, err := s.countPackets()
+	s.ends = append(s.ends, count.close)
+	before, usageErr := s.usage()
+	if err := errors.Join(err, usageErr); err != nil {
+		return nil, err
+	}
+	packets, bytes := count.total()
+	began := time.Now()
+	return func() (map[string]float64, error) {
+		after, err := s.usage()
+		if err != nil {
+			return nil, err
+		}
+		watched := time.Since(began)
+		allPackets, allBytes := count.total()
+		v := map[string]float64{"watched-s": watched.Seconds(), "packets/s": float64(allPackets-packets) / watched.Seconds()}
+		if allPackets > packets {
+			v["bytes/packet"] = float64(allBytes-bytes) / float64(allPackets-packets)
+		}
+		for i, b := range s.boards {
+			who, share := "follower-", 1/float64(max(1, len(s.boards)-1))
+			if b == s.leader {
+				who, share = "leader-", 1
+			}
+			v[who+"cpu-%"] += 100 * share * float64(after[i].busy-before[i].busy) / float64(watched)
+			v[who+"rss-MB"] += share * float64(after[i].rss) / 1e6
+			v[who+"pss-MB"] += share * float64(after[i].pss) / 1e6
+		}
+		return v, nil
+	}, nil
 }

@@ -173,19 +173,12 @@ func TestEventsAndSystems(t *testing.T) {
 func TestJobs(t *testing.T) {
 	events := named(allEvents(), "cable-pulled", "both-frozen", "preempt")
 	var order []string
-	for _, j := range jobs(events, func(*event) int { return 2 }) {
-		order = append(order, j.event.String()+" "+string(rune('0'+j.run)))
+	for _, j := range jobs(nil, events, func(*event) int { return 2 }) {
+		order = append(order, j.event.String()+" "+string(rune('0'+j.number)))
 	}
 	// The runs of all events take turns; groups that preempt come last.
 	want := []string{"cable-pulled 1", "both-frozen 1", "cable-pulled 2", "both-frozen 2", "preempt 1", "preempt 2"}
 	assert.Equal(t, want, order, "")
-	q := queue{jobs: jobs(events, func(*event) int { return 1 })[:1]}
-	if j, ok := q.next(); !ok || j.event.String() != "cable-pulled" {
-		t.Errorf("next is %v, %v", j.event, ok)
-	}
-	if j, ok := q.next(); ok {
-		t.Errorf("%v after the end", j)
-	}
 	for system, unable := range map[string]bool{"topdog-100ms": false, "keepalived-1s": true} {
 		assert.Is(t, unable, events[1].unable(systemOf(system)) != "", "%s cannot", system)
 	}

@@ -191,6 +191,17 @@ func (r *record) series(bench string, want labels) (all []*series) {
 	return all
 }
 
+// replace takes runs of events for those that there are of the same, unless there are fewer of them.
+func (r *record) replace(by []sample) {
+	for _, now := range (&record{samples: by}).series(failover, nil) {
+		before := r.series(failover, now.of)
+		if len(before) > 0 && len(before[0].samples) > len(now.samples) {
+			continue
+		}
+		r.samples = append(without(r.samples, func(one sample) bool { return one.bench == failover && one.of.have(now.of) }), now.samples...)
+	}
+}
+
 func (l labels) have(want labels) bool {
 	for key, value := range want {
 		if l[key] != value {

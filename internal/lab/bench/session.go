@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -142,33 +143,22 @@ func (s *session) check(ctx context.Context) error {
 	s.show.begin("do they agree on a leader?", len(s.plan.systems))
 	err := together(s.plan.systems, func(sys *system) error {
 		defer s.show.done()
-		return s.with(ctx, sys, variant{boards: 3}, func(g *Group, lack error) error {
-			if lack == nil {
-				_, lack = g.awaitStable(ctx)
-			}
-			if lack != nil && ctx.Err() == nil {
-				s.miss(fmt.Sprintf("%s: three boards do not agree on a leader while nothing is wrong: %v", sys, lack))
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				s.plan.systems = without(s.plan.systems, func(one *system) bool { return one == sys })
-			}
-			return nil
-		})
+		g, err := startedGroup(ctx, sys, variant{boards: 3})
+		if g == nil {
+			return err
+		}
+		if err == nil {
+			_, err = g.awaitStable(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.miss(fmt.Sprintf("%s: three boards do not agree on a leader while nothing is wrong: %v", sys, err))
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.plan.systems = without(s.plan.systems, func(one *system) bool { return one == sys })
+		}
+		return g.End()
 	})
 	return errors.Join(err, ctx.Err())
-}
-
-// with does something to a new group that has been started, or told why it could not.
-func (s *session) with(ctx context.Context, sys *system, v variant, do func(g *Group, lack error) error) error {
-	g, err := newGroup(sys, v)
-	if err != nil {
-		return fmt.Errorf("%s: %w", sys, err)
-	}
-	err = do(g, g.startInTurn(ctx))
-	if err = errors.Join(err, g.End()); err != nil {
-		return fmt.Errorf("%s: %w", sys, err)
-	}
-	return nil
 }
 
 func (s *session) add(samples ...sample) {
@@ -177,34 +167,10 @@ func (s *session) add(samples ...sample) {
 	s.record.samples = append(s.record.samples, samples...)
 }
 
-// without returns those of a list that are not to be left out.
-func without[T any](all []T, out func(T) bool) []T { return slices.DeleteFunc(slices.Clone(all), out) }
-
-// together does something to all beside each other and returns all errors. One that
-// fails does not end the others.
-func together[T any](all []T, do func(T) error) error {
-	errs := make([]error, len(all))
-	var wg sync.WaitGroup
-	for i, one := range all {
-		wg.Go(func() { errs[i] = do(one) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// job is one run of an event with a system, yet to be done.
-type job struct {
-	event *event
-	run   int
-	again bool // it has failed once
-}
-
 // choice says which events are run with which systems.
 type choice func(*system, *event) bool
 
-// events runs every event of services, or every other one, with every system that suits it. Each system has some workers
-// that take runs from one queue: first one run of each event, then the second of each, and so on, so that whatever this
-// machine is busy with meanwhile affects all alike.
+// events runs every event of services, or every other one, with every system that suits it.
 //
 // Those of which a goal cannot be judged are run again, because this machine stood still for longer than by what the goal
 // is missed. All runs of such an event with such a system are made anew, and take the place of the old ones when all of
@@ -214,89 +180,49 @@ func (s *session) events(ctx context.Context, title string, served bool) error {
 		return e.is("served") == served && e.suits(sys) && e.unable(sys) == ""
 	}
 	err := s.runEvents(ctx, title, all)
-	return errors.Join(err, s.repeatDisturbed(ctx, func(wanted choice) error {
-		return s.runEvents(ctx, title+" again that were disturbed", func(sys *system, e *event) bool {
+	return errors.Join(err, s.repeatDisturbed(ctx, func(again *session, wanted choice) error {
+		return again.runEvents(ctx, title+" again that were disturbed", func(sys *system, e *event) bool {
 			return all(sys, e) && wanted(sys, e)
 		})
 	}))
 }
 
-func (s *session) repeatDisturbed(ctx context.Context, run func(choice) error) (err error) {
+// repeatDisturbed has a session with a record of its own make the runs again that were disturbed.
+func (s *session) repeatDisturbed(ctx context.Context, run func(again *session, wanted choice) error) (err error) {
 	for range s.plan.repeats {
-		s.mu.Lock()
 		steps := s.record.disturbedSteps()
-		s.mu.Unlock()
 		if len(steps) == 0 || ctx.Err() != nil {
 			break
 		}
 		for _, step := range steps {
 			s.show.note("%s, %s: disturbed by other work on this machine; once more", step["system"], step["event"])
 		}
-		wanted := func(sys *system, e *event) bool {
+		again := &session{plan: s.plan, dir: s.dir, show: s.show}
+		err = errors.Join(err, run(again, func(sys *system, e *event) bool {
 			return slices.ContainsFunc(steps, func(step labels) bool {
 				return step["system"] == sys.key && e.measured(step["event"])
 			})
-		}
-		before := s.setAside(wanted)
-		err = errors.Join(err, run(wanted))
-		s.bringBack(before)
+		}))
+		s.record.replace(again.record.samples)
 	}
 	return err
 }
 
-// setAside takes the runs of some events out of the record.
-func (s *session) setAside(wanted choice) (aside []sample) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	chosen := func(one sample) bool {
-		return one.bench == failover && slices.ContainsFunc(s.plan.systems, func(sys *system) bool {
-			return sys.key == one.of["system"] && slices.ContainsFunc(s.plan.events, func(e *event) bool {
-				return e.measured(one.of["event"]) && wanted(sys, e)
-			})
-		})
-	}
-	for _, one := range s.record.samples {
-		if chosen(one) {
-			aside = append(aside, one)
-		}
-	}
-	s.record.samples = without(s.record.samples, chosen)
-	return aside
-}
-
-// bringBack puts runs back of which there are fewer new ones.
-func (s *session) bringBack(aside []sample) {
-	old := &record{samples: aside}
-	for _, before := range old.series(failover, labels{}) {
-		s.mu.Lock()
-		same := func(one sample) bool { return one.bench == failover && one.of.have(before.of) }
-		if now := s.record.series(failover, before.of); len(now) == 0 || len(now[0].samples) < len(before.samples) {
-			s.record.samples = append(without(s.record.samples, same), before.samples...)
-		}
-		s.mu.Unlock()
-	}
-}
-
-// runEvents runs events with systems, as often as the plan says.
+// runEvents runs events with systems, as often as the plan says. Each system has some groups that take runs from one queue:
+// first one run of each event, then the second of each, and so on, so that whatever this machine is busy with meanwhile
+// affects all alike.
 func (s *session) runEvents(ctx context.Context, title string, wanted choice) error {
-	only := newSlot()
-	var workers []*worker
-	total := 0
+	var queues []*queue
 	for _, sys := range s.plan.systems {
 		events := without(s.plan.events, func(e *event) bool { return !wanted(sys, e) })
-		queue := &queue{jobs: jobs(events, s.plan.runsOf)}
-		total += len(queue.jobs)
-		for range min(len(queue.jobs), s.plan.groups(sys)) {
-			workers = append(workers, &worker{session: s, sys: sys, queue: queue, slot: only})
-		}
+		queues = append(queues, newQueue(s.plan.groups(sys), jobs(sys, events, s.plan.runsOf)...))
 	}
-	s.show.begin(title, total)
-	return together(workers, func(w *worker) error { return w.work(ctx) })
+	return s.work(ctx, title, queues...)
 }
 
 // jobs lists what is to be done with a system, in order. Groups that are set up otherwise
 // come last.
-func jobs(events []*event, runs func(*event) int) (list []job) {
+func jobs(sys *system, events []*event, runs func(*event) int) (list []job) {
 	var variants []variant
 	most := 0
 	for _, e := range events {
@@ -309,7 +235,8 @@ func jobs(events []*event, runs func(*event) int) (list []job) {
 		for run := range most {
 			for _, e := range events {
 				if e.variant == v && run < runs(e) {
-					list = append(list, job{event: e, run: run + 1})
+					phase := (float64(run) + rand.Float64()) / float64(runs(e))
+					list = append(list, job{sys: sys, event: e, turn: turn{run + 1, phase}})
 				}
 			}
 		}
@@ -317,152 +244,115 @@ func jobs(events []*event, runs func(*event) int) (list []job) {
 	return list
 }
 
-// queue hands jobs to several groups.
-type queue struct {
-	mu   sync.Mutex
-	jobs []job
-}
+// without returns those of a list that are not to be left out.
+func without[T any](all []T, out func(T) bool) []T { return slices.DeleteFunc(slices.Clone(all), out) }
 
-func (q *queue) next() (j job, ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.jobs) == 0 {
-		return job{}, false
-	}
-	j, q.jobs = q.jobs[0], q.jobs[1:]
-	return j, true
-}
+// What follows are the parts about groups in which nobody fails, or that lose packets; parts.scene has what is done to them.
 
-// back puts a job at the end.
-func (q *queue) back(j job) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.jobs = append(q.jobs, j)
-}
+// others are the systems that look at no service.
+func (s *session) others() []*system { return without(s.plan.systems, (*system).served) }
 
-// worker works off the queue of a system, with one group of boards at a time.
-type worker struct {
-	*session
-	sys   *system
-	queue *queue
-	slot  slot
-	group *Group // of the run before, or nil
-	wiser bool   // that run may have taught the group something
-}
-
-const (
-	// mostInARow is after how many failed runs a worker gives up, since nothing works any more.
-	mostInARow = 4
-	// cleanedUpAfter is how long the kernel may go on taking apart what was closed.
-	cleanedUpAfter = 200 * time.Millisecond
-)
-
-// work makes runs until there are no more. One that could not be made is noted, and tried
-// again later with a new group. If that fails as well it is an error.
-func (w *worker) work(ctx context.Context) (errs error) {
-	defer func() { errs = errors.Join(errs, w.end()) }()
-	for failed := 0; ctx.Err() == nil && failed < mostInARow; {
-		j, ok := w.queue.next()
-		if !ok {
-			break
-		}
-		err := w.run(ctx, j)
-		if err == nil || ctx.Err() != nil {
-			w.show.done()
-			failed = 0
-			continue
-		}
-		err = fmt.Errorf("%s, %s, run %d: %w", w.sys, j.event, j.run, err)
-		w.show.note("%v", err)
-		failed++
-		if j.again || failed == mostInARow {
-			w.show.done()
-			errs = errors.Join(errs, err)
-		} else {
-			j.again = true
-			w.queue.back(j)
-		}
-		if err := w.end(); err != nil {
-			return errors.Join(errs, err)
+// starts measures cold starts, one after the other, the systems in turn.
+func (s *session) starts(ctx context.Context) error {
+	e := partNamed("starts")
+	var all []job
+	for n := range s.plan.starts {
+		for _, sys := range s.others() {
+			all = append(all, job{sys: sys, event: e, turn: turn{number: n + 1}})
 		}
 	}
-	return errs
+	return s.work(ctx, "cold starts", newQueue(1, all...))
 }
 
-// run makes one run, with the group of the run before if there is one and it is set up as
-// this event wants it.
-func (w *worker) run(ctx context.Context, j job) error {
-	build := func() error { return w.build(ctx, j.event) }
-	if j.event.is("served") {
-		build = func() error { return w.quietly(ctx, func() error { return w.build(ctx, j.event) }) }
-	}
-	if err := build(); err != nil {
+// calm measures what groups cost that do nothing but their duty.
+func (s *session) calm(ctx context.Context) error {
+	restore, err := roomForNeighbours()
+	if err != nil {
 		return err
 	}
-	phase := (float64(j.run-1) + rand.Float64()) / float64(w.plan.runsOf(j.event))
-	samples, err := w.group.try(ctx, j.event, w.slot, turn{j.run, phase})
-	if err = errors.Join(err, w.keepLogs(j)); err == nil {
-		w.add(samples...)
-	}
-	return err
-}
-
-// build makes a group, unless that of the run before will do.
-func (w *worker) build(ctx context.Context, e *event) (err error) {
-	// keepalived forgets what has become of a service.
-	teaches := e.is("teaches") && !(e.is("served") && w.sys.program == keepalived)
-	if w.group != nil && (w.group.variant != e.variant || w.wiser || teaches) {
-		if err := w.end(); err != nil {
-			return err
+	defer restore()
+	var all []job
+	for _, boards := range s.plan.boards {
+		e := partNamed("calm", "REST", s.plan.rest.String(), "WATCH", s.plan.calm.String())
+		e.variant.boards, e.of = boards, labels{"boards": strconv.Itoa(boards)}
+		for _, sys := range s.others() {
+			all = append(all, job{sys: sys, event: e})
 		}
 	}
-	w.wiser = teaches
-	if w.group != nil {
-		return w.group.restoreServices()
+	if s.plan.together {
+		return s.work(ctx, "steady state", atOnce(all)...)
 	}
-	if w.group, err = newGroup(w.sys, e.variant); err != nil {
-		return err
-	}
-	return w.group.startInTurn(ctx)
+	return s.work(ctx, "steady state", newQueue(1, all...))
 }
 
-// quietly does something while no other run has the slot. The kernel makes and takes apart namespaces and interfaces
-// under a lock that who takes an address needs too.
-func (w *worker) quietly(ctx context.Context, do func() error) error {
-	select {
-	case w.slot <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-w.slot }()
-	if err := do(); err != nil {
-		return err
-	}
-	return wait(ctx, cleanedUpAfter)
-}
-
-// keepLogs writes down what the boards of a run have printed since they were started, if that is wanted.
-func (w *worker) keepLogs(j job) error {
-	if w.plan.logs == "" {
-		return nil
-	}
-	var lines []string
-	for _, b := range w.group.boards {
-		for line := range strings.Lines(b.Log.String()) {
-			at, said, _ := strings.Cut(line, " ms  ")
-			lines = append(lines, fmt.Sprintf("%s ms  %s  %s", at, b.Name, said))
+// checks measures what it costs to look at services that work, in one group at a time.
+func (s *session) checks(ctx context.Context) error {
+	e := partNamed("checks", "WATCH", s.plan.calm.String())
+	e.of = labels{"boards": strconv.Itoa(e.variant.boards)}
+	var all []job
+	for _, sys := range s.plan.systems {
+		if sys.served() && sys.Track != trackProcess { // The kernel looks at processes.
+			all = append(all, job{sys: sys, event: e})
 		}
 	}
-	slices.Sort(lines) // the times come first, and are equally wide
-	name := fmt.Sprintf("%s-%s-%d.log", w.sys, j.event, j.run)
-	return os.WriteFile(filepath.Join(w.plan.logs, name), []byte(strings.Join(lines, "")), 0o644)
+	return s.work(ctx, "what checks cost", newQueue(1, all...))
 }
 
-// end takes the group apart, if there is one.
-func (w *worker) end() error {
-	g := w.group
-	if w.group = nil; g == nil {
-		return nil
+// shortInterval is the interval below which a group is not watched beside others that
+// keep this machine busy: it would take a late processor for a lost packet.
+const shortInterval = 50 * time.Millisecond
+
+// loss watches groups that lose packets, each on a LAN of its own: all shares at once, first
+// those with a longer interval and then the others.
+func (s *session) loss(ctx context.Context) error {
+	if s.plan.together {
+		return s.lossy(ctx, "loss", s.others(), s.plan.losses, s.plan.lossFor)
 	}
-	return g.End()
+	long, short := s.byInterval()
+	return errors.Join(
+		s.lossy(ctx, "loss", long, s.plan.losses, s.plan.lossFor),
+		s.lossy(ctx, "loss", short, s.plan.losses, s.plan.lossFor),
+	)
+}
+
+// idle watches the groups with a short interval, one beside the other, while nobody fails and
+// nothing is lost: what is late here is this machine. The pulled cables come after that, so
+// they are of a group that knows how late it can be.
+func (s *session) idle(ctx context.Context) error {
+	_, short := s.byInterval()
+	return s.lossy(ctx, "nobody fails", short, []float64{0}, s.plan.idleFor)
+}
+
+func (s *session) byInterval() (long, short []*system) {
+	isShort := func(sys *system) bool { return sys.H < shortInterval }
+	return without(s.others(), isShort), without(s.others(), func(sys *system) bool { return !isShort(sys) })
+}
+
+// lossy watches groups of these systems with all shares at once.
+func (s *session) lossy(ctx context.Context, title string, systems []*system, shares []float64, watch time.Duration) error {
+	var all []job
+	for _, share := range shares {
+		percent := fmt.Sprintf("%g%%", 100*share)
+		e := partNamed("loss", "SHARE", percent, "WATCH", watch.String(), "PULLS", strconv.Itoa(s.plan.lossRuns))
+		e.of = labels{"loss": percent}
+		for _, sys := range systems {
+			all = append(all, job{sys: sys, event: e})
+		}
+	}
+	return s.work(ctx, title, atOnce(all)...)
+}
+
+// roomForNeighbours lets the kernel know more neighbours until the returned function is
+// called. Its table of at most 1024 is for all namespaces together, and 50 boards
+// that have met have 49 neighbours each.
+func roomForNeighbours() (restore func(), err error) {
+	const path, enough = "/proc/sys/net/ipv4/neigh/default/gc_thresh3", "16384"
+	before, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(enough), 0)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make room for the neighbours of many boards: %w", err)
+	}
+	return func() { _ = os.WriteFile(path, before, 0) }, nil
 }

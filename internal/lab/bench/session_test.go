@@ -46,7 +46,7 @@ func TestRepeatDisturbed(t *testing.T) {
 			s.add(runs("topdog-100ms", "sigkill", 3, fine, 0)...)
 			s.add(c.first...)
 			made := 0
-			err := s.repeatDisturbed(t.Context(), func(wanted choice) error {
+			err := s.repeatDisturbed(t.Context(), func(again *session, wanted choice) error {
 				var chosen []string
 				for _, sys := range s.plan.systems {
 					for _, e := range s.plan.events {
@@ -56,7 +56,7 @@ func TestRepeatDisturbed(t *testing.T) {
 					}
 				}
 				assert.Equal(t, []string{"topdog-100ms sigterm"}, chosen, "run again")
-				s.add(c.attempts[made]...)
+				again.add(c.attempts[made]...)
 				made++
 				if made == len(c.attempts) {
 					return c.err

@@ -29,18 +29,32 @@ const (
 	handoverFor = 500 * time.Millisecond
 )
 
-// stage is where the scene of an event is played once: a group, a client that asks, and whatever else observes.
+// stage is where the scene of an event is played once: a group, and what is seen of it meanwhile: by a client that asks all
+// the time, by ARP from its place, and by the kernels of all boards, which report who has the address.
 type stage struct {
 	*Group
-	*observation
 	ctx    context.Context
 	event  *event
-	leader *board // when the event began, or whom the scene has chosen
-	frames *firstFrame
+	leader *board         // when the event began, or whom the scene has chosen
 	mends  []func() error // what brings the group back to what it was
 	again  bool           // all boards are started anew then
 	slot   slot           // nil for a slow system
 	has    bool           // whether this run has it
+	ends   []func()       // what ends all that observes
+
+	asker   *observe.Asker
+	names   *nameLine       // nil unless the client asks the boards' service
+	prober  *observe.Prober // nil unless the event wants it
+	heard   *announcements
+	frames  *firstFrame // nil unless the scene listens for one
+	trip    time.Duration
+	began   time.Time
+	halted  []observe.Span // while the switch forwarded nothing
+	passed  time.Time      // when the first frame came for which the scene listened
+	now     *measuring     // nil between two measures
+	open    []*measuring   // those that end with the scene
+	samples []sample
+	later   []func() // what is added to the samples when the scene is over
 }
 
 // slot is for one run at a time in which milliseconds count. Groups become stable beside
@@ -74,24 +88,28 @@ func (g *Group) try(ctx context.Context, e *event, only slot, now turn) ([]sampl
 // newStage waits until the group is stable, for the slot, and for the part of the interval of this turn. The stage is to
 // be closed in any case.
 func (g *Group) newStage(ctx context.Context, e *event, only slot, now turn) (*stage, error) {
-	s := &stage{Group: g, observation: newObservation(g), ctx: ctx, event: e, slot: only}
+	s := &stage{Group: g, ctx: ctx, event: e, slot: only}
 	if g.sys.slow() {
 		s.slot = nil
 	}
-	if err := s.acquireStable(); err != nil {
-		return s, err
+	if !e.is("cold") {
+		if err := s.acquireStable(); err != nil {
+			return s, err
+		}
 	}
 	if e.is("coarse") {
 		s.releaseSlot()
 	}
-	if err := s.observe(ctx, e, s.leader); err != nil {
+	if err := s.observe(); err != nil {
 		return s, err
 	}
-	if err := s.toPhase(now.phase); err != nil {
-		return s, err
-	}
-	if h := s.Holders(); !slices.Equal(h, []int{s.leader.Number}) {
-		return s, fmt.Errorf("%s led, and right before the event the address is on %v: %w", s.leader.Name, h, errNotStable)
+	if now.phase > 0 {
+		if err := s.toPhase(now.phase); err != nil {
+			return s, err
+		}
+		if h := s.Holders(); !slices.Equal(h, []int{s.leader.Number}) {
+			return s, fmt.Errorf("%s led, and right before the event the address is on %v: %w", s.leader.Name, h, errNotStable)
+		}
 	}
 	s.began = time.Now()
 	return s, nil
@@ -155,7 +173,7 @@ func (s *stage) releaseSlot() {
 
 // finish records what was measured until the end, and brings the group back to what it was.
 func (s *stage) finish() error {
-	if err := errors.Join(s.Measured(), s.recordOpen(s.ctx)); err != nil {
+	if err := errors.Join(s.Measured(), s.recordOpen()); err != nil {
 		return err
 	}
 	s.releaseSlot()
@@ -175,19 +193,26 @@ func (s *stage) finish() error {
 
 func (s *stage) close() {
 	s.releaseSlot()
-	if s.frames != nil {
-		s.frames.close()
+	for _, end := range s.ends {
+		end()
 	}
-	s.observation.close()
 }
 
 // What follows is scene.Stage, as far as the scenes of the bench need it.
 
 func (s *stage) Machines() (all []int) {
-	for _, b := range s.boards {
-		all = append(all, b.Number)
+	for n := range len(s.boards) + 1 {
+		all = append(all, n)
 	}
-	return append(all, scene.Client)
+	return all
+}
+
+// host is a machine by its number in scenes.
+func (s *stage) host(n int) *netns.Host {
+	if n == scene.Client {
+		return s.LAN.Client()
+	}
+	return s.LAN.Board(n)
 }
 
 // Named are the boards of a name that scenes of the bench have.
@@ -248,33 +273,12 @@ func (s *stage) Filter(filters []scene.Filter) error {
 	if n := len(s.halted); n > 0 && s.halted[n-1].To.IsZero() {
 		defer func() { s.halted[n-1].To = time.Now() }()
 	}
-	var all []netns.Filter
 	for _, f := range filters {
-		one := netns.Filter{From: s.ports(f.From), To: s.ports(f.To), Multicast: f.Multicast, Share: f.Share}
-		if f.Election {
-			one.Traffic = s.sys.traffic
-		}
-		if all = append(all, one); f.From == nil && f.To == nil && !f.Multicast && f.Share == 0 {
+		if f.From == nil && f.To == nil && !f.Multicast && f.Share == 0 {
 			s.halted = append(s.halted, observe.Span{From: now})
 		}
 	}
-	return errors.Join(s.LAN.Filter(all...), s.ctx.Err())
-}
-
-// ports are those of some machines; nil is all.
-func (s *stage) ports(machines []int) []netns.Port {
-	if machines == nil {
-		return nil
-	}
-	var hosts []*netns.Host
-	for _, n := range machines {
-		if n == scene.Client {
-			hosts = append(hosts, s.LAN.Client())
-		} else {
-			hosts = append(hosts, s.LAN.Board(n))
-		}
-	}
-	return netns.Ports(hosts...)
+	return errors.Join(s.Lose(filters, s.host, s.sys.traffic), s.ctx.Err())
 }
 
 func (s *stage) Holders() []int { return s.Group.Holders.Current() }
@@ -313,7 +317,8 @@ func (s *stage) Until(limit time.Duration, missing func() string) (lack string) 
 //	settle 2s 4H            watch for so long, the longest counts; others may begin when milliseconds do not count any more
 //	pass 3s 5H              let so much time pass
 //	alone                   milliseconds count from here on; beside: they do not any more
-//	choose holder           from here on the leader is the board that has the address; stable: that has had it for a while
+//	choose holder           from here on the leader is the board that has the address; steady: that has had it for a while, if
+//	                        there is such a board; stable: the client sees that as well
 //	listen leader client    listen for frames between these and all other boards; with client it is among the others
 //	outage WAY              how the outage is counted; see count
 //	holders afterwards      two holders count after the measure; from-frame: from the first frame
@@ -338,7 +343,7 @@ func (s *stage) Line(words, _ []string) (known bool, err error) {
 		s.releaseSlot()
 		return true, nil
 	case "choose":
-		return true, s.choose(more[0] == "stable")
+		return true, s.choose(more[0])
 	case "listen":
 		return true, s.listen(more)
 	case "outage", "holders", "from", "until":
@@ -423,27 +428,27 @@ func (s *stage) settle(times []string) error {
 }
 
 // choose makes the board that has the address the leader of the scene.
-func (s *stage) choose(stable bool) (err error) {
-	if !stable {
+func (s *stage) choose(which string) (err error) {
+	if which == "holder" {
 		if b := s.holder(); b != nil {
 			s.leader = b
 		}
 		return nil
 	}
-	if s.leader, err = s.stableOrAnyHolder(s.ctx); err == nil {
-		err = s.awaitAnswer(s.ctx, s.maxOutage(), func(n int) bool { return n == s.leader.Number })
+	if s.leader, err = s.stableOrAnyHolder(s.ctx); err == nil && which == "stable" {
+		err = s.awaitAnswer(s.maxOutage(), s.leads)
 	}
 	return err
 }
 
 // listen begins to listen for frames between some boards and the others.
-func (s *stage) listen(words []string) error {
-	numbers, other := []int{}, []*netns.Host{}
+func (s *stage) listen(words []string) (err error) {
+	var numbers []int
+	var one, other []*netns.Host
 	for name := range strings.SplitSeq(words[0], ",") {
 		some, _ := s.Named(name)
 		numbers = append(numbers, some...)
 	}
-	one := []*netns.Host{}
 	for _, b := range s.boards {
 		if slices.Contains(numbers, b.Number) {
 			one = append(one, b.Host)
@@ -454,11 +459,9 @@ func (s *stage) listen(words []string) error {
 	if len(words) > 1 {
 		other = append(other, s.LAN.Client())
 	}
-	if s.frames != nil {
-		s.frames.close()
+	if s.frames, err = s.firstBetween(one, other); err == nil {
+		s.ends = append(s.ends, s.frames.close)
 	}
-	var err error
-	s.frames, err = s.firstBetween(one, other)
 	return err
 }
 
@@ -479,30 +482,24 @@ func (s *stage) await(what string) (err error) {
 	case "hook":
 		return s.awaitHook()
 	case "answer":
-		return s.atMost(s.maxOutage(), func(ctx context.Context) error { return s.awaitAnswer(ctx, s.maxOutage(), anybody) })
+		return s.orNever(s.awaitAnswer(s.maxOutage(), anybody))
 	case "another":
-		return s.atMost(s.maxOutage(), s.awaitOther)
+		return s.orNever(s.awaitAnswer(s.maxOutage(), s.leadsNot))
 	}
 	boards, _ := s.Named(what)
-	return s.atMost(s.maxOutage(), func(ctx context.Context) error {
-		return s.awaitAnswer(ctx, s.maxOutage(), func(n int) bool { return slices.Contains(boards, n) })
-	})
-}
-
-func (s *stage) awaitOther(ctx context.Context) error {
-	return s.awaitAnswer(ctx, s.maxOutage(), func(n int) bool { return n != s.leader.Number })
+	return s.orNever(s.awaitAnswer(s.maxOutage(), func(n int) bool { return slices.Contains(boards, n) }))
 }
 
 // awaitTakeover waits until another board has taken over for good.
 func (s *stage) awaitTakeover() error {
-	if err := s.atMost(slotPatience, s.awaitOther); err != nil {
+	if err := s.orNever(s.awaitAnswer(slotPatience, s.leadsNot)); err != nil {
 		return err
 	}
 	if last, silent := s.asker.Last(); last == s.leader.Number {
 		if silent < handoverFor {
 			s.releaseSlot() // It goes on answering, so it is no matter of milliseconds any more.
 		}
-		if err := s.atMost(s.maxOutage(), s.awaitOther); err != nil {
+		if err := s.orNever(s.awaitAnswer(s.maxOutage(), s.leadsNot)); err != nil {
 			return err
 		}
 	}
@@ -517,9 +514,9 @@ func (s *stage) awaitTakeover() error {
 
 // awaitOneHolder waits until one board alone has the address.
 func (s *stage) awaitOneHolder() error {
-	return s.atMost(twoHoldersTimeout, func(ctx context.Context) error {
-		return s.Group.Holders.WaitFor(ctx, func(h []int) bool { return len(h) == 1 })
-	})
+	ctx, cancel := context.WithTimeout(s.ctx, twoHoldersTimeout)
+	defer cancel()
+	return s.orNever(s.Group.Holders.WaitFor(ctx, func(h []int) bool { return len(h) == 1 }))
 }
 
 // awaitHook reads when the script of the next leader was run.
@@ -535,11 +532,25 @@ func (s *stage) awaitHook() error {
 	return fmt.Errorf("nobody took over from %s", s.leader.Name)
 }
 
-// atMost waits for something that may never come.
-func (s *stage) atMost(most time.Duration, waitFor func(context.Context) error) error {
-	bounded, cancel := context.WithTimeout(s.ctx, most)
+// maxOutage is how long the client's outage may last.
+func (s *stage) maxOutage() time.Duration { return max(8*time.Second, 12*s.sys.H) }
+
+// awaitAnswer waits for an answer of some board to the client.
+func (s *stage) awaitAnswer(most time.Duration, of func(board int) bool) error {
+	ctx, cancel := context.WithTimeout(s.ctx, most)
 	defer cancel()
-	err := waitFor(bounded)
+	_, err := s.asker.WaitAnswer(ctx, of)
+	return err
+}
+
+func anybody(int) bool { return true }
+
+func (s *stage) leads(board int) bool { return board == s.leader.Number }
+
+func (s *stage) leadsNot(board int) bool { return board != s.leader.Number }
+
+// orNever takes no error for one that says that something has not come which may never come.
+func (s *stage) orNever(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && s.ctx.Err() == nil {
 		return nil
 	}

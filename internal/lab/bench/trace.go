@@ -42,25 +42,27 @@ func (o options) traceFailover(ctx context.Context, show *progress, dir string) 
 		return err
 	}
 	show.say("one failover")
-	return s.with(ctx, s.plan.systems[0], variant{boards: 3}, func(g *Group, err error) error {
-		if err != nil {
-			return err
-		}
-		moments, err := g.trace(ctx)
-		show.close()
-		if err != nil {
-			return err
-		}
-		return write(o.report, func(w io.Writer) error {
-			_, err := io.WriteString(w, traceTable(moments))
-			return err
-		})
+	g, err := startedGroup(ctx, s.plan.systems[0], variant{boards: 3})
+	if g == nil {
+		return err
+	}
+	var moments []moment
+	if err == nil {
+		moments, err = g.trace(ctx)
+	}
+	show.close()
+	if err = errors.Join(err, g.End()); err != nil {
+		return err
+	}
+	return write(o.report, func(w io.Writer) error {
+		_, err := io.WriteString(w, traceTable(moments))
+		return err
 	})
 }
 
 // trace pulls the leader's cable and collects what everybody saw.
 func (g *Group) trace(ctx context.Context) ([]moment, error) {
-	s, err := g.newStage(ctx, pulledUnderLoss, newSlot(), turn{1, 0.5})
+	s, err := g.newStage(ctx, named(allEvents(), "cable-pulled")[0], newSlot(), turn{1, 0.5})
 	defer s.close()
 	if err != nil {
 		return nil, err

@@ -154,12 +154,17 @@ func (s *Stage) Cable(n int, in bool) error {
 
 // Filter has the switch lose frames.
 func (s *Stage) Filter(filters []scene.Filter) error {
-	ports := func(numbers []int) (ports []netns.Port) {
-		if numbers != nil {
+	return s.Lose(filters, s.host, netns.Traffic{Protocol: unix.IPPROTO_UDP, Port: wire.DefaultGroup.Port()})
+}
+
+// Lose has the switch lose what filters of a scene are about, whose machines are these hosts, and whose election this traffic.
+func (c *Cluster) Lose(filters []scene.Filter, host func(machine int) *netns.Host, election netns.Traffic) error {
+	ports := func(machines []int) (ports []netns.Port) {
+		if machines != nil {
 			ports = []netns.Port{} // nobody is not everybody
 		}
-		for _, n := range numbers {
-			ports = append(ports, s.host(n).Port())
+		for _, n := range machines {
+			ports = append(ports, host(n).Port())
 		}
 		return ports
 	}
@@ -167,11 +172,11 @@ func (s *Stage) Filter(filters []scene.Filter) error {
 	for _, f := range filters {
 		filter := netns.Filter{From: ports(f.From), To: ports(f.To), Multicast: f.Multicast, Share: f.Share}
 		if f.Election {
-			filter.Traffic = netns.Traffic{Protocol: unix.IPPROTO_UDP, Port: wire.DefaultGroup.Port()}
+			filter.Traffic = election
 		}
 		all = append(all, filter)
 	}
-	return s.LAN.Filter(all...)
+	return c.LAN.Filter(all...)
 }
 
 // Topdog gives topdog a command on a board, with its configuration.
