@@ -178,7 +178,7 @@ func (s *stage) figures(m *measuring) (map[string]float64, error) {
 	if s.trip > 0 {
 		v["trip-ms"] = millis(s.trip)
 	}
-	others := without(s.heard.since(m.began), func(a announcement) bool { return bytes.Equal(a.from, m.old) })
+	others := without(s.heard.since(m.began), func(a kept) bool { return bytes.Equal(a.from, m.old) })
 	v["announcements"] = float64(len(others))
 	from := m.began
 	switch m.how["holders"] {
@@ -318,24 +318,25 @@ func neighbours(h *netns.Host) string {
 // watchCost begins to count packets, and what the boards need for them. The figures are those since then; followers are the
 // mean of all.
 func (s *stage) watchCost() (figures func() (map[string]float64, error), err error) {
-	count, err := s.countPackets()
-	s.ends = append(s.ends, count.close)
-	before, usageErr := s.usage()
-	if err := errors.Join(err, usageErr); err != nil {
+	traffic, err := s.hearTraffic()
+	if err != nil {
 		return nil, err
 	}
-	packets, bytes := count.total()
+	s.ends = append(s.ends, traffic.close)
+	before, err := s.usage()
 	began := time.Now()
 	return func() (map[string]float64, error) {
 		after, err := s.usage()
 		if err != nil {
 			return nil, err
 		}
-		watched := time.Since(began)
-		allPackets, allBytes := count.total()
-		v := map[string]float64{"watched-s": watched.Seconds(), "packets/s": float64(allPackets-packets) / watched.Seconds()}
-		if allPackets > packets {
-			v["bytes/packet"] = float64(allBytes-bytes) / float64(allPackets-packets)
+		watched, packets, bytes := time.Since(began), traffic.since(began), 0
+		for _, p := range packets {
+			bytes += p.length
+		}
+		v := map[string]float64{"watched-s": watched.Seconds(), "packets/s": float64(len(packets)) / watched.Seconds()}
+		if len(packets) > 0 {
+			v["bytes/packet"] = float64(bytes) / float64(len(packets))
 		}
 		for i, b := range s.boards {
 			who, share := "follower-", 1/float64(max(1, len(s.boards)-1))
@@ -347,5 +348,5 @@ func (s *stage) watchCost() (figures func() (map[string]float64, error), err err
 			v[who+"pss-MB"] += share * float64(after[i].pss) / 1e6
 		}
 		return v, nil
-	}, nil
+	}, err
 }

@@ -45,8 +45,8 @@ type stage struct {
 	asker   *observe.Asker
 	names   *nameLine       // nil unless the client asks the boards' service
 	prober  *observe.Prober // nil unless the event wants it
-	heard   *announcements
-	frames  *firstFrame // nil unless the scene listens for one
+	heard   *tap // announcements
+	frames  *tap // nil unless the scene listens for one
 	trip    time.Duration
 	began   time.Time
 	halted  []observe.Span // while the switch forwarded nothing
@@ -459,7 +459,7 @@ func (s *stage) listen(words []string) (err error) {
 	if len(words) > 1 {
 		other = append(other, s.LAN.Client())
 	}
-	if s.frames, err = s.firstBetween(one, other); err == nil {
+	if s.frames, err = s.hearBetween(one, other); err == nil {
 		s.ends = append(s.ends, s.frames.close)
 	}
 	return err
@@ -474,6 +474,7 @@ func (s *stage) await(what string) (err error) {
 		return s.awaitOneHolder()
 	case "frame":
 		s.passed, err = s.frames.wait(s.ctx, s.maxOutage())
+		s.frames.close() // Only the first one counts, and hearing the others would keep this machine busy.
 		return err
 	case "pages":
 		shown, err := s.browsers.awaitOther(s.ctx, s.leader)

@@ -16,28 +16,69 @@ import (
 	"topdog/internal/lab/observe"
 )
 
-// tap hears what some hosts send and get, until it is closed.
+// tap keeps what some hosts send and get of the frames that are wanted there, until it is closed.
 type tap struct {
 	sockets []*frame.Socket
 	wg      sync.WaitGroup
+	first   chan struct{} // closed when there is one
+
+	mu   sync.Mutex
+	kept []kept
 }
 
-// add begins to hear a host. Its frames go to hear, one after the other, as long as that wants more.
-func (t *tap) add(host *netns.Host, etherType uint16, hear func(frame.Frame) (more bool)) error {
-	s, err := host.Capture(etherType)
-	if err != nil {
-		return err
-	}
-	t.sockets = append(t.sockets, s)
-	t.wg.Go(func() {
-		for {
-			f, err := s.Read()
-			if err != nil || !hear(f) {
-				return
-			}
+// kept is what matters of a frame.
+type kept struct {
+	at     time.Time
+	from   net.HardwareAddr
+	length int
+}
+
+// hear begins to hear frames of a type on some hosts.
+func hear(etherType uint16, wants map[*netns.Host]func(frame.Frame) bool) (*tap, error) {
+	t := &tap{first: make(chan struct{})}
+	for host, wanted := range wants {
+		s, err := host.Capture(etherType)
+		if err != nil {
+			t.close()
+			return nil, err
 		}
-	})
-	return nil
+		t.sockets = append(t.sockets, s)
+		t.wg.Go(func() {
+			for f, err := s.Read(); err == nil; f, err = s.Read() {
+				if wanted(f) {
+					t.keep(kept{f.At, slices.Clone(f.From()), f.Length})
+				}
+			}
+		})
+	}
+	return t, nil
+}
+
+func (t *tap) keep(k kept) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.kept = append(t.kept, k); len(t.kept) == 1 {
+		close(t.first)
+	}
+}
+
+// since returns what came since a moment.
+func (t *tap) since(from time.Time) []kept {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return without(t.kept, func(k kept) bool { return k.at.Before(from) })
+}
+
+// wait returns when the first frame came.
+func (t *tap) wait(ctx context.Context, most time.Duration) (time.Time, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("no frame got through within %v", most))
+	defer cancel()
+	select {
+	case <-t.first:
+		return t.since(time.Time{})[0].at, nil
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	}
 }
 
 func (t *tap) close() {
@@ -62,45 +103,20 @@ func isFrom(f frame.Frame, hosts ...*netns.Host) bool {
 	return slices.ContainsFunc(hosts, func(h *netns.Host) bool { return f.IsFrom(h.HardwareAddr) })
 }
 
-// firstFrame waits for the first frame that is looked for.
-type firstFrame struct {
-	tap
-	seen chan time.Time
-}
-
-// firstOf waits for the first frame on any of the hosts that is wanted there.
-func firstOf(wants map[*netns.Host]func(frame.Frame) bool) (*firstFrame, error) {
-	w := &firstFrame{seen: make(chan time.Time, len(wants))}
-	for host, wanted := range wants {
-		err := w.add(host, unix.ETH_P_ALL, func(f frame.Frame) (more bool) {
-			if wanted(f) {
-				w.seen <- f.At
-				return false
-			}
-			return true
-		})
-		if err != nil {
-			w.close()
-			return nil, err
-		}
-	}
-	return w, nil
-}
-
-// hearLeader waits for the leader's next message to all, as the client gets it. In CARP
+// hearLeader hears the leader's messages to all, as the client gets them. In CARP
 // all messages come from one hardware address, and in VRRP and CARP none but a leader's.
-func (g *Group) hearLeader(leader *board) (*firstFrame, error) {
-	return firstOf(map[*netns.Host]func(frame.Frame) bool{
+func (g *Group) hearLeader(leader *board) (*tap, error) {
+	return hear(unix.ETH_P_ALL, map[*netns.Host]func(frame.Frame) bool{
 		g.LAN.Client(): func(f frame.Frame) bool {
 			return g.sys.carries(f) && (g.sys.program != topdog || isFrom(f, leader.Host))
 		},
 	})
 }
 
-// firstBetween waits for the first frame that gets from one side to the other. What the client or the prober hears proves
+// hearBetween hears the frames that get from one side to the other. What the client or the prober hears proves
 // nothing to boards, unless the client is on a side. In CARP all boards have one hardware address; a board alone hears no
 // others of its side.
-func (g *Group) firstBetween(one, other []*netns.Host) (*firstFrame, error) {
+func (g *Group) hearBetween(one, other []*netns.Host) (*tap, error) {
 	wants := make(map[*netns.Host]func(frame.Frame) bool)
 	for _, sides := range [][2][]*netns.Host{{one, other}, {other, one}} {
 		here, there := sides[0], sides[1]
@@ -110,19 +126,30 @@ func (g *Group) firstBetween(one, other []*netns.Host) (*firstFrame, error) {
 			}
 		}
 	}
-	return firstOf(wants)
+	return hear(unix.ETH_P_ALL, wants)
 }
 
-// wait returns when the first frame came.
-func (w *firstFrame) wait(ctx context.Context, most time.Duration) (time.Time, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("no frame got through within %v", most))
-	defer cancel()
-	select {
-	case at := <-w.seen:
-		return at, nil
-	case <-ctx.Done():
-		return time.Time{}, context.Cause(ctx)
+// hearAnnouncements hears those that the client gets by ARP: who sends one claims to have the address, and asks for no
+// other.
+func (g *Group) hearAnnouncements() (*tap, error) {
+	return hear(unix.ETH_P_ARP, map[*netns.Host]func(frame.Frame) bool{
+		g.LAN.Client(): func(f frame.Frame) bool {
+			a, ok := f.ARP()
+			return ok && !f.Outgoing && a.Sender == vip && a.Target == vip
+		},
+	})
+}
+
+// hearTraffic hears the system's packets, and ARP. Every board's packets are heard where they
+// leave it, so that each counts once, wherever it goes.
+func (g *Group) hearTraffic() (*tap, error) {
+	wants := make(map[*netns.Host]func(frame.Frame) bool)
+	for _, b := range g.boards {
+		wants[b.Host] = func(f frame.Frame) bool {
+			return f.Outgoing && (g.sys.carries(f) || f.EtherType() == unix.ETH_P_ARP)
+		}
 	}
+	return hear(unix.ETH_P_ALL, wants)
 }
 
 const (
@@ -130,8 +157,6 @@ const (
 	// addresses in turn.
 	probeInterval = 2 * time.Millisecond
 	probeRing     = 8
-	// maxAnnouncements bounds what is kept; a failover has a few.
-	maxAnnouncements = 1 << 10
 )
 
 // probe begins to find out which boards answer ARP for the floating address, as seen from the client's place. It asks in the
@@ -153,71 +178,4 @@ func (g *Group) probe() (*observe.Prober, error) {
 		probe.Boards[b.Number] = b.HardwareAddr
 	}
 	return observe.StartProber(socket, probe), nil
-}
-
-// announcement is one that the client heard.
-type announcement struct {
-	at   time.Time
-	from net.HardwareAddr
-}
-
-// announcements collects those that the client hears by ARP: who sends one claims to have the address, and asks for no
-// other.
-type announcements struct {
-	tap
-	mu    sync.Mutex
-	heard []announcement
-}
-
-func (g *Group) hearAnnouncements() (*announcements, error) {
-	all := &announcements{}
-	err := all.add(g.LAN.Client(), unix.ETH_P_ARP, func(f frame.Frame) (more bool) {
-		a, ok := f.ARP()
-		if !ok || f.Outgoing || a.Sender != vip || a.Target != vip {
-			return true
-		}
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		all.heard = append(all.heard, announcement{f.At, slices.Clone(f.From())})
-		return len(all.heard) < maxAnnouncements
-	})
-	return all, err
-}
-
-// since returns those since a moment.
-func (all *announcements) since(from time.Time) []announcement {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(all.heard), func(a announcement) bool { return a.at.Before(from) })
-}
-
-// packetCount counts a system's packets, and ARP.
-type packetCount struct {
-	tap
-	mu             sync.Mutex
-	packets, bytes int
-}
-
-// countPackets begins to count. Every board's packets are counted where they
-// leave it, so that each counts once, wherever it goes.
-func (g *Group) countPackets() (*packetCount, error) {
-	p := &packetCount{}
-	err := each(g.boards, func(b *board) error {
-		return p.add(b.Host, unix.ETH_P_ALL, func(f frame.Frame) (more bool) {
-			if f.Outgoing && (g.sys.carries(f) || f.EtherType() == unix.ETH_P_ARP) {
-				p.mu.Lock()
-				defer p.mu.Unlock()
-				p.packets++
-				p.bytes += f.Length
-			}
-			return true
-		})
-	})
-	return p, err
-}
-
-func (p *packetCount) total() (packets, bytes int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.packets, p.bytes
 }
