@@ -25,6 +25,7 @@ type event struct {
 	of       labels // of what is measured, if it is no failover
 	options  []string
 	reason   string // why some systems do not have it
+	added    bool   // it is of a fault, and no form has it
 }
 
 // measure is what the scene measures. A run of the event has a line in the output for each.
@@ -86,7 +87,9 @@ func faultEvents() (all []*event) {
 			}
 		}
 		text := fmt.Sprintf(" probed teaches seldom\nmeasure %s %q\n%s\n%ssettle 2s 4H\nawait one\n", f.Name, title, begin, end)
-		all = append(all, mustRead(text))
+		e := mustRead(text)
+		e.added = true
+		all = append(all, e)
 	}
 	return all
 }

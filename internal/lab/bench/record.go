@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -187,7 +186,7 @@ func (r *record) series(bench string, want labels) (all []*series) {
 		}
 		all[i].samples = append(all[i].samples, s)
 	}
-	slices.SortStableFunc(all, func(a, b *series) int { return cmp.Compare(place(a.system), place(b.system)) })
+	slices.SortStableFunc(all, func(a, b *series) int { return cmp.Compare(a.system.place, b.system.place) })
 	return all
 }
 
@@ -211,29 +210,21 @@ func (l labels) have(want labels) bool {
 	return true
 }
 
-// systemOf finds a system by its key, also if it is another build or unknown.
+// systemOf finds a system by its key, also if it is another build, which stands behind this one in tables, or unknown, which
+// comes last.
 func systemOf(key string) *system {
 	known, other := strings.CutPrefix(key, "other-")
-	for _, s := range allSystems() {
+	for i, s := range allSystems() {
 		if s.key == known {
-			s.key, s.other = key, other
+			s.key, s.other, s.place = key, other, 2*i
+			if other {
+				s.place++
+			}
 			return s
 		}
 	}
-	return &system{program: &program{name: key}, key: key}
+	return &system{program: &program{name: key}, key: key, place: math.MaxInt}
 }
-
-// places are those of the systems in tables.
-var places = sync.OnceValue(func() map[string]int {
-	all := map[string]int{}
-	for i, s := range allSystems() {
-		all[s.key], all["other-"+s.key] = 2*i+1, 2*i+2 // another build stands behind this one
-	}
-	return all
-})
-
-// place is where a system stands in tables. What is unknown comes last.
-func place(s *system) int { return cmp.Or(places()[s.key], math.MaxInt) }
 
 // figure is something that was measured, or if it is open the least that it can have been, because the bench stopped
 // waiting.
@@ -267,19 +258,15 @@ func (s *series) rankOf(p int, pick func(sample) (figure, bool)) (figure, bool) 
 		return figure{}, false
 	}
 	slices.SortFunc(all, func(a, b figure) int {
-		return cmp.Or(compareOpen(a.open, b.open), cmp.Compare(a.value, b.value))
+		switch {
+		case a.open == b.open:
+			return cmp.Compare(a.value, b.value)
+		case a.open:
+			return 1
+		}
+		return -1
 	})
 	return all[max(1, (p*len(all)+99)/100)-1], true
-}
-
-func compareOpen(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
 }
 
 // ratio says how many times as much a figure is as another one. There is none if that is nothing, or could be more.

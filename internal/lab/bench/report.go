@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"cmp"
+	_ "embed"
 	"errors"
 	"fmt"
 	"html"
@@ -28,54 +29,63 @@ type document struct {
 	skipped []string // the titles of tables that have no row
 }
 
-// What stands above the tables.
-const (
-	outageIntro = `Milliseconds. The outage is the longest that the client, which asks all the time, waited for an
-		answer; of a service, it counts from the first question that got none, and is 0 if all did. Two holders is for
-		how long two boards or more had the address, two answer for how long two or more answered ARP requests for it
-		from the client's place, which is asked for some events only, none for how long no board had it, moves how
-		often another board became the holder. Percentiles are by nearest rank; > is what had not ended when the bench
-		stopped waiting. The median is set against that of topdog at the same interval and at its default: x 5.6 is
-		5.6 times slower. The limit is half an interval and one round trip: nobody can notice sooner on average that a
-		leader is silent.`
-	calmIntro = `Packets of the whole group on the LAN, with Ethernet's header. Processor is of one core; memory
-		in MB (1,000,000 bytes), all processes of a board together: RSS counts what they share more than once, PSS
-		once. Followers are the mean of all.`
-	checksIntro = `Every board looks at its service by five checks a second: topdog by asking it for a name,
-		keepalived by five scripts that do (dig). The columns are those of the steady state. What the scripts need is
-		with what keepalived needs, and the service is with nobody.`
-	lossIntro = `Every receiver loses so many of the packets, each by itself. First nobody fails, and every move
-		of the address is one for nothing.`
-	startIntro = "Milliseconds from the start of the last daemon to the first answer of the address."
-	goalsIntro = `H is the interval between two heartbeats. Of several settings of topdog the worst counts; a peer
-		is one that is told no more than its interval.`
-)
+// goalsIntro stands above the goals.
+const goalsIntro = `H is the interval between two heartbeats. Of several settings of topdog the worst counts; a peer
+	is one that is told no more than its interval.`
+
+//go:embed tables.txt
+var tablesText string
+
+// table is one of the report; see tables.txt. It has no columns if it is the head of others.
+type table struct {
+	level               int
+	title, intro, bench string
+	columns             []column
+}
+
+// tables are those of the report.
+var tables = func() (all []table) {
+	for _, block := range strings.Split(tablesText, "\n\n")[1:] {
+		head, text, _ := strings.Cut(block, "\n")
+		level, title, _ := strings.Cut(head, " ")
+		t := table{level: len(level), title: title}
+		var columns string
+		for line := range strings.Lines(text) {
+			if more, found := strings.CutPrefix(line, "= "); found {
+				columns += strings.TrimSpace(more) + " "
+			} else {
+				t.intro += line
+			}
+		}
+		names := strings.Split(columns, " | ")
+		t.bench = names[0]
+		for _, name := range names[1:] {
+			t.columns = append(t.columns, columnOf(strings.TrimSpace(name)))
+		}
+		all = append(all, t)
+	}
+	return all
+}()
 
 // report writes all tables, in the order in which people read them.
 func (r *record) report(w io.Writer, page bool) error {
 	d := &document{page: page}
 	r.systems(d)
-	d.section(2, "Outage", outageIntro)
-	events := allEvents()
-	for _, e := range faultEvents() {
-		if len(r.series(failover, labels{"event": e.String()})) > 0 {
-			events = append(events, e)
-		}
-	}
-	for _, e := range events {
-		for _, m := range e.measures {
-			if r.table(d, 3, m.title, "", failover, labels{"event": m.key}, failoverColumns) {
-				r.notes(d, e, r.series(failover, labels{"event": m.key}))
+	for _, t := range tables {
+		switch t.bench {
+		case "":
+			d.section(t.level, t.title, t.intro)
+		case failover:
+			for _, e := range slices.Concat(allEvents(), faultEvents()) {
+				for _, m := range e.measures {
+					t.title = m.title
+					r.table(d, t, e, labels{"event": m.key})
+				}
 			}
+		default:
+			r.table(d, t, nil, nil)
 		}
 	}
-	r.table(d, 2, "Steady state", calmIntro, calm, labels{}, calmColumns)
-	r.table(d, 2, "Checks", checksIntro, checks, labels{}, calmColumns)
-	r.table(d, 2, "Loss", lossIntro, loss0, labels{}, lossColumns)
-	if r.table(d, 3, "the leader's cable is pulled under loss", "Milliseconds.", lossPulled, labels{}, lossPulledColumns) {
-		r.notes(d, nil, r.series(lossPulled, labels{}))
-	}
-	r.table(d, 2, "Cold start", startIntro, start, labels{}, startColumns)
 	d.section(2, "Missing", "")
 	d.list(append(slices.Clone(r.missing), "Not measured: "+strings.Join(d.skipped, "; ")+"."))
 	r.goals(d)
@@ -109,49 +119,33 @@ func (d *document) mark(s string) string {
 	return markup.Replace(html.EscapeString(s))
 }
 
-// grid writes a table. A column of which all but the head is empty is left out.
+// grid writes a table, of which some columns have words. A column of which all but the head is empty is left out.
 func (d *document) grid(head []string, rows [][]string, words int) {
-	all := append([][]string{head}, rows...)
-	widths := make([]int, len(head))
-	used := make([]bool, len(head))
-	for n, row := range all {
-		for i, cell := range row {
-			all[n][i] = d.mark(cell)
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-			used[i] = used[i] || n > 0 && cell != ""
+	lines := make([]string, 2+len(rows))
+	for i, title := range head {
+		rule, width, used := "---:", utf8.RuneCountInString(title), false
+		cells := []string{title}
+		for _, row := range rows {
+			cells = append(cells, row[i])
+			width = max(width, utf8.RuneCountInString(row[i]))
+			used = used || row[i] != ""
 		}
-	}
-	pad := func(i int, cell string) string {
-		blanks := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell)))
-		switch {
-		case d.page:
-			return cell
-		case i < words:
-			return cell + blanks
+		if !used {
+			continue
 		}
-		return blanks + cell
-	}
-	for n, row := range all {
-		d.WriteString("|")
-		for i, cell := range row {
-			if used[i] {
-				fmt.Fprintf(d, " %s |", pad(i, cell))
+		if i < words {
+			rule, width = "---", -width // at the left
+		}
+		for n, cell := range slices.Insert(cells, 1, rule) {
+			if d.page || n == 1 {
+				lines[n] += " " + d.mark(cell) + " |"
+			} else {
+				lines[n] += fmt.Sprintf(" %*s |", width, cell)
 			}
 		}
-		d.WriteString("\n")
-		for i := 0; n == 0 && i < len(head); i++ {
-			rule := map[bool]string{true: "---", false: "---:"}[i < words]
-			switch {
-			case !used[i]:
-			case i == 0:
-				d.WriteString("| " + rule + " |")
-			default:
-				d.WriteString(" " + rule + " |")
-			}
-		}
-		if n == 0 {
-			d.WriteString("\n")
-		}
+	}
+	for _, line := range lines {
+		d.WriteString("|" + line + "\n")
 	}
 	d.WriteString("\n")
 }
@@ -168,7 +162,7 @@ func (r *record) systems(d *document) {
 			measured = append(measured, s)
 		}
 	}
-	slices.SortFunc(measured, func(a, b *system) int { return cmp.Compare(place(a), place(b)) })
+	slices.SortFunc(measured, func(a, b *system) int { return cmp.Compare(a.place, b.place) })
 	for _, s := range measured {
 		rows = append(rows, []string{s.programName(), s.version, s.setting, span(s.H)})
 	}
@@ -198,22 +192,18 @@ func ranked(title, unit string, p int) column {
 	}}
 }
 
-// columns are some columns, each written as TITLE = FIGURE PERCENTILE, or by the title alone if it is one of those below.
-func columns(texts ...string) (all []column) {
-	for _, text := range texts {
-		title, figure, ranks := strings.Cut(text, " = ")
-		if !ranks {
-			all = append(all, column{title, special[title]})
-			continue
-		}
-		unit, percentile, _ := strings.Cut(figure, " ")
-		p, err := strconv.Atoi(percentile)
-		if err != nil {
-			panic(err) // It is a mistake in this file.
-		}
-		all = append(all, ranked(title, unit, p))
+// columnOf is a column as tables.txt has it.
+func columnOf(text string) column {
+	title, figure, isRank := strings.Cut(text, " = ")
+	if !isRank {
+		return column{title, special[title]}
 	}
-	return all
+	var unit string
+	var p int
+	if _, err := fmt.Sscan(figure, &unit, &p); err != nil {
+		panic(fmt.Sprintf("tables.txt: %s: %v", text, err))
+	}
+	return ranked(title, unit, p)
 }
 
 // special are the columns that are no percentiles.
@@ -233,26 +223,6 @@ var special = map[string]func(r *record, s *series) string{
 }
 
 func lossOf(s *series) string { return strings.Replace(s.of["loss"], "%", " %", 1) }
-
-var (
-	failoverColumns = columns("system", "runs",
-		"outage median = outage-ms 50", "outage p95 = outage-ms 95", "outage max = outage-ms 100",
-		"two holders max = two-ms 100", "two holders median = two-ms 50",
-		"two answer max = two-answer-ms 100", "two answer median = two-answer-ms 50",
-		"none median = none-ms 50", "moves med/max", "vs topdog same H", "vs topdog default", "vs limit",
-		"hook median = hook-ms 50", "hook p95 = hook-ms 95", "hook max = hook-ms 100",
-		"pages median = pages-ms 50", "pages p95 = pages-ms 95", "pages max = pages-ms 100")
-	calmColumns = columns("system", "boards", "for = watched-s 50",
-		"packets a second = packets/s 50", "packets bytes = bytes/packet 50",
-		"leader CPU = leader-cpu-% 50", "leader RSS = leader-rss-MB 50", "leader PSS = leader-pss-MB 50",
-		"follower CPU = follower-cpu-% 50", "follower RSS = follower-rss-MB 50", "follower PSS = follower-pss-MB 50")
-	lossColumns = columns("system", "loss", "nobody fails for = watched-s 50", "nobody fails moves = moves 50",
-		"nobody fails two, ms = two-ms 50", "nobody fails unanswered, ms = unanswered-ms 50")
-	lossPulledColumns = columns("system", "loss", "runs",
-		"median = outage-ms 50", "p95 = outage-ms 95", "max = outage-ms 100", "two, max = two-ms 100")
-	startColumns = columns("system", "runs", "median = start-ms 50", "p95 = start-ms 95", "max = start-ms 100",
-		"vs topdog same H", "vs topdog default")
-)
 
 // besideTopdog sets a median against that of topdog with the settings that are wanted.
 func besideTopdog(r *record, s *series, wanted func(own *system) bool) string {
@@ -284,27 +254,26 @@ func besideLimit(_ *record, s *series) string {
 	return times(q)
 }
 
-// table writes the table of one benchmark, if there is one.
-func (r *record) table(d *document, level int, title, intro, bench string, of labels, columns []column) bool {
-	var head []string
-	for _, c := range columns {
-		head = append(head, c.title)
-	}
-	var rows [][]string
-	for _, s := range r.series(bench, of) {
-		var row []string
-		for _, c := range columns {
-			row = append(row, c.cell(r, s))
+// table writes a table, if there is something to write, and notes about it. That of a measure has an event.
+func (r *record) table(d *document, t table, e *event, of labels) {
+	all := r.series(t.bench, of)
+	if all == nil {
+		if e == nil || !e.added {
+			d.skipped = append(d.skipped, t.title)
 		}
-		rows = append(rows, row)
+		return
 	}
-	if rows == nil {
-		d.skipped = append(d.skipped, title)
-		return false
+	var head []string
+	rows := make([][]string, len(all))
+	for _, c := range t.columns {
+		head = append(head, c.title)
+		for i, s := range all {
+			rows[i] = append(rows[i], c.cell(r, s))
+		}
 	}
-	d.section(level, title, intro)
+	d.section(t.level, t.title, t.intro)
 	d.grid(head, rows, 1)
-	return true
+	r.notes(d, e, all)
 }
 
 // notes says what the table of an event does not: who has no such event, what had no end, and how late the client was.

@@ -45,8 +45,8 @@ type stage struct {
 	asker   *observe.Asker
 	names   *nameLine       // nil unless the client asks the boards' service
 	prober  *observe.Prober // nil unless the event wants it
-	heard   *tap // announcements
-	frames  *tap // nil unless the scene listens for one
+	heard   *tap            // announcements
+	frames  *tap            // nil unless the scene listens for one
 	trip    time.Duration
 	began   time.Time
 	halted  []observe.Span // while the switch forwarded nothing

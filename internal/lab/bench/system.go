@@ -68,6 +68,7 @@ type system struct {
 	Path    string // of the program, once it is known
 	version string
 	other   bool // another build of topdog
+	place   int  // where it stands in tables, if it was found by its key
 	soon    bool // a test is not interested in stable groups
 }
 
