@@ -22,7 +22,7 @@ const (
 type nameLine struct {
 	conn   *net.UDPConn
 	target netip.AddrPort
-	query  []byte
+	query  []byte    // its number is 0
 	buf    [512]byte // of the goroutine that receives
 
 	mu        sync.Mutex
@@ -32,13 +32,11 @@ type nameLine struct {
 // nameQuestion is one question; answered is zero while it has no answer.
 type nameQuestion struct{ asked, answered time.Time }
 
-// newNameLine asks from a socket at the floating address.
-func newNameLine(conn *net.UDPConn) *nameLine {
-	return &nameLine{conn: conn, target: netip.AddrPortFrom(vip, dnsPort), query: nameQuery()}
-}
+// loopback is where a board asks itself.
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// nameQuery is a question whose number is 0.
-func nameQuery() []byte {
+// newNameLine asks from a socket at an address.
+func newNameLine(conn *net.UDPConn, at netip.Addr) *nameLine {
 	m := dnsmessage.Message{Questions: []dnsmessage.Question{{
 		Name: dnsmessage.MustNewName(serviceName + "."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET,
 	}}}
@@ -46,7 +44,7 @@ func nameQuery() []byte {
 	if err != nil {
 		panic(err) // A constant that cannot be packed is a mistake in this file.
 	}
-	return query
+	return &nameLine{conn: conn, target: netip.AddrPortFrom(at, dnsPort), query: query}
 }
 
 // Ask sends a question. Its number, modulo 65536, is the ID of the message.
@@ -149,26 +147,17 @@ func silencesOf(questions []nameQuestion, since, until time.Time) (s silence) {
 	return s
 }
 
-// askOnce asks a service once, from the machine of the caller.
-func askOnce(host string) error {
-	conn, err := net.Dial("udp4", net.JoinHostPort(host, fmt.Sprint(dnsPort)))
+// askOnce asks the service of this board once, from the machine of the caller.
+func askOnce() error {
+	conn, err := net.ListenUDP("udp4", nil)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(answerWithin)); err != nil {
-		return err
+	line := newNameLine(conn, loopback)
+	defer line.Close()
+	err = errors.Join(line.Ask(1), conn.SetReadDeadline(time.Now().Add(answerWithin)))
+	if err == nil {
+		_, err = line.Answer()
 	}
-	if _, err := conn.Write(nameQuery()); err != nil {
-		return err
-	}
-	buf := make([]byte, 512)
-	n, err := conn.Read(buf)
-	if err != nil {
-		return err
-	}
-	if _, board, err := parseAnswer(buf[:n]); err != nil || board == 0 {
-		return errors.Join(errors.New("the service answers, and not what was asked"), err)
-	}
-	return nil
+	return err
 }

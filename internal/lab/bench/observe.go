@@ -59,7 +59,7 @@ func (s *stage) observe() (err error) {
 	}
 	if e.is("served") {
 		s.asker, err = s.LAN.AskBy(func(conn *net.UDPConn) observe.Line {
-			s.names = newNameLine(conn)
+			s.names = newNameLine(conn, vip)
 			return s.names
 		}, every)
 	} else {

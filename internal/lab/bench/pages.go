@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -56,7 +55,7 @@ func (all *browsers) close() {
 
 // browse is one browser: it asks, and shows what it was told.
 func (all *browsers) browse(ctx context.Context, client *netns.Host, i int, first time.Duration) {
-	transport := &http.Transport{DialContext: dialFrom(client)}
+	transport := &http.Transport{DialContext: client.Dial}
 	defer transport.CloseIdleConnections()
 	asks := &http.Client{Transport: transport, Timeout: pageGivesUp}
 	if wait(ctx, first) != nil {
@@ -83,13 +82,6 @@ func (all *browsers) show(i int, leader string) {
 	defer all.mu.Unlock()
 	if leader != "" && all.shown[i].leader != leader {
 		all.shown[i] = shown{leader, time.Now()}
-	}
-}
-
-// dialFrom connects from a host.
-func dialFrom(host *netns.Host) func(context.Context, string, string) (net.Conn, error) {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		return netns.Within(host, func() (net.Conn, error) { return new(net.Dialer).DialContext(ctx, network, address) })
 	}
 }
 

@@ -14,41 +14,35 @@ const repeatEvery = 15 * time.Second
 type progress struct {
 	out   io.Writer
 	began time.Time
-	stop  chan struct{}
-	end   func()
 
 	mu        sync.Mutex
+	next      *time.Timer
 	part      string
 	count, of int
 	partBegan time.Time
 }
 
 func newProgress(out io.Writer) *progress {
-	p := &progress{out: out, began: time.Now(), stop: make(chan struct{})}
-	done := make(chan struct{})
-	p.end = sync.OnceFunc(func() { close(p.stop); <-done })
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(repeatEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-p.stop:
-				return
-			case <-tick.C:
-				p.mu.Lock()
-				p.write()
-				p.mu.Unlock()
-			}
-		}
-	}()
+	p := &progress{out: out, began: time.Now()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = time.AfterFunc(repeatEvery, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.write()
+	})
 	return p
 }
 
 // close ends the showing.
-func (p *progress) close() { p.end() }
+func (p *progress) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.part = ""
+	p.next.Stop()
+}
 
-// begin starts a part of so many steps.
+// begin starts a part of so many steps, or of none.
 func (p *progress) begin(part string, steps int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,9 +57,6 @@ func (p *progress) done() {
 	p.count++
 }
 
-// say begins a part without steps.
-func (p *progress) say(part string) { p.begin(part, 0) }
-
 // note writes something else.
 func (p *progress) note(format string, args ...any) {
 	p.mu.Lock()
@@ -73,10 +64,11 @@ func (p *progress) note(format string, args ...any) {
 	fmt.Fprintf(p.out, format+"\n", args...)
 }
 
-// write shows the state; p.mu is held.
+// write shows the state now, and again after a while; p.mu is held.
 func (p *progress) write() {
 	if p.part != "" {
 		fmt.Fprintln(p.out, progressLine(time.Since(p.began), time.Since(p.partBegan), p.part, p.count, p.of))
+		p.next.Reset(repeatEvery)
 	}
 }
 

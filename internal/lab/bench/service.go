@@ -110,7 +110,7 @@ func (g *Group) startServices(ctx context.Context) error {
 	}
 	return each(g.boards, func(b *board) error {
 		return cluster.Until("the service of "+b.Name, func() string {
-			if err := b.Do(func() error { return askOnce("127.0.0.1") }); err != nil && ctx.Err() == nil {
+			if err := b.Do(askOnce); err != nil && ctx.Err() == nil {
 				return err.Error()
 			}
 			return ""

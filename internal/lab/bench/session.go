@@ -116,7 +116,7 @@ func (s *session) build(ctx context.Context) (err error) {
 		return nil
 	}
 	if own[0].Path == "" {
-		s.show.say("building topdog")
+		s.show.begin("building topdog", 0)
 		own[0].Path = filepath.Join(s.dir, "topdog")
 		if err := cluster.Build(ctx, own[0].Path); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (s *session) build(ctx context.Context) (err error) {
 		sys.Path, sys.version = own[0].Path, version
 	}
 	if err == nil && s.plan.binary {
-		s.show.say("building topdog for arm64")
+		s.show.begin("building topdog for arm64", 0)
 		path := filepath.Join(s.dir, "topdog-arm64")
 		err = cluster.Build(ctx, path, "GOOS=linux", "GOARCH=arm64")
 		if info, statErr := os.Stat(path); statErr == nil {

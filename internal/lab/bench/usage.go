@@ -50,49 +50,36 @@ func Busy(h *netns.Host, strangers ...int) (time.Duration, error) {
 // userTick is the unit of the times of a process (USER_HZ, which is 100 on all machines that Go runs on).
 const userTick = 10 * time.Millisecond
 
-// usageOf reads the usage of processes. One that ends meanwhile, such as a script, counts as its parent's.
+// usageOf reads the usage of processes, with that of their children that have ended. One that ends meanwhile, such as a
+// script, counts as its parent's.
 func usageOf(pids []int) (sum usage, err error) {
 	for _, pid := range pids {
 		p, err := procfs.NewProc(pid)
-		if err == nil {
-			err = sum.add(p)
-		}
-		if err != nil && !ended(err) {
+		memory, memoryErr := p.ProcSMapsRollup()
+		stat, statErr := p.Stat()
+		threads, threadsErr := procfs.AllThreads(pid)
+		switch err := errors.Join(err, memoryErr, statErr, threadsErr); {
+		case ended(err):
+			continue
+		case err != nil:
 			return sum, err
+		}
+		sum.rss += memory.Rss
+		sum.pss += memory.Pss
+		sum.busy += time.Duration(stat.CUTime+stat.CSTime) * userTick
+		for _, thread := range threads {
+			// Threads have nanoseconds; the process has ticks of 10 ms.
+			ran, err := thread.Schedstat()
+			if err != nil && !ended(err) {
+				return sum, err
+			}
+			sum.busy += time.Duration(ran.RunningNanoseconds)
 		}
 	}
 	return sum, nil
 }
 
 func ended(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
-
-// add adds what a process uses, and what its children have used that have ended.
-func (u *usage) add(p procfs.Proc) error {
-	memory, err := p.ProcSMapsRollup()
-	if err != nil {
-		return err
-	}
-	stat, err := p.Stat()
-	if err != nil {
-		return err
-	}
-	threads, err := procfs.AllThreads(p.PID)
-	if err != nil {
-		return err
-	}
-	u.rss += memory.Rss
-	u.pss += memory.Pss
-	u.busy += time.Duration(stat.CUTime+stat.CSTime) * userTick
-	for _, thread := range threads {
-		// Threads have nanoseconds; the process has ticks of 10 ms.
-		ran, err := thread.Schedstat()
-		if err != nil && !ended(err) {
-			return err
-		}
-		u.busy += time.Duration(ran.RunningNanoseconds)
-	}
-	return nil
-}
 
 // processorModel returns what the processor calls itself.
 func processorModel() string {
