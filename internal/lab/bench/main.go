@@ -16,14 +16,9 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
 )
-
-// priorityRaised marks the process that has raised its priority.
-const priorityRaised = "TOPDOG_BENCH_ELEVATED"
 
 // Main runs the program scripts/bench.
 func Main() {
@@ -247,7 +242,9 @@ func (o options) measure(ctx context.Context) error {
 	if err := netns.Available(); err != nil {
 		return err
 	}
-	if err := raisePriority(); err != nil {
+	// All that is measured runs with the priority of topdog's unit, and so do the client and the boards' answers, which are this
+	// process: nobody is ahead.
+	if err := cluster.RaisePriority(); err != nil {
 		return err
 	}
 	// A thread in a system call keeps its place among the running ones until Go's
@@ -282,26 +279,6 @@ func (o options) measure(ctx context.Context) error {
 		err = nil
 	}
 	return errors.Join(err, o.publish(r))
-}
-
-// raisePriority starts this program anew with the priority of topdog's unit. All that is measured
-// runs with it, and so do the client and the boards' answers, which are this process: nobody is
-// ahead. Linux gives
-// a priority to threads, and Go has several by now, so it must be had from the start.
-func raisePriority() error {
-	if os.Getenv(priorityRaised) != "" {
-		return os.Unsetenv(priorityRaised) // the boards need not know
-	}
-	runtime.LockOSThread() // it is the thread that calls execve which stays
-	defer runtime.UnlockOSThread()
-	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, cluster.ServiceNice); err != nil {
-		return fmt.Errorf("raise the priority to that of topdog's unit (%d): %w", cluster.ServiceNice, err)
-	}
-	path, err := os.Executable()
-	if err == nil {
-		err = unix.Exec(path, os.Args, append(os.Environ(), priorityRaised+"=1"))
-	}
-	return fmt.Errorf("start anew with a priority of %d: %w", cluster.ServiceNice, err)
 }
 
 // publish writes the figures in every form that was asked for. The lines come

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/netip"
 	"os"
 	"slices"
 	"time"
@@ -21,9 +20,6 @@ const (
 	// otherwise keep this machine busy with questions.
 	askInterval     = time.Millisecond
 	slowAskInterval = 4 * time.Millisecond
-
-	// roundTrips is how often the way to the address is timed before a run.
-	roundTrips = 21
 )
 
 // measuring is a measure that has begun.
@@ -31,14 +27,14 @@ type measuring struct {
 	key          string
 	began, ended time.Time
 	answers      int               // how many there had been
+	trip         time.Duration     // from a question to its answer
 	old          net.HardwareAddr  // of the leader
 	how          map[string]string // what the scene says about it
 	more         map[string]float64
 	cost         func() (map[string]float64, error) // nil unless it is about what a calm group costs
 }
 
-// observe lets the client ask who answers, or the boards' service, waits until the leader does, and times the way to the
-// address. What a calm group costs is measured without a client.
+// observe lets the client ask who answers, or the boards' service, and waits until the leader does. What a calm group costs is measured without a client.
 func (s *stage) observe() (err error) {
 	e, every := s.event, askInterval
 	if e.is("calm") {
@@ -58,28 +54,25 @@ func (s *stage) observe() (err error) {
 		s.ends = append(s.ends, s.prober.Close)
 	}
 	if e.is("served") {
-		s.asker, err = s.LAN.AskBy(func(conn *net.UDPConn) observe.Line {
+		s.Asker, err = s.Group.LAN.AskBy(func(conn *net.UDPConn) observe.Line {
 			s.names = newNameLine(conn, vip)
 			return s.names
 		}, every)
 	} else {
-		s.asker, err = s.LAN.Ask(vip, every)
+		s.Asker, err = s.Group.LAN.Ask(vip, every)
 	}
 	if err != nil {
 		return err
 	}
-	s.ends = append(s.ends, s.asker.Close)
+	s.ends = append(s.ends, s.Asker.Close)
 	if e.is("cold") {
 		return nil
 	}
 	if err := s.awaitAnswer(s.maxOutage(), s.leads); err != nil {
 		return fmt.Errorf("%s alone has had the address for %v, and does not answer: %w\nThe client's kernel knows:\n%s",
-			s.leader.Name, s.sys.stableFor(), err, neighbours(s.LAN.Client()))
+			s.leader.Name, s.sys.stableFor(), err, neighbours(s.Group.LAN.Client()))
 	}
-	if !e.is("served") {
-		s.trip, err = roundTrip(s.LAN.Client())
-	}
-	return err
+	return nil
 }
 
 // Measure begins a measure, and ends the one before.
@@ -94,7 +87,10 @@ func (s *stage) Measure(key, _ string) error {
 			return err
 		}
 	} else {
-		_, m.answers = s.asker.Gaps(0)
+		_, m.answers = s.Asker.Gaps(0)
+		if s.names == nil {
+			m.trip = s.Asker.Trip()
+		}
 	}
 	if s.leader != nil {
 		m.old = slices.Clone(s.leader.HardwareAddr)
@@ -169,14 +165,14 @@ func (s *stage) figures(m *measuring) (map[string]float64, error) {
 	if m.how["from"] == "frame" {
 		m.began = s.passed
 	}
-	client, held := s.asker.Report(m.began), s.Group.Holders.Since(m.began)
+	client, held := s.Asker.Report(m.began), s.Group.Holders.Since(m.began)
 	v := map[string]float64{
 		"two-ms": millis(held.Overlap()), "none-ms": millis(held.Vacant()),
 		"moves": float64(held.Moves()), "late-ms": millis(client.Pause),
 	}
 	s.countOutage(m, client, held, v)
-	if s.trip > 0 {
-		v["trip-ms"] = millis(s.trip)
+	if m.trip > 0 {
+		v["trip-ms"] = millis(m.trip)
 	}
 	others := without(s.heard.since(m.began), func(a kept) bool { return bytes.Equal(a.from, m.old) })
 	v["announcements"] = float64(len(others))
@@ -202,7 +198,7 @@ func (s *stage) figures(m *measuring) (map[string]float64, error) {
 // countLasting notes whether there still are two holders: two-ms is then the least that it can be.
 func (s *stage) countLasting(v map[string]float64) {
 	delete(v, "two-lasts")
-	if len(s.Holders()) > 1 {
+	if len(s.Stage.Holders()) > 1 {
 		v["two-lasts"] = 1
 	}
 }
@@ -226,7 +222,7 @@ func (s *stage) countOutage(m *measuring, client observe.Report, held observe.Ti
 	case "sum":
 		outage = client.Unanswered
 	case "unexplained":
-		gaps, _ := s.asker.Gaps(m.answers)
+		gaps, _ := s.Asker.Gaps(m.answers)
 		outage = unexplained(gaps, s.halted)
 	case "start", "first":
 		if outage, open = until, client.First.Board == 0; open {
@@ -276,34 +272,6 @@ func lastChange(tl observe.Timeline) (last time.Duration) {
 		}
 	}
 	return last
-}
-
-// roundTrip returns the median time that the client waits for an answer from the
-// address when nothing is wrong.
-func roundTrip(client *netns.Host) (time.Duration, error) {
-	conn, err := netns.Within(client, func() (*net.UDPConn, error) {
-		return net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(vip, observe.Port)))
-	})
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	var trips []time.Duration
-	var buf [16]byte
-	for range roundTrips {
-		asked := time.Now()
-		_, err := conn.Write(buf[:8])
-		err = errors.Join(err, conn.SetReadDeadline(asked.Add(time.Second)))
-		if err == nil {
-			_, err = conn.Read(buf[:])
-		}
-		if err != nil {
-			return 0, fmt.Errorf("time the way to %s: %w", vip, err)
-		}
-		trips = append(trips, time.Since(asked))
-	}
-	slices.Sort(trips)
-	return trips[len(trips)/2], nil
 }
 
 // neighbours returns what a host's kernel has learned by ARP.

@@ -32,6 +32,7 @@ const (
 // stage is where the scene of an event is played once: a group, and what is seen of it meanwhile: by a client that asks all
 // the time, by ARP from its place, and by the kernels of all boards, which report who has the address.
 type stage struct {
+	cluster.Stage
 	*Group
 	ctx    context.Context
 	event  *event
@@ -42,12 +43,10 @@ type stage struct {
 	has    bool           // whether this run has it
 	ends   []func()       // what ends all that observes
 
-	asker   *observe.Asker
 	names   *nameLine       // nil unless the client asks the boards' service
 	prober  *observe.Prober // nil unless the event wants it
 	heard   *tap            // announcements
 	frames  *tap            // nil unless the scene listens for one
-	trip    time.Duration
 	began   time.Time
 	halted  []observe.Span // while the switch forwarded nothing
 	passed  time.Time      // when the first frame came for which the scene listened
@@ -88,7 +87,8 @@ func (g *Group) try(ctx context.Context, e *event, only slot, now turn) ([]sampl
 // newStage waits until the group is stable, for the slot, and for the part of the interval of this turn. The stage is to
 // be closed in any case.
 func (g *Group) newStage(ctx context.Context, e *event, only slot, now turn) (*stage, error) {
-	s := &stage{Group: g, ctx: ctx, event: e, slot: only}
+	base := cluster.Stage{Cluster: g.Cluster, Boards: make([]*cluster.Topdog, len(g.boards))} // none of them is needed
+	s := &stage{Stage: base, Group: g, ctx: ctx, event: e, slot: only}
 	if g.sys.slow() {
 		s.slot = nil
 	}
@@ -198,22 +198,8 @@ func (s *stage) close() {
 	}
 }
 
-// What follows is scene.Stage, as far as the scenes of the bench need it.
-
-func (s *stage) Machines() (all []int) {
-	for n := range len(s.boards) + 1 {
-		all = append(all, n)
-	}
-	return all
-}
-
-// host is a machine by its number in scenes.
-func (s *stage) host(n int) *netns.Host {
-	if n == scene.Client {
-		return s.LAN.Client()
-	}
-	return s.LAN.Board(n)
-}
+// What follows is the part of scene.Stage in which the bench differs from package cluster: boards run any program, and what a
+// scene does to one is undone when the event is over.
 
 // Named are the boards of a name that scenes of the bench have.
 func (s *stage) Named(name string) (boards []int, known bool) {
@@ -259,12 +245,10 @@ func (s *stage) Signal(number int, to scene.Processes, sig scene.Signal) error {
 func (s *stage) mend(do func() error) { s.mends = append(s.mends, do) }
 
 func (s *stage) Cable(number int, in bool) error {
-	b := s.boards[number-1]
-	if in {
-		return errors.Join(b.Plug(), s.ctx.Err())
+	if !in {
+		s.mend(s.boards[number-1].Plug)
 	}
-	s.mend(b.Plug)
-	return b.Pull()
+	return errors.Join(s.Stage.Cable(number, in), s.ctx.Err())
 }
 
 // Filter has the switch lose frames. While it loses all of them, nobody can be blamed.
@@ -278,34 +262,14 @@ func (s *stage) Filter(filters []scene.Filter) error {
 			s.halted = append(s.halted, observe.Span{From: now})
 		}
 	}
-	return errors.Join(s.Lose(filters, s.host, s.sys.traffic), s.ctx.Err())
+	return errors.Join(s.Lose(filters, s.sys.traffic), s.ctx.Err())
 }
 
-func (s *stage) Holders() []int { return s.Group.Holders.Current() }
-
-func (s *stage) State(int) (scene.State, error) { return scene.State{}, scene.ErrCannot }
-
-func (s *stage) Answers(board int) bool {
-	last, _ := s.asker.Last()
-	return last == board
-}
-
-func (s *stage) Mark() {}
-
+// Seen lets two boards have the address: for how long is a figure.
 func (s *stage) Seen() (moves int, two bool) { return s.Group.Holders.Since(s.began).Moves(), false }
 
-func (s *stage) Pass(d time.Duration) { _ = wait(s.ctx, d) } // The next line says that it was interrupted.
-
-func (s *stage) Now() time.Duration { return time.Since(s.began) }
-
-func (s *stage) Until(limit time.Duration, missing func() string) (lack string) {
-	for deadline := time.Now().Add(limit); ; {
-		if lack = missing(); lack == "" || time.Now().After(deadline) || s.ctx.Err() != nil {
-			return lack
-		}
-		s.Pass(pollInterval)
-	}
-}
+// Pass may be interrupted. The next line says so.
+func (s *stage) Pass(d time.Duration) { _ = wait(s.ctx, d) }
 
 // Line does what only scenes of the bench have:
 //
@@ -387,7 +351,7 @@ func (s *stage) resign(b *board) error {
 // the address was: after some programs it would not learn that for a minute, and the next run would have to wait.
 func (s *stage) readdress(b *board) error {
 	own := b.HardwareAddr
-	s.mend(func() error { return errors.Join(b.SetHardwareAddr(own), s.LAN.Client().ForgetNeighbours()) })
+	s.mend(func() error { return errors.Join(b.SetHardwareAddr(own), s.Group.LAN.Client().ForgetNeighbours()) })
 	return b.SetHardwareAddr(net.HardwareAddr{2, 0, 0, 0, 0x99, byte(b.Number)})
 }
 
@@ -457,7 +421,7 @@ func (s *stage) listen(words []string) (err error) {
 		}
 	}
 	if len(words) > 1 {
-		other = append(other, s.LAN.Client())
+		other = append(other, s.Group.LAN.Client())
 	}
 	if s.frames, err = s.hearBetween(one, other); err == nil {
 		s.ends = append(s.ends, s.frames.close)
@@ -496,7 +460,7 @@ func (s *stage) awaitTakeover() error {
 	if err := s.orNever(s.awaitAnswer(slotPatience, s.leadsNot)); err != nil {
 		return err
 	}
-	if last, silent := s.asker.Last(); last == s.leader.Number {
+	if last, silent := s.Asker.Last(); last == s.leader.Number {
 		if silent < handoverFor {
 			s.releaseSlot() // It goes on answering, so it is no matter of milliseconds any more.
 		}
@@ -540,7 +504,7 @@ func (s *stage) maxOutage() time.Duration { return max(8*time.Second, 12*s.sys.H
 func (s *stage) awaitAnswer(most time.Duration, of func(board int) bool) error {
 	ctx, cancel := context.WithTimeout(s.ctx, most)
 	defer cancel()
-	_, err := s.asker.WaitAnswer(ctx, of)
+	_, err := s.Asker.WaitAnswer(ctx, of)
 	return err
 }
 

@@ -65,7 +65,7 @@ func (g *Group) trace(ctx context.Context) (list []moment, err error) {
 	if err := s.awaitTakeover(); err != nil {
 		return nil, err
 	}
-	gap := s.asker.Report(faultAt).Longest
+	gap := s.Asker.Report(faultAt).Longest
 	if gap.After == 0 {
 		return nil, errors.New("nobody took over")
 	}

@@ -154,17 +154,17 @@ func (s *Stage) Cable(n int, in bool) error {
 
 // Filter has the switch lose frames.
 func (s *Stage) Filter(filters []scene.Filter) error {
-	return s.Lose(filters, s.host, netns.Traffic{Protocol: unix.IPPROTO_UDP, Port: wire.DefaultGroup.Port()})
+	return s.Lose(filters, netns.Traffic{Protocol: unix.IPPROTO_UDP, Port: wire.DefaultGroup.Port()})
 }
 
-// Lose has the switch lose what filters of a scene are about, whose machines are these hosts, and whose election this traffic.
-func (c *Cluster) Lose(filters []scene.Filter, host func(machine int) *netns.Host, election netns.Traffic) error {
+// Lose has the switch lose frames where this traffic is the election.
+func (s *Stage) Lose(filters []scene.Filter, election netns.Traffic) error {
 	ports := func(machines []int) (ports []netns.Port) {
 		if machines != nil {
 			ports = []netns.Port{} // nobody is not everybody
 		}
 		for _, n := range machines {
-			ports = append(ports, host(n).Port())
+			ports = append(ports, s.host(n).Port())
 		}
 		return ports
 	}
@@ -176,7 +176,7 @@ func (c *Cluster) Lose(filters []scene.Filter, host func(machine int) *netns.Hos
 		}
 		all = append(all, filter)
 	}
-	return c.LAN.Filter(all...)
+	return s.LAN.Filter(all...)
 }
 
 // Topdog gives topdog a command on a board, with its configuration.

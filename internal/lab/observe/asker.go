@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -165,6 +166,16 @@ func (a *Asker) Last() (board int, silent time.Duration) {
 		last, at = int(log.answers[n-1].board), log.start.Add(log.answers[n-1].at)
 	}
 	return last, log.until().Sub(at)
+}
+
+// Trip is the median time from a question to its answer so far, or 0.
+func (a *Asker) Trip() time.Duration {
+	var trips []time.Duration
+	for _, answer := range a.snapshot().answers {
+		trips = append(trips, time.Duration(answer.waited)*time.Microsecond)
+	}
+	slices.Sort(trips)
+	return Percentile(trips, 50)
 }
 
 // Report evaluates the answers since a point in time.
