@@ -114,12 +114,12 @@ func partNames() (names []string) {
 
 // fit leaves out the systems and events that no part of the plan is about.
 func (p *plan) fit() {
-	ofServices := func(part string) bool { return part == "service" || part == "checks" }
-	wanted := func(served bool) bool {
-		return slices.ContainsFunc(p.parts, func(part string) bool { return ofServices(part) == served })
+	wanted := map[bool]bool{} // whether something that is about services, or not
+	for _, part := range p.parts {
+		wanted[part == "service" || part == "checks"] = true
 	}
-	p.systems = slices.DeleteFunc(slices.Clone(p.systems), func(s *system) bool { return !wanted(s.served()) })
-	p.events = slices.DeleteFunc(slices.Clone(p.events), func(e *event) bool { return !wanted(e.is("served")) })
+	p.systems = without(p.systems, func(s *system) bool { return !wanted[s.served()] })
+	p.events = without(p.events, func(e *event) bool { return !wanted[e.is("served")] })
 }
 
 // options are the flags.
@@ -214,7 +214,7 @@ func choose[T any](flagName, names string, usual, all []T) ([]T, error) {
 
 // named returns those of all that have these names.
 func named[T any](all []T, names ...string) []T {
-	return slices.DeleteFunc(slices.Clone(all), func(one T) bool { return !slices.Contains(names, fmt.Sprint(one)) })
+	return without(all, func(one T) bool { return !slices.Contains(names, fmt.Sprint(one)) })
 }
 
 func run(ctx context.Context, args []string) error {

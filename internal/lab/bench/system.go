@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -157,19 +156,12 @@ func (s *system) quorum(boards int) int {
 
 // prepare finds the program, and says what this machine lacks to run it.
 func (s *system) prepare() error {
-	needs := [][2]string{}
-	if s.program != topdog {
-		needs = append(needs, [2]string{s.name, s.pkg})
-	}
-	if s.served() {
-		needs = append(needs, [2]string{"dnsmasq", "dnsmasq-base"})
-	}
-	if s.Track == trackScript {
-		needs = append(needs, [2]string{"dig", "bind9-dnsutils"})
-	}
-	for _, need := range needs {
-		if _, err := os.Stat(pathOf(need[0])); err != nil {
-			return fmt.Errorf("%s is not installed (Debian: apt install %s)", need[0], need[1])
+	for _, need := range []struct{ program, pkg string }{{s.name, s.pkg}, {"dnsmasq", "dnsmasq-base"}, {"dig", "bind9-dnsutils"}} {
+		if need.pkg == "" || need.program == "dnsmasq" && !s.served() || need.program == "dig" && s.Track != trackScript {
+			continue
+		}
+		if _, err := os.Stat(pathOf(need.program)); err != nil {
+			return fmt.Errorf("%s is not installed (Debian: apt install %s)", need.program, need.pkg)
 		}
 	}
 	if s.program == topdog {
@@ -274,25 +266,18 @@ func (s setup) Skewed() int {
 // Checks are the numbers of the checks whose cost is measured.
 func (s setup) Checks() []int { return []int{0, 1, 2, 3, 4}[:checksASecond] }
 
-// script is one of keepalived that asks the service.
-type script struct{ Name, Timeout, Dig string }
-
-// Scripts are those that look at the service.
-func (s setup) Scripts() (scripts []script) {
-	if s.Track != trackScript {
-		return nil
-	}
-	names := []string{"answers"}
-	if s.Five {
-		names = nil
+// Scripts are the names of those of keepalived that ask the service.
+func (s setup) Scripts() (names []string) {
+	switch {
+	case s.Track != trackScript:
+	case !s.Five:
+		names = []string{"answers"}
+	default:
 		for n := range checksASecond {
 			names = append(names, "answers"+strconv.Itoa(n+1))
 		}
 	}
-	for _, name := range names {
-		scripts = append(scripts, script{name, pathOf("timeout"), pathOf("dig")})
-	}
-	return scripts
+	return names
 }
 
 //go:embed systems/*.tmpl
@@ -302,7 +287,8 @@ var templateFiles embed.FS
 var templates = func() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	for _, p := range []*program{topdog, keepalived, ucarp} {
-		all[p.name] = template.Must(template.ParseFS(templateFiles, "systems/"+p.name+".tmpl"))
+		t := template.New(p.name).Funcs(template.FuncMap{"pathOf": pathOf})
+		all[p.name] = template.Must(t.ParseFS(templateFiles, "systems/"+p.name+".tmpl"))
 	}
 	return all
 }()
@@ -314,19 +300,16 @@ func (s setup) fill(name string) (string, error) {
 	return text.String(), err
 }
 
-// notFiles are the templates that are no files of a board.
-var notFiles = []string{"command", "shown", "flags", "checks"}
-
 // write writes the files of the board.
 func (s setup) write() error {
 	for _, t := range templates[s.name].Templates() {
-		if slices.Contains(notFiles, t.Name()) || filepath.Ext(t.Name()) == ".tmpl" {
+		if !strings.HasPrefix(t.Name(), "./") {
 			continue
 		}
 		text, err := s.fill(t.Name())
 		mode := os.FileMode(0o644)
 		switch {
-		case t.Name() == "key":
+		case t.Name() == "./key":
 			mode = 0o600
 		case strings.HasPrefix(text, "#!"):
 			mode = 0o755
@@ -352,7 +335,7 @@ func (s *system) shown() string {
 // dies or freezes. In keepalived the child that speaks VRRP comes first, since it would leave in good order if it saw its
 // parent die.
 func (s *system) order(main int, all []int) []int {
-	others := slices.DeleteFunc(slices.Clone(all), func(pid int) bool { return pid == main })
+	others := without(all, func(pid int) bool { return pid == main })
 	switch s.program {
 	case topdog:
 		return []int{main}
