@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -135,18 +134,10 @@ func (b *board) start() error {
 	return b.Launch(argv[0], argv[1:])
 }
 
-// topdog gives topdog a command on the board, and waits for its end.
-func (b *board) topdog(ctx context.Context, verb string) error {
-	var out bytes.Buffer
-	args := []string{verb, "--config", b.file("topdog.toml")}
-	p, err := b.Start(ctx, b.setup.Path, args, netns.Stdout(&out), netns.Stderr(&out))
-	if err == nil {
-		err = p.Wait()
-	}
-	if err != nil {
-		return fmt.Errorf("topdog %s on %s: %w: %s", verb, b.Name, err, out.String())
-	}
-	return nil
+// topdog gives topdog a command on the board.
+func (b *board) topdog(verb string) error {
+	_, err := b.Command(b.setup.Path, []string{verb, "--config", b.file("topdog.toml")})
+	return err
 }
 
 // file is one of the board's.
@@ -154,10 +145,10 @@ func (b *board) file(name string) string { return filepath.Join(b.Dir, name) }
 
 // resign has the board hand over: by topdog's command, by the file of keepalived's manual, and by the signal of UCarp's,
 // after which a board takes part again after 3 s.
-func (b *board) resign(ctx context.Context) error {
+func (b *board) resign() error {
 	switch b.setup.program {
 	case topdog:
-		return b.topdog(ctx, "resign")
+		return b.topdog("resign")
 	case keepalived:
 		return b.drain("1")
 	}
@@ -171,9 +162,9 @@ func (b *board) drain(value string) error {
 
 // leave has a board go before its service is stopped, and waits until the daemon has ended: topdog-leave.service does it by
 // `topdog leave`. The others have nothing but the end of their service.
-func (b *board) leave(ctx context.Context) (err error) {
+func (b *board) leave() (err error) {
 	if b.setup.program == topdog {
-		err = b.topdog(ctx, "leave")
+		err = b.topdog("leave")
 	} else {
 		err = b.Signal(unix.SIGTERM)
 	}
@@ -276,28 +267,23 @@ func (g *Group) startInTurn(ctx context.Context) error {
 // startBeside starts the programs of topdog that run beside its daemon if the variant wants them: for the page, and for
 // scripts. keepalived runs scripts itself.
 func (g *Group) startBeside() error {
-	if g.sys.program != topdog {
+	if g.sys.program != topdog || !g.variant.Hooked && !g.variant.pages {
 		return nil
 	}
-	launch := func(args func(b *board) []string) error {
-		return each(g.boards, func(b *board) error {
-			d, err := g.NewDaemon(b.Number)
-			if err != nil {
-				return err
-			}
-			return d.Launch(g.sys.Path, append(args(b), "--config", b.file("topdog.toml")))
-		})
+	if g.variant.pages && g.browsers == nil {
+		g.browsers = openBrowsers(g.LAN.Client())
 	}
-	switch {
-	case g.variant.Hooked:
-		return launch(func(b *board) []string { return []string{"hooks", "--dir", b.file("hooks.d")} })
-	case g.variant.pages:
-		if g.browsers == nil {
-			g.browsers = openBrowsers(g.LAN.Client())
+	return each(g.boards, func(b *board) error {
+		args := []string{"page", "--config", b.file("topdog.toml")}
+		if g.variant.Hooked {
+			args = []string{"hooks", "--dir", b.file("hooks.d"), "--config", b.file("topdog.toml")}
 		}
-		return launch(func(*board) []string { return []string{"page"} })
-	}
-	return nil
+		d, err := g.NewDaemon(b.Number)
+		if err != nil {
+			return err
+		}
+		return d.Launch(g.sys.Path, args)
+	})
 }
 
 func each(boards []*board, do func(*board) error) error {
@@ -341,19 +327,18 @@ func (g *Group) restart(ctx context.Context) error {
 
 // awaitStable is one attempt of stableLeader.
 func (g *Group) awaitStable(ctx context.Context) (leader *board, lack error) {
-	wanted := g.sys.stableFor()
-	deadline := time.Now().Add(wanted + stableTimeout)
 	began := time.Now()
+	deadline := began.Add(g.sys.stableFor() + stableTimeout)
 	for {
 		// What was before the group was complete again does not count as stable.
-		number := soleHolder(g.Holders.Since(later(began, time.Now().Add(-wanted))), wanted)
+		leader = g.steady(began)
 		switch {
-		case number == 0:
+		case leader == nil:
 			lack = fmt.Errorf("the address is on %v: %w", g.Holders.Current(), errNotStable)
-		case g.variant.Preempt && number != len(g.boards):
-			lack = fmt.Errorf("board %d leads, not the highest: %w", number, errNotStable)
+		case g.variant.Preempt && leader.Number != len(g.boards):
+			lack = fmt.Errorf("board %d leads, not the highest: %w", leader.Number, errNotStable)
 		default:
-			leader, lack = g.boards[number-1], g.ready(ctx)
+			lack = g.ready(ctx)
 		}
 		for _, b := range g.boards {
 			if !b.Running() {
@@ -400,19 +385,26 @@ func (g *Group) ready(ctx context.Context) error {
 // stableOrAnyHolder waits for a board that alone has had the address for the time for which its system must be stable. If
 // the address keeps moving, its holder of the moment is as good as any.
 func (g *Group) stableOrAnyHolder(ctx context.Context) (*board, error) {
-	stable := g.sys.stableFor()
-	began := time.Now()
-	for {
-		if n := soleHolder(g.Holders.Since(later(began, time.Now().Add(-stable))), stable); n > 0 {
-			return g.boards[n-1], nil
+	for began := time.Now(); ; {
+		if b := g.steady(began); b != nil {
+			return b, nil
 		}
-		if b := g.holder(); b != nil && time.Since(began) > stable+stableTimeout {
+		if b := g.holder(); b != nil && time.Since(began) > g.sys.stableFor()+stableTimeout {
 			return b, nil
 		}
 		if err := wait(ctx, pollInterval); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// steady is the board that alone has had the address for the time that the system wants, all of it since a moment, or nil.
+func (g *Group) steady(since time.Time) *board {
+	wanted := g.sys.stableFor()
+	if n := soleHolder(g.Holders.Since(later(since, time.Now().Add(-wanted))), wanted); n > 0 {
+		return g.boards[n-1]
+	}
+	return nil
 }
 
 // holder is the board that has the address now, of several the one of the highest rank, or nil.

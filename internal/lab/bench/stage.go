@@ -125,8 +125,7 @@ func (s *stage) acquireStable() (err error) {
 		if err := s.acquireSlot(); err != nil {
 			return err
 		}
-		wanted := s.sys.stableFor()
-		if soleHolder(s.Group.Holders.Since(time.Now().Add(-wanted)), wanted) == s.leader.Number {
+		if s.steady(time.Time{}) == s.leader {
 			return nil
 		}
 		s.releaseSlot()
@@ -331,7 +330,7 @@ func (s *stage) Line(words, _ []string) (known bool, err error) {
 var boardLines = map[string]func(*stage, *board) error{
 	"readdress":      (*stage).readdress,
 	"resign":         (*stage).resign,
-	"leave":          func(s *stage, b *board) error { return b.leave(s.ctx) },
+	"leave":          func(_ *stage, b *board) error { return b.leave() },
 	"repair":         func(_ *stage, b *board) error { return b.repair() },
 	"kill-service":   func(_ *stage, b *board) error { return b.service.kill() },
 	"freeze-service": func(_ *stage, b *board) error { return b.service.freeze() },
@@ -344,7 +343,7 @@ func (s *stage) resign(b *board) error {
 	if s.sys.program == keepalived {
 		s.mend(func() error { return b.drain("0") })
 	}
-	return b.resign(s.ctx)
+	return b.resign()
 }
 
 // readdress gives the board's interface another Ethernet address until the event is over. Then the client forgets where

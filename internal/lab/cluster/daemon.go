@@ -3,8 +3,11 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -38,6 +41,24 @@ func (d *Daemon) Launch(path string, args []string, opts ...netns.StartOption) (
 	opts = append(opts, netns.Stdout(d.Log), netns.Stderr(d.Log))
 	d.process, err = d.Start(context.Background(), path, args, opts...)
 	return err
+}
+
+// Command gives the board a command, and waits for its end. If the command fails, the error is what it says of that.
+func (d *Daemon) Command(path string, args []string, opts ...netns.StartOption) (said string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	defer cancel()
+	var stdout, stderr strings.Builder
+	process, err := d.Start(ctx, path, args, append(opts, netns.Stdout(&stdout), netns.Stderr(&stderr))...)
+	if err != nil {
+		return "", err
+	}
+	err = process.Wait()
+	var ended *exec.ExitError
+	if errors.As(err, &ended) {
+		err = errors.New(stderr.String())
+	}
+	d.Log.Note("%s %s: %s%v", filepath.Base(path), strings.Join(args, " "), stdout.String(), err)
+	return stdout.String(), err
 }
 
 // Running reports whether the daemon runs.

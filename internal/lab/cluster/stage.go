@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -182,21 +181,7 @@ func (s *Stage) Lose(filters []scene.Filter, election netns.Traffic) error {
 // Topdog gives topdog a command on a board, with its configuration.
 func (s *Stage) Topdog(n int, args []string) (said string, err error) {
 	b := s.board(n)
-	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
-	defer cancel()
-	var stdout, stderr strings.Builder
-	process, err := b.Daemon.Start(ctx, b.Program.Path, append(args, "--config", b.ConfigFile()),
-		netns.Env(b.Program.Env...), netns.Stdout(&stdout), netns.Stderr(&stderr))
-	if err != nil {
-		return "", err
-	}
-	err = process.Wait()
-	var ended *exec.ExitError
-	if errors.As(err, &ended) {
-		err = errors.New(stderr.String())
-	}
-	b.Log.Note("topdog %s: %s%v", strings.Join(args, " "), stdout.String(), err)
-	return stdout.String(), err
+	return b.Command(b.Program.Path, append(args, "--config", b.ConfigFile()), netns.Env(b.Program.Env...))
 }
 
 // State is what a board says of itself.
