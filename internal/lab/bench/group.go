@@ -51,8 +51,8 @@ type Group struct {
 type board struct {
 	*cluster.Daemon
 	setup   setup
-	service *service // nil if the system does not look at one
-	frozen  []int    // processes that were told to stand still
+	service *cluster.Daemon // nil if the system does not look at one
+	frozen  []int           // processes that were told to stand still
 }
 
 // NewGroup builds the LAN of a group of a peer of topdog, by its key as --systems has it, with machines on which nothing runs
@@ -101,12 +101,10 @@ func (g *Group) addBoard(number int) (err error) {
 	b.setup = newSetup(g.sys, g.variant, number, b.Dir)
 	g.boards = append(g.boards, b)
 	if g.sys.served() {
-		if b.service, err = newService(b); err != nil {
-			return err
-		}
+		err = g.addService(b)
 	}
 	if g.variant.Hooked {
-		err = b.writeHook()
+		err = errors.Join(err, b.writeHook())
 	}
 	return errors.Join(err, b.setup.write())
 }

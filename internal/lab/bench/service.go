@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/cluster"
-	"topdog/internal/lab/netns"
 )
 
 // serviceName is the name for which the service of every board has an address, and serviceZone what all
@@ -24,79 +22,65 @@ const (
 	serviceName = "dns." + serviceZone
 )
 
-// service is the name server of a board: a real dnsmasq, which says in each answer whose it is.
-type service struct {
-	board   *board
-	process *netns.Process
-}
-
-// newService gives a board a service, which does not run yet. No other board runs its program: all boards share their
-// process ids.
-func newService(b *board) (*service, error) {
+// addService gives a board a service, which does not run yet: a real name server, dnsmasq, which says in each answer whose it
+// is. No other board runs its program: all boards share their process ids.
+func (g *Group) addService(b *board) error {
 	program, err := os.ReadFile(pathOf("dnsmasq"))
-	if err != nil {
-		return nil, err
-	}
-	return &service{board: b}, os.WriteFile(b.file("dnsmasq"), program, 0o755)
-}
-
-// start starts the service as its recipe does (docs/recipes/dnsmasq.md): it listens on all addresses.
-func (s *service) start() (err error) {
-	s.process, err = s.board.Host.Start(context.Background(), s.board.file("dnsmasq"), []string{
-		"--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--user=root", "--pid-file=",
-		fmt.Sprintf("--address=/%s/192.0.2.%d", serviceZone, s.board.Number),
-	}, netns.Stdout(s.board.Log), netns.Stderr(s.board.Log))
 	if err != nil {
 		return err
 	}
-	s.board.Log.Note("the service starts")
-	return s.tell("0")
+	if b.service, err = g.NewDaemon(b.Number); err != nil {
+		return err
+	}
+	b.service.Log = b.Log
+	return os.WriteFile(b.file("dnsmasq"), program, 0o755)
 }
 
-// kill kills it.
-func (s *service) kill() error {
-	err := s.process.Kill()
-	if err == nil {
-		err = s.tell("1")
-	}
-	s.board.Log.Note("the service was killed")
+// startService starts the service as its recipe does (docs/recipes/dnsmasq.md): it listens on all addresses.
+func (b *board) startService() error {
+	err := b.service.Launch(b.file("dnsmasq"), []string{
+		"--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--user=root", "--pid-file=",
+		fmt.Sprintf("--address=/%s/192.0.2.%d", serviceZone, b.Number),
+	})
+	b.Log.Note("the service starts")
+	return errors.Join(err, b.tell("0"))
+}
+
+func (b *board) killService() error {
+	b.Log.Note("the service is killed")
+	return errors.Join(b.service.Signal(unix.SIGKILL), b.tell("1"))
+}
+
+func (b *board) freezeService() error {
+	b.Log.Note("the service is frozen")
+	return b.service.Signal(unix.SIGSTOP)
+}
+
+// stopService ends it as a service manager does.
+func (b *board) stopService() error {
+	err := errors.Join(b.service.Signal(unix.SIGTERM), b.tell("1"))
+	_ = b.service.Wait() // however it ends
 	return err
 }
 
-func (s *service) freeze() error {
-	s.board.Log.Note("the service is frozen")
-	return s.process.Signal(unix.SIGSTOP)
-}
-
-// stop ends it as a service manager does.
-func (s *service) stop() error {
-	if err := errors.Join(s.process.Signal(unix.SIGTERM), s.tell("1")); err != nil {
-		return err
-	}
-	_ = s.process.Wait() // however it ends
-	return nil
-}
-
 // tell tells keepalived whether the service is lost, if it is to know as if it looked at processes.
-func (s *service) tell(lost string) error {
-	if s.board.setup.Track != trackProcess {
+func (b *board) tell(lost string) error {
+	if b.setup.Track != trackProcess {
 		return nil
 	}
-	return os.WriteFile(s.board.file("lost"), []byte(lost+"\n"), 0o600)
+	return os.WriteFile(b.file("lost"), []byte(lost+"\n"), 0o600)
 }
 
 // restoreServices has the services of all boards run again.
 func (g *Group) restoreServices() error {
 	return each(g.boards, func(b *board) error {
-		if b.service == nil {
+		switch {
+		case b.service == nil:
 			return nil
+		case b.service.Running():
+			return b.service.Signal(unix.SIGCONT)
 		}
-		select {
-		case <-b.service.process.Exited():
-			return b.service.start()
-		default:
-			return b.service.process.Signal(unix.SIGCONT)
-		}
+		return b.startService()
 	})
 }
 
@@ -105,7 +89,7 @@ func (g *Group) startServices(ctx context.Context) error {
 	if !g.sys.served() {
 		return nil
 	}
-	if err := each(g.boards, func(b *board) error { return b.service.start() }); err != nil {
+	if err := each(g.boards, (*board).startService); err != nil {
 		return err
 	}
 	return each(g.boards, func(b *board) error {
@@ -120,10 +104,7 @@ func (g *Group) startServices(ctx context.Context) error {
 
 // withoutService are those of a board's processes that are not its service.
 func (b *board) withoutService(all []int) []int {
-	if b.service == nil || b.service.process == nil {
-		return all
-	}
-	return slices.DeleteFunc(slices.Clone(all), func(pid int) bool { return pid == b.service.process.PID })
+	return without(all, func(pid int) bool { return b.service != nil && b.service.Running() && pid == b.service.PID() })
 }
 
 // writeHook installs a script that writes down when it was run, and what has become of the board. Both programs

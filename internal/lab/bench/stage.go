@@ -332,10 +332,10 @@ var boardLines = map[string]func(*stage, *board) error{
 	"resign":         (*stage).resign,
 	"leave":          func(_ *stage, b *board) error { return b.leave() },
 	"repair":         func(_ *stage, b *board) error { return b.repair() },
-	"kill-service":   func(_ *stage, b *board) error { return b.service.kill() },
-	"freeze-service": func(_ *stage, b *board) error { return b.service.freeze() },
-	"start-service":  func(_ *stage, b *board) error { return b.service.start() },
-	"stop-service":   func(_ *stage, b *board) error { return b.service.stop() },
+	"kill-service":   func(_ *stage, b *board) error { return b.killService() },
+	"freeze-service": func(_ *stage, b *board) error { return b.freezeService() },
+	"start-service":  func(_ *stage, b *board) error { return b.startService() },
+	"stop-service":   func(_ *stage, b *board) error { return b.stopService() },
 }
 
 // resign has a board hand over, until the event is over.
