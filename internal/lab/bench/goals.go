@@ -3,9 +3,9 @@ package bench
 import (
 	"cmp"
 	_ "embed"
-	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,11 +14,12 @@ import (
 
 // goal is one thing that must hold of topdog; see goals.txt. Of several settings the worst counts.
 type goal struct {
-	of    string   // an event, or another benchmark with its labels
-	in    settings // those of topdog that it is about
-	what  string   // is looked at, for people
-	p     int      // the percentile of all runs
-	unit  string   // of the figure; of several, the most counts
+	of    string        // an event, or another benchmark with its labels
+	h     time.Duration // of the settings of topdog that it is about, or 0 for any
+	unset bool          // only those that were told nothing
+	what  string        // is looked at, for people
+	p     int           // the percentile of all runs
+	unit  string        // of the figure; of several, the most counts
 	limit float64
 	least bool   // the figure is to be at least the limit
 	peer  string // what is limited is how many times as long this peer takes
@@ -28,75 +29,70 @@ type goal struct {
 // heartbeats stands for those of the leader, in over.
 const heartbeats = "1/H"
 
-// settings are those of a system.
-type settings struct {
-	h     time.Duration // or 0 for any
-	unset bool          // only those that were told nothing
-	words string
-}
-
-func (s settings) include(sys *system) bool {
-	return (s.h == 0 || sys.H == s.h) && (!s.unset || sys.unset())
+// includes reports whether a goal is about such a setting.
+func (g goal) includes(sys *system) bool {
+	return (g.h == 0 || sys.H == g.h) && (!g.unset || sys.unset())
 }
 
 //go:embed goals.txt
 var goalsText string
 
-// goals are what topdog is to be.
-var goals = func() (all []goal) {
+// goals are what topdog is to be, and titles what tables call what is no event.
+var goals, titles = func() (all []goal, titles map[string]string) {
+	titles = map[string]string{}
 	for line := range strings.Lines(goalsText) {
-		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+		words, quoted, _ := strings.Cut(strings.TrimSpace(line), `"`)
+		quoted = strings.TrimSuffix(quoted, `"`)
+		if name, isTitle := strings.CutSuffix(words, " = "); isTitle {
+			titles[name] = quoted
 			continue
 		}
-		g, err := parseGoal(line)
+		if words == "" || strings.HasPrefix(words, "#") {
+			continue
+		}
+		g, err := parseGoal(words)
 		if err != nil {
 			panic(fmt.Sprintf("goals.txt: %s: %v", line, err))
 		}
+		g.what = quoted
 		all = append(all, g)
 	}
-	return all
+	return all, titles
 }()
 
-func parseGoal(line string) (g goal, err error) {
-	head, what, _ := strings.Cut(line, `"`)
-	words := strings.Fields(head)
-	if len(words) < 6 {
-		return g, errors.New("something is missing")
+func parseGoal(words string) (g goal, err error) {
+	var in, compare, how, with string
+	n, err := fmt.Sscanf(words, "%s %s p%d %s %s %g %s %s", &g.of, &in, &g.p, &g.unit, &compare, &g.limit, &how, &with)
+	if n < 6 {
+		return g, err
 	}
-	g = goal{of: words[0], in: settings{words: ", H = 100 ms"}, unit: words[3], least: words[4] == ">="}
-	g.what = strings.TrimSuffix(what, `"`)
-	switch words[1] {
+	g.least = compare == ">="
+	switch how {
+	case "x":
+		g.peer = with
+	case "over":
+		g.over = with
+	}
+	switch in {
 	case "any":
-		g.in = settings{}
-	case "default": // topdog's default interval
-		g.in.unset = true
+	case "default":
+		g.unset = true
 	default:
-		g.in.h, err = time.ParseDuration(strings.TrimPrefix(words[1], "H="))
-		g.in.words = ", H = " + span(g.in.h)
+		g.h, err = time.ParseDuration(strings.TrimPrefix(in, "H="))
+		return g, err
 	}
-	p, percentileErr := strconv.Atoi(strings.TrimPrefix(words[2], "p"))
-	limit, limitErr := strconv.ParseFloat(words[5], 64)
-	g.p, g.limit = p, limit
-	switch {
-	case len(words) == 6:
-	case words[6] == "x":
-		g.peer = words[7]
-	case words[6] == "over":
-		g.over = words[7]
-	}
-	return g, errors.Join(err, percentileErr, limitErr)
+	return g, nil
 }
 
-// titles are what tables call what is no event.
-var titles = map[string]string{
-	start: "cold start", checks: "five checks a second", calm: "steady state", size: "arm64 binary, stripped",
-	calm + "/boards=3":       "steady state, 3 boards",
-	calm + "/boards=10":      "steady state, 10 boards",
-	calm + "/boards=50":      "steady state, 50 boards",
-	loss0 + "/loss=0%":       "no loss, nobody fails",
-	loss0 + "/loss=20%":      "20 % loss, nobody fails",
-	loss0 + "/loss=40%":      "40 % loss, nobody fails",
-	lossPulled + "/loss=40%": "40 % loss, the leader dies",
+// title is what happens, and with which settings.
+func (g goal) title() string {
+	switch {
+	case g.h > 0:
+		return titleOf(g.of) + ", H = " + span(g.h)
+	case g.unset:
+		return titleOf(g.of) + ", H = " + span(topdog.defaultH)
+	}
+	return titleOf(g.of)
 }
 
 func titleOf(name string) string {
@@ -165,9 +161,8 @@ func (v verdict) String() string {
 	return [...]string{held: "held", unmeasured: "not measured", disturbed: "disturbed", missed: "MISSED"}[v]
 }
 
-// judgement is a goal, and whether it holds.
+// judgement says whether a goal holds.
 type judgement struct {
-	goal
 	verdict  verdict
 	measured string // the figure and whose it is, or why there is none
 	system   string // whose it is, if it is of an event
@@ -177,10 +172,10 @@ type judgement struct {
 // judge looks at the worst of all figures that a goal is about.
 func (g goal) judge(r *record) judgement {
 	bench, of := g.where()
-	worst := judgement{goal: g, verdict: unmeasured, measured: "no runs"}
+	worst := judgement{verdict: unmeasured, measured: "no runs"}
 	found := false
 	for _, s := range r.series(bench, of) {
-		if bench != size && (s.system.programName() != "topdog" || !g.in.include(s.system)) {
+		if bench != size && (s.system.programName() != "topdog" || !g.includes(s.system)) {
 			continue
 		}
 		j, ok := g.judgeSeries(r, bench, of, s)
@@ -200,7 +195,7 @@ func (g goal) judgeSeries(r *record, bench string, of labels, s *series) (j judg
 	rest, _ := s.worstOf(g.unit, g.p, standstillCost)
 	late, _ := s.rank("late-ms", 100)
 	watched, _ := s.rank("watched-s", 0)
-	j = judgement{goal: g, measured: g.words(f, s)}
+	j.measured = g.words(f, s)
 	if bench == failover {
 		j.system = s.of["system"]
 	}
@@ -271,7 +266,7 @@ func (g goal) base(r *record, s *series, f figure, all []*series) (base float64,
 func (g goal) fastest(own figure, all []*series) (base float64, words string, ok bool) {
 	for _, s := range all {
 		f, found := s.rank(g.unit, g.p)
-		if s.system.name != g.peer || !g.in.include(s.system) || !found {
+		if s.system.name != g.peer || !g.includes(s.system) || !found {
 			continue
 		}
 		words += fmt.Sprintf("; %s %s ms, x %s", s.system.title(), number(f.value), number(f.value/own.value))
@@ -349,9 +344,7 @@ func (g goal) peers(all []*series) string {
 }
 
 // number writes a figure as exactly as it can be held against a limit.
-func number(v float64) string {
-	return strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v, 'f', 3, 64), "0"), ".")
-}
+func number(v float64) string { return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64) }
 
 // disturbedSteps are the events and systems to measure again, because a goal could not be judged.
 func (r *record) disturbedSteps() (steps []labels) {

@@ -49,7 +49,7 @@ var bestSamples = sync.OnceValue(func() []sample {
 	for _, g := range goals {
 		bench, of := g.where()
 		key := "topdog-100ms"
-		if g.in.h == 10*time.Millisecond {
+		if g.h == 10*time.Millisecond {
 			key = "topdog-10ms"
 		}
 		if bench == calm && of["boards"] == "" {
@@ -59,7 +59,7 @@ var bestSamples = sync.OnceValue(func() []sample {
 			switch {
 			case g.peer != "":
 				peer := g.peer + "-1s"
-				if !g.in.unset {
+				if !g.unset {
 					peer = g.peer + "-100ms"
 				}
 				add(bench, of, peer, unit, g.limit*75)
@@ -85,7 +85,7 @@ func broken(r *record) (list []string) {
 func (g goal) change(r *record, runs int, change func(values map[string]float64, unit string)) {
 	bench, of := g.where()
 	for _, s := range r.series(bench, of) {
-		if !g.in.include(s.system) || s.system.name != "topdog" {
+		if !g.includes(s.system) || s.system.name != "topdog" {
 			continue
 		}
 		unit, _, _ := strings.Cut(g.unit, ",")
@@ -102,7 +102,7 @@ func (g goal) change(r *record, runs int, change func(values map[string]float64,
 func TestGoals(t *testing.T) {
 	assert.Equal(t, []string(nil), broken(best()), "as good as can be")
 	for _, g := range goals {
-		name := g.of + g.in.words + ", " + g.what
+		name := g.title() + ", " + g.what
 		worse := func(values map[string]float64, unit string) {
 			values[unit] = map[string]float64{"cable-pulled": 75, heartbeats: 10}[g.over] + g.limit + 0.001
 			switch {

@@ -322,7 +322,7 @@ func (r *record) goals(d *document) {
 		j := g.judge(r)
 		n[j.verdict]++
 		what := g.what + ": " + g.limitWords()
-		rows = append(rows, []string{titleOf(g.of) + g.in.words, what, j.verdict.String(), j.measured})
+		rows = append(rows, []string{g.title(), what, j.verdict.String(), j.measured})
 	}
 	d.grid([]string{"what happens", "goal", "verdict", "measured"}, rows, 4)
 	counts := []string{fmt.Sprintf("%d held", n[held]), fmt.Sprintf("%d missed", n[missed])}
