@@ -120,13 +120,12 @@ func (d *drawing) fit(all []*series) {
 	d.axis.High = max(math.Ceil(math.Log10(most)), d.axis.Low+1)
 }
 
-// limit is the least that the median of a silent leader's outage can be, or 0.
+// limit is that of a series, or 0 if the chart shows none.
 func (d *drawing) limit(s *series) float64 {
-	trip, ok := s.rank("trip-ms", 50)
-	if !d.limits || !ok || s.of["event"] != "cable-pulled" && s.of["event"] != "frames-dropped" {
+	if !d.limits {
 		return 0
 	}
-	return millis(s.system.H)/2 + trip.value
+	return s.limit()
 }
 
 // at is where a figure stands: left of the axis if it is nothing.

@@ -41,9 +41,7 @@ func openBrowsers(client *netns.Host) *browsers {
 	ctx, stop := context.WithCancel(context.Background())
 	all := &browsers{stop: stop, shown: make([]shown, openPages)}
 	for i := range all.shown {
-		// They were not opened at the same moment.
-		first := time.Duration(i) * pageAskEvery / openPages
-		all.wg.Go(func() { all.browse(ctx, client, i, first) })
+		all.wg.Go(func() { all.browse(ctx, client, i) })
 	}
 	return all
 }
@@ -54,34 +52,23 @@ func (all *browsers) close() {
 }
 
 // browse is one browser: it asks, and shows what it was told.
-func (all *browsers) browse(ctx context.Context, client *netns.Host, i int, first time.Duration) {
+func (all *browsers) browse(ctx context.Context, client *netns.Host, i int) {
 	transport := &http.Transport{DialContext: client.Dial}
 	defer transport.CloseIdleConnections()
 	asks := &http.Client{Transport: transport, Timeout: pageGivesUp}
-	if wait(ctx, first) != nil {
-		return
-	}
-	tick := time.NewTicker(pageAskEvery)
-	defer tick.Stop()
-	for tag := ""; ; {
+	// They were not opened at the same moment.
+	next, tag := time.Duration(i)*pageAskEvery/openPages, ""
+	for wait(ctx, next) == nil {
+		asked := time.Now()
 		if leader, newTag, err := askPage(ctx, asks, tag); err == nil {
 			tag = newTag
-			all.show(i, leader)
+			all.mu.Lock()
+			if all.shown[i].leader != leader && leader != "" {
+				all.shown[i] = shown{leader, time.Now()}
+			}
+			all.mu.Unlock()
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// show notes what a page shows. No leader stands for one that is as before.
-func (all *browsers) show(i int, leader string) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if leader != "" && all.shown[i].leader != leader {
-		all.shown[i] = shown{leader, time.Now()}
+		next = time.Until(asked.Add(pageAskEvery))
 	}
 }
 
@@ -117,13 +104,11 @@ func askPage(ctx context.Context, by *http.Client, tag string) (leader, newTag s
 // awaitOther waits until no page shows a board as the leader any more, and returns when the last one
 // began to show another.
 func (all *browsers) awaitOther(ctx context.Context, old *board) (latest time.Time, err error) {
-	name := fmt.Sprintf("pi%d", old.Number)
-	deadline := time.Now().Add(exitTimeout)
-	for time.Now().Before(deadline) {
+	for deadline := time.Now().Add(exitTimeout); time.Now().Before(deadline); {
 		still := 0
 		all.mu.Lock()
 		for _, s := range all.shown {
-			if s.leader == name || s.leader == "" {
+			if s.leader == fmt.Sprintf("pi%d", old.Number) || s.leader == "" {
 				still++
 			}
 			latest = later(latest, s.since)
@@ -136,5 +121,5 @@ func (all *browsers) awaitOther(ctx context.Context, old *board) (latest time.Ti
 			return latest, err
 		}
 	}
-	return latest, fmt.Errorf("not all pages show another leader than %s after %v", name, exitTimeout)
+	return latest, fmt.Errorf("not all pages show another leader than pi%d after %v", old.Number, exitTimeout)
 }

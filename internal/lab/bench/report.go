@@ -245,13 +245,20 @@ func besideTopdog(r *record, s *series, wanted func(own *system) bool) string {
 
 // besideLimit sets a median against the least that it can be when a leader falls silent.
 func besideLimit(_ *record, s *series) string {
+	median, _ := s.rank("outage-ms", 50)
+	if q, ok := ratio(median, figure{value: s.limit()}); ok {
+		return times(q)
+	}
+	return ""
+}
+
+// limit is the least that the median of a silent leader's outage can be, or 0.
+func (s *series) limit() float64 {
 	trip, ok := s.rank("trip-ms", 50)
 	if event := s.of["event"]; !ok || event != "cable-pulled" && event != "frames-dropped" {
-		return ""
+		return 0
 	}
-	median, _ := s.rank("outage-ms", 50)
-	q, _ := ratio(median, figure{millis(s.system.H)/2 + trip.value, false})
-	return times(q)
+	return millis(s.system.H)/2 + trip.value
 }
 
 // table writes a table, if there is something to write, and notes about it. That of a measure has an event.
@@ -381,24 +388,22 @@ func cell(unit string, f figure) string {
 		return more + "0"
 	case f.value < 0.01:
 		return "<0.01"
-	case f.value < 0.995:
-		return fmt.Sprintf("%s%.2f", more, f.value)
-	case f.value < 99.95:
-		return fmt.Sprintf("%s%.1f", more, f.value)
 	}
-	return fmt.Sprintf("%s%.0f", more, f.value)
+	return more + digits(f.value, 100)
 }
 
 // times writes a ratio.
-func times(q figure) string {
-	more := map[bool]string{true: ">"}[q.open]
+func times(q figure) string { return "x " + map[bool]string{true: ">"}[q.open] + digits(q.value, 10) }
+
+// digits writes a figure that is more than a whole number with none behind the point.
+func digits(v, whole float64) string {
 	switch {
-	case q.value < 0.995:
-		return fmt.Sprintf("x %s%.2f", more, q.value)
-	case q.value < 9.95:
-		return fmt.Sprintf("x %s%.1f", more, q.value)
+	case v < 0.995:
+		return fmt.Sprintf("%.2f", v)
+	case v < whole-0.05:
+		return fmt.Sprintf("%.1f", v)
 	}
-	return fmt.Sprintf("x %s%.0f", more, q.value)
+	return fmt.Sprintf("%.0f", v)
 }
 
 // span writes a time that somebody has chosen, such as an interval or how long to watch.
