@@ -15,8 +15,8 @@
 // --parts idle a short interval while nothing happens. In the parts service and checks, each board has a real dnsmasq. It
 // fails while its board is well, and the client asks it. A system is one program in one setting; systems/ has what its
 // boards need. A group is a LAN whose boards run it. An event is a fault of its leader or of the LAN, or a request: a
-// scene of events.scene, which a stage plays.
+// scene of events.scene, which a stage plays; what else is measured is a scene of parts.scene.
 //
-// All that is measured is a line in the format of Go's benchmarks. The tables, the pictures, and what is said of the
-// goals in goals.txt are made of these lines.
+// All that is measured is a line in the format of Go's benchmarks. The tables in tables.txt, the pictures, and what is said
+// of the goals in goals.txt are made of these lines.
 package bench

@@ -64,7 +64,9 @@ func allEvents() (all []*event) {
 func partNamed(name string, words ...string) *event {
 	_, text, _ := strings.Cut(partsText, "\npart "+name)
 	text, _, _ = strings.Cut(text, "\npart ")
-	return mustRead(strings.NewReplacer(words...).Replace(text))
+	e := mustRead(strings.NewReplacer(words...).Replace(text))
+	e.of = labels{}
+	return e
 }
 
 // faultEvents are those of the faults of scenes that no event has: each hits the leader or the LAN, for three seconds. A form

@@ -252,16 +252,27 @@ func without[T any](all []T, out func(T) bool) []T { return slices.DeleteFunc(sl
 // others are the systems that look at no service.
 func (s *session) others() []*system { return without(s.plan.systems, (*system).served) }
 
-// starts measures cold starts, one after the other, the systems in turn.
-func (s *session) starts(ctx context.Context) error {
-	e := partNamed("starts")
+// watch plays each scene with each system, in groups of their own: all at once, or one after the other.
+func (s *session) watch(ctx context.Context, title string, atOnce bool, systems []*system, scenes ...*event) error {
 	var all []job
-	for n := range s.plan.starts {
-		for _, sys := range s.others() {
-			all = append(all, job{sys: sys, event: e, turn: turn{number: n + 1}})
+	for _, e := range scenes {
+		for _, sys := range systems {
+			all = append(all, job{sys: sys, event: e})
 		}
 	}
-	return s.work(ctx, "cold starts", newQueue(1, all...))
+	if !atOnce {
+		return s.work(ctx, title, newQueue(1, all...))
+	}
+	var queues []*queue
+	for _, j := range all {
+		queues = append(queues, newQueue(1, j))
+	}
+	return s.work(ctx, title, queues...)
+}
+
+// starts measures cold starts, the systems in turn.
+func (s *session) starts(ctx context.Context) error {
+	return s.watch(ctx, "cold starts", false, s.others(), slices.Repeat([]*event{partNamed("starts")}, s.plan.starts)...)
 }
 
 // calm measures what groups cost that do nothing but their duty.
@@ -271,36 +282,28 @@ func (s *session) calm(ctx context.Context) error {
 		return err
 	}
 	defer restore()
-	var all []job
+	var scenes []*event
 	for _, boards := range s.plan.boards {
 		e := partNamed("calm", "REST", s.plan.rest.String(), "WATCH", s.plan.calm.String())
 		e.variant.boards, e.of = boards, labels{"boards": strconv.Itoa(boards)}
-		for _, sys := range s.others() {
-			all = append(all, job{sys: sys, event: e})
-		}
+		scenes = append(scenes, e)
 	}
-	if s.plan.together {
-		return s.work(ctx, "steady state", atOnce(all)...)
-	}
-	return s.work(ctx, "steady state", newQueue(1, all...))
+	return s.watch(ctx, "steady state", s.plan.together, s.others(), scenes...)
 }
 
-// checks measures what it costs to look at services that work, in one group at a time.
+// checks measures what it costs to look at services that work. The kernel looks at processes.
 func (s *session) checks(ctx context.Context) error {
 	e := partNamed("checks", "WATCH", s.plan.calm.String())
 	e.of = labels{"boards": strconv.Itoa(e.variant.boards)}
-	var all []job
-	for _, sys := range s.plan.systems {
-		if sys.served() && sys.Track != trackProcess { // The kernel looks at processes.
-			all = append(all, job{sys: sys, event: e})
-		}
-	}
-	return s.work(ctx, "what checks cost", newQueue(1, all...))
+	looking := without(s.plan.systems, func(sys *system) bool { return !sys.served() || sys.Track == trackProcess })
+	return s.watch(ctx, "what checks cost", false, looking, e)
 }
 
-// shortInterval is the interval below which a group is not watched beside others that
+// isShort reports whether a system has an interval with which a group is not watched beside others that
 // keep this machine busy: it would take a late processor for a lost packet.
-const shortInterval = 50 * time.Millisecond
+func isShort(s *system) bool { return s.H < 50*time.Millisecond }
+
+func isLong(s *system) bool { return !isShort(s) }
 
 // loss watches groups that lose packets, each on a LAN of its own: all shares at once, first
 // those with a longer interval and then the others.
@@ -308,10 +311,9 @@ func (s *session) loss(ctx context.Context) error {
 	if s.plan.together {
 		return s.lossy(ctx, "loss", s.others(), s.plan.losses, s.plan.lossFor)
 	}
-	long, short := s.byInterval()
 	return errors.Join(
-		s.lossy(ctx, "loss", long, s.plan.losses, s.plan.lossFor),
-		s.lossy(ctx, "loss", short, s.plan.losses, s.plan.lossFor),
+		s.lossy(ctx, "loss", without(s.others(), isShort), s.plan.losses, s.plan.lossFor),
+		s.lossy(ctx, "loss", without(s.others(), isLong), s.plan.losses, s.plan.lossFor),
 	)
 }
 
@@ -319,27 +321,19 @@ func (s *session) loss(ctx context.Context) error {
 // nothing is lost: what is late here is this machine. The pulled cables come after that, so
 // they are of a group that knows how late it can be.
 func (s *session) idle(ctx context.Context) error {
-	_, short := s.byInterval()
-	return s.lossy(ctx, "nobody fails", short, []float64{0}, s.plan.idleFor)
-}
-
-func (s *session) byInterval() (long, short []*system) {
-	isShort := func(sys *system) bool { return sys.H < shortInterval }
-	return without(s.others(), isShort), without(s.others(), func(sys *system) bool { return !isShort(sys) })
+	return s.lossy(ctx, "nobody fails", without(s.others(), isLong), []float64{0}, s.plan.idleFor)
 }
 
 // lossy watches groups of these systems with all shares at once.
 func (s *session) lossy(ctx context.Context, title string, systems []*system, shares []float64, watch time.Duration) error {
-	var all []job
+	var scenes []*event
 	for _, share := range shares {
 		percent := fmt.Sprintf("%g%%", 100*share)
 		e := partNamed("loss", "SHARE", percent, "WATCH", watch.String(), "PULLS", strconv.Itoa(s.plan.lossRuns))
 		e.of = labels{"loss": percent}
-		for _, sys := range systems {
-			all = append(all, job{sys: sys, event: e})
-		}
+		scenes = append(scenes, e)
 	}
-	return s.work(ctx, title, atOnce(all)...)
+	return s.watch(ctx, title, true, systems, scenes...)
 }
 
 // roomForNeighbours lets the kernel know more neighbours until the returned function is

@@ -41,14 +41,6 @@ func newQueue(groups int, all ...job) *queue {
 	return q
 }
 
-// atOnce has a queue for each job, so that all are done at once.
-func atOnce(all []job) (queues []*queue) {
-	for _, j := range all {
-		queues = append(queues, newQueue(1, j))
-	}
-	return queues
-}
-
 // work works off some queues beside each other.
 func (s *session) work(ctx context.Context, title string, queues ...*queue) error {
 	only := newSlot()
