@@ -203,37 +203,27 @@ func signalAll(pids []int, sig syscall.Signal) {
 
 // cleanUp ends all of a board's processes and takes away an address that was left.
 func (b *board) cleanUp() error {
-	deadline := time.Now().Add(exitTimeout)
-	for {
+	err := cluster.Until(b.Name+" has no processes", func() string {
 		pids, err := b.Processes()
-		if err != nil {
-			return err
-		}
-		if len(pids) == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("%s: the processes %v do not end", b.Name, pids)
+		if len(pids) == 0 && err == nil {
+			return ""
 		}
 		signalAll(pids, unix.SIGKILL)
-		<-time.After(pollInterval / 4)
-	}
-	if !b.Ended(exitTimeout) {
-		return fmt.Errorf("%s: the daemon has not ended, though the board has no processes", b.Name)
+		return fmt.Sprint(pids, err)
+	})
+	if err == nil && !b.Ended(exitTimeout) {
+		err = fmt.Errorf("%s: the daemon has not ended, though the board has no processes", b.Name)
 	}
 	// keepalived does not start while its pid file names a process that nobody has reaped, as
 	// may be in a container.
-	left, err := filepath.Glob(b.file("*pid"))
+	left, globErr := filepath.Glob(b.file("*pid"))
 	for _, file := range left {
 		err = errors.Join(err, os.Remove(file))
 	}
-	if err != nil {
-		return err
+	if deleteErr := b.DeleteAddress(netip.PrefixFrom(vip, 32)); !errors.Is(deleteErr, unix.EADDRNOTAVAIL) {
+		err = errors.Join(err, deleteErr)
 	}
-	if err := b.DeleteAddress(netip.PrefixFrom(vip, 32)); !errors.Is(err, unix.EADDRNOTAVAIL) {
-		return err
-	}
-	return nil
+	return errors.Join(err, globErr)
 }
 
 // repair brings a board back whose daemon has ended, or is to end.
