@@ -92,7 +92,7 @@ func (c chart) groups(all []*series) (groups [][]*series) {
 		}
 	}
 	for _, key := range keys {
-		group := slices.DeleteFunc(slices.Clone(all), func(s *series) bool { return s.of[c.by] != key })
+		group := without(all, func(s *series) bool { return s.of[c.by] != key })
 		if len(group) > 0 {
 			groups = append(groups, group)
 		}

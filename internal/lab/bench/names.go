@@ -92,22 +92,18 @@ func (l *nameLine) answered(id uint16, at time.Time) bool {
 
 // parseAnswer returns the ID of an answer, and the board that has given it.
 func parseAnswer(message []byte) (id uint16, board int, err error) {
-	var p dnsmessage.Parser
-	head, err := p.Start(message)
-	if err != nil {
+	var m dnsmessage.Message
+	if err := m.Unpack(message); err != nil {
 		return 0, 0, err
 	}
-	if head.RCode != dnsmessage.RCodeSuccess {
-		return 0, 0, fmt.Errorf("the answer is %v", head.RCode)
+	if m.RCode != dnsmessage.RCodeSuccess || len(m.Answers) == 0 {
+		return 0, 0, fmt.Errorf("the answer is %v, with %d addresses", m.RCode, len(m.Answers))
 	}
-	if err := p.SkipAllQuestions(); err != nil {
-		return 0, 0, err
+	a, ok := m.Answers[0].Body.(*dnsmessage.AResource)
+	if !ok {
+		return 0, 0, errors.New("the answer is no address")
 	}
-	if _, err := p.AnswerHeader(); err != nil {
-		return 0, 0, err
-	}
-	a, err := p.AResource()
-	return head.ID, int(a.A[3]), err
+	return m.ID, int(a.A[3]), nil
 }
 
 // silence is what questions without an answer come to.

@@ -299,7 +299,7 @@ func (r *record) notes(d *document, e *event, all []*series) {
 			name += " at " + share + " loss"
 		}
 		open := func(unit, what string) {
-			n := len(slices.DeleteFunc(slices.Clone(s.samples), func(one sample) bool { return one.values[unit] == 0 }))
+			n := len(without(s.samples, func(one sample) bool { return one.values[unit] == 0 }))
 			if n > 0 {
 				runs := count(len(s.samples), "run", "runs")
 				notes = append(notes, fmt.Sprintf("%s: in %d of %s %s when the bench stopped waiting.", name, n, runs, what))
