@@ -370,22 +370,6 @@ func (g *Group) ready(ctx context.Context) error {
 	return nil
 }
 
-// stableOrAnyHolder waits for a board that alone has had the address for the time for which its system must be stable. If
-// the address keeps moving, its holder of the moment is as good as any.
-func (g *Group) stableOrAnyHolder(ctx context.Context) (*board, error) {
-	for began := time.Now(); ; {
-		if b := g.steady(began); b != nil {
-			return b, nil
-		}
-		if b := g.holder(); b != nil && time.Since(began) > g.sys.stableFor()+stableTimeout {
-			return b, nil
-		}
-		if err := wait(ctx, pollInterval); err != nil {
-			return nil, err
-		}
-	}
-}
-
 // steady is the board that alone has had the address for the time that the system wants, all of it since a moment, or nil.
 func (g *Group) steady(since time.Time) *board {
 	wanted := g.sys.stableFor()

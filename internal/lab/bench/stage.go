@@ -390,18 +390,27 @@ func (s *stage) settle(times []string) error {
 	return wait(s.ctx, d-soon)
 }
 
-// choose makes the board that has the address the leader of the scene.
-func (s *stage) choose(which string) (err error) {
+// choose makes the board that has the address the leader of the scene. If the group does not become stable in time, the holder
+// of the moment is as good as any.
+func (s *stage) choose(which string) error {
 	if which == "holder" {
 		if b := s.holder(); b != nil {
 			s.leader = b
 		}
 		return nil
 	}
-	if s.leader, err = s.stableOrAnyHolder(s.ctx); err == nil && which == "stable" {
-		err = s.awaitAnswer(s.maxOutage(), s.leads)
+	chosen, lack := s.awaitStable(s.ctx)
+	if lack != nil {
+		chosen = s.holder()
 	}
-	return err
+	if chosen == nil {
+		return lack
+	}
+	s.leader = chosen
+	if which == "stable" {
+		return s.awaitAnswer(s.maxOutage(), s.leads)
+	}
+	return nil
 }
 
 // listen begins to listen for frames between some boards and the others.
