@@ -123,7 +123,8 @@ func (w *worker) run(ctx context.Context, j job) (err error) {
 		return err
 	}
 	samples, err := w.group.try(ctx, j.event, w.slot, j.turn)
-	if err = errors.Join(err, w.keepLogs(j)); err == nil {
+	// What a part has measured before it was interrupted is whole; of an event, some of it may come at the end.
+	if err = errors.Join(err, w.keepLogs(j)); err == nil || ctx.Err() != nil && j.event.of != nil {
 		w.add(samples...)
 	}
 	return err
