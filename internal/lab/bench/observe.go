@@ -88,7 +88,7 @@ func (s *stage) Measure(key, _ string) error {
 		}
 	} else {
 		_, m.answers = s.Asker.Gaps(0)
-		if s.names == nil {
+		if s.names == nil && s.event.of == nil {
 			m.trip = s.Asker.Trip()
 		}
 	}
