@@ -16,7 +16,6 @@ import (
 
 	"topdog/internal/console"
 	"topdog/internal/lab/cluster"
-	"topdog/internal/lab/netns"
 	"topdog/internal/lab/observe"
 	"topdog/wire"
 )
