@@ -3,35 +3,22 @@ package bench
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/command"
 	"topdog/internal/lab/netns"
 )
 
 // Main runs the program scripts/bench.
-func Main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // who presses Ctrl-C twice is in a hurry
-	err := run(ctx, os.Args[1:])
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func Main() { command.Main("bench", run) }
 
 // plan says what is measured, and for how long.
 type plan struct {
@@ -134,11 +121,7 @@ type options struct {
 }
 
 func parse(args []string) (o options, err error) {
-	f := flag.NewFlagSet("bench", flag.ContinueOnError)
-	f.Usage = func() {
-		fmt.Fprint(f.Output(), "Usage: go run ./scripts/bench [flags]   (as root)\n\n")
-		f.PrintDefaults()
-	}
+	f := command.Flags("bench")
 	long := f.Bool("long", false, "measure everything (about two hours) instead of the quick form (seven to ten minutes)")
 	runs := f.Int("runs", 0, "`n` runs of each event (default 5, or 20 in the long form; 2 or 10 of those that take long)")
 	systems := f.String("systems", "", "only these `keys`, separated by commas; \"list\" lists them")
@@ -154,11 +137,8 @@ func parse(args []string) (o options, err error) {
 		"is made or taken apart beside a run")
 	logs := f.String("logs", "", "write what the boards print in each run of an event into this `directory`")
 	f.BoolVar(&o.trace, "trace", false, "measure one failover of topdog step by step, and nothing else")
-	if err := f.Parse(args); err != nil {
+	if err := command.Parse(f, args); err != nil {
 		return o, err
-	}
-	if f.NArg() > 0 {
-		return o, fmt.Errorf("there is no argument %q (see --help)", f.Arg(0))
 	}
 	if *runs < 0 {
 		return o, fmt.Errorf("--runs %d: must be positive", *runs)
@@ -175,7 +155,7 @@ func parse(args []string) (o options, err error) {
 	if *runs > 0 {
 		p.runs, p.seldom, p.starts, p.lossRuns = *runs, *runs, min(p.starts, *runs), min(p.lossRuns, *runs)
 	}
-	if p.systems, err = choose("--systems", *systems, p.systems, allSystems()); err != nil {
+	if p.systems, err = command.Choose("--systems", *systems, p.systems, allSystems()); err != nil {
 		return o, err
 	}
 	if *other != "" {
@@ -183,33 +163,12 @@ func parse(args []string) (o options, err error) {
 			return o, err
 		}
 	}
-	if p.events, err = choose("--events", *events, p.events, slices.Concat(allEvents(), faultEvents())); err != nil {
+	if p.events, err = command.Choose("--events", *events, p.events, slices.Concat(allEvents(), faultEvents())); err != nil {
 		return o, err
 	}
-	p.parts, err = choose("--parts", *only, p.parts, partNames())
+	p.parts, err = command.Choose("--parts", *only, p.parts, partNames())
 	p.fit()
 	return o, err
-}
-
-// choose picks the named ones of all, in the order of all.
-func choose[T any](flagName, names string, usual, all []T) ([]T, error) {
-	if names == "" {
-		return usual, nil
-	}
-	var keys []string
-	for _, one := range all {
-		keys = append(keys, fmt.Sprint(one))
-	}
-	if names == "list" {
-		return nil, fmt.Errorf("%s can be any of %s", flagName, strings.Join(keys, ","))
-	}
-	wanted := strings.Split(names, ",")
-	for _, name := range wanted {
-		if name != "" && !slices.Contains(keys, name) {
-			return nil, fmt.Errorf("%s: there is no %q; there are %s", flagName, name, strings.Join(keys, ","))
-		}
-	}
-	return named(all, wanted...), nil
 }
 
 // named returns those of all that have these names.
@@ -239,18 +198,9 @@ func run(ctx context.Context, args []string) error {
 
 // measure measures on this machine, and publishes the figures.
 func (o options) measure(ctx context.Context) error {
-	if err := netns.Available(); err != nil {
+	if err := errors.Join(netns.Available(), cluster.RaisePriority()); err != nil {
 		return err
 	}
-	// All that is measured runs with the priority of topdog's unit, and so do the client and the boards' answers, which are this
-	// process: nobody is ahead.
-	if err := cluster.RaisePriority(); err != nil {
-		return err
-	}
-	// A thread in a system call keeps its place among the running ones until Go's
-	// monitor notices, which takes up to 10 ms. With places to spare, the client
-	// and the boards' answers don't wait for that.
-	runtime.GOMAXPROCS(max(16, 4*runtime.NumCPU()))
 	debug.SetGCPercent(400)
 
 	if o.plan.logs != "" {
