@@ -152,30 +152,35 @@ func (s *Stage) Cable(n int, in bool) error {
 }
 
 // Filter has the switch lose frames.
-func (s *Stage) Filter(filters []scene.Filter) error {
-	return s.Lose(filters, netns.Traffic{Protocol: unix.IPPROTO_UDP, Port: wire.DefaultGroup.Port()})
-}
+func (s *Stage) Filter(filters []scene.Filter) error { return s.Lose(filters, Election) }
 
 // Lose has the switch lose frames where this traffic is the election.
 func (s *Stage) Lose(filters []scene.Filter, election netns.Traffic) error {
+	return s.LAN.Filter(Filters(filters, election, func(n int) netns.Port { return s.host(n).Port() })...)
+}
+
+// Election is what the boards send each other, unless they are configured otherwise.
+var Election = netns.Traffic{Protocol: unix.IPPROTO_UDP, Port: wire.DefaultGroup.Port()}
+
+// Filters are those of a scene at the ports of a switch, where this traffic is the election.
+func Filters(all []scene.Filter, election netns.Traffic, port func(machine int) netns.Port) (filters []netns.Filter) {
 	ports := func(machines []int) (ports []netns.Port) {
 		if machines != nil {
 			ports = []netns.Port{} // nobody is not everybody
 		}
 		for _, n := range machines {
-			ports = append(ports, s.host(n).Port())
+			ports = append(ports, port(n))
 		}
 		return ports
 	}
-	var all []netns.Filter
-	for _, f := range filters {
+	for _, f := range all {
 		filter := netns.Filter{From: ports(f.From), To: ports(f.To), Multicast: f.Multicast, Share: f.Share}
 		if f.Election {
 			filter.Traffic = election
 		}
-		all = append(all, filter)
+		filters = append(filters, filter)
 	}
-	return s.LAN.Filter(all...)
+	return filters
 }
 
 // Topdog gives topdog a command on a board, with its configuration.

@@ -136,24 +136,7 @@ func (s *Stage) Cable(n int, in bool) error {
 
 // Filter has the switch lose frames.
 func (s *Stage) Filter(filters []scene.Filter) error {
-	var all []netns.Filter
-	for _, f := range filters {
-		if f.Election {
-			return scene.ErrCannot
-		}
-		all = append(all, netns.Filter{From: ports(f.From), To: ports(f.To), Multicast: f.Multicast, Share: f.Share})
-	}
-	return s.Segment.Filter(all...)
-}
-
-func ports(boards []int) (ports []netns.Port) {
-	if boards != nil {
-		ports = []netns.Port{} // nobody is not everybody
-	}
-	for _, n := range boards {
-		ports = append(ports, netns.TapPort(n))
-	}
-	return ports
+	return s.Segment.Filter(cluster.Filters(filters, cluster.Election, netns.TapPort)...)
 }
 
 // Topdog gives topdog a command.
