@@ -196,7 +196,7 @@ func (c *Core) PortSilent() bool { return c.candidacy.unheard && !c.receives() }
 // that now hears something. Its unanswered questions prove nothing, and other boards may have just
 // begun to hear again as well.
 func (c *Core) beginAnew() {
-	if c.role == Candidate && c.candidacy.unheard && c.receives() {
+	if c.role == Candidate && c.candidacy.unheard && !c.named.Set && c.receives() {
 		cause := c.candidacy.cause
 		c.becomeFollower(c.leader, ReasonHearsAgain)
 		c.turn(cause)

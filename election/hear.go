@@ -25,10 +25,15 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	if c.votes.needed() {
 		c.observe(m)
 	}
+	if c.role != Leader {
+		c.term = max(c.term, m.Term)
+	}
+	if c.named.Set && !c.heededByNamed(m) {
+		return c.effects
+	}
 	if c.role == Leader {
 		c.leaderHears(m, &was)
 	} else {
-		c.term = max(c.term, m.Term)
 		c.otherHears(m, &was)
 	}
 	if m.Leading && m.Sender == c.leader {
@@ -44,6 +49,13 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	c.considerYield()
 	c.beginAnew()
 	return c.effects
+}
+
+// heededByNamed reports whether a board that was named heeds a message before it claims. Only a leader keeps it from that, or
+// a RESIGN that names another board. What others ask and answer comes again. With an election of its own under way, this board
+// needs all that it hears.
+func (c *Core) heededByNamed(m *wire.Message) bool {
+	return m.Leading || m.Type == wire.TypeResign || m.Type == wire.TypeHello || c.candidacy.request.open
 }
 
 // StepDirect is Step for a message that came by unicast or broadcast.
@@ -127,6 +139,9 @@ func (c *Core) leaderHears(m *wire.Message, was *Peer) {
 
 // otherHears is for a board without the lead that hears any message: of a leader, or of its own leader that leads no more.
 func (c *Core) otherHears(m *wire.Message, was *Peer) {
+	if m.Leading && m.Sender == c.leader {
+		c.named = clock.Deadline{} // it has taken the lead back
+	}
 	switch {
 	case m.Leading && c.role == Listener:
 		c.listenerHearsLeader(m)
