@@ -25,7 +25,7 @@ import (
 // Limits of what makes sense on one screen and in the memory of one machine.
 const (
 	MaxNodes = wire.MaxBoards
-	maxFor   = 24 * time.Hour
+	maxFor   = scene.Longest
 )
 
 // Scenario is what shall happen. The boards have the ids 1 to Nodes.

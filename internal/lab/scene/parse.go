@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,8 +72,11 @@ func (l *line) read() (err error) {
 	if err = l.split(); err != nil {
 		return err
 	}
-	for len(l.words) > 2 && err == nil {
-		when := strings.TrimSuffix(l.words[1], ":")
+	for err == nil && slices.Contains([]string{"within", "for", "at"}, l.word(0)) {
+		when, colon := strings.CutSuffix(l.word(1), ":")
+		if !colon || len(l.words) < 3 {
+			return fmt.Errorf("write, such as: %s 1s: pi1 leads", l.words[0])
+		}
 		switch l.words[0] {
 		case "within":
 			l.within, err = ReadTime(when)
@@ -81,8 +85,6 @@ func (l *line) read() (err error) {
 		case "at":
 			l.at = &Range{}
 			*l.at, err = readRange(when)
-		default:
-			return l.check()
 		}
 		l.words = l.words[2:]
 	}
@@ -97,11 +99,12 @@ func (l *line) split() (err error) {
 	for rest != "" && err == nil {
 		if rest[0] == '"' || rest[0] == '`' {
 			var quoted string
-			if quoted, err = strconv.QuotedPrefix(rest); err == nil {
-				rest = strings.TrimSpace(rest[len(quoted):])
-				quoted, err = strconv.Unquote(quoted)
-				l.quoted = append(l.quoted, quoted)
+			if quoted, err = strconv.QuotedPrefix(rest); err != nil {
+				return errors.New("a quote does not end")
 			}
+			rest = strings.TrimSpace(rest[len(quoted):])
+			quoted, err = strconv.Unquote(quoted)
+			l.quoted = append(l.quoted, quoted)
 			continue
 		}
 		var word string
@@ -121,7 +124,13 @@ func (l *line) check() (err error) {
 	case "wait":
 		_, err = readRange(l.word(1))
 	case "boards":
-		_, err = strconv.Atoi(l.word(1))
+		if n, wrong := strconv.Atoi(l.word(1)); wrong != nil || n < 1 {
+			err = errors.New("how many? write, such as: boards 3")
+		}
+	case "moves":
+		if n, wrong := strconv.Atoi(l.word(1)); wrong != nil || n < 0 {
+			err = errors.New("how often? write, such as: moves 0")
+		}
 	case "agreed":
 		if said := l.said(); said != "agreed" && said != "agreed anew" {
 			err = errors.New("write: agreed, or: agreed anew")
@@ -133,8 +142,8 @@ func (l *line) check() (err error) {
 	case "repeat":
 		if l.word(1) == "for" {
 			l.long, err = ReadTime(l.word(2))
-		} else {
-			l.times, err = strconv.Atoi(l.word(1))
+		} else if l.times, err = strconv.Atoi(l.word(1)); err != nil || l.times < 1 {
+			err = errors.New("how often? write, such as: repeat 3, or: repeat for 10s")
 		}
 	}
 	return err
@@ -163,11 +172,17 @@ func (l *line) word(n int) string {
 	return ""
 }
 
+// Longest is the longest time that a scene may have pass at once, also where time is virtual.
+const Longest = 24 * time.Hour
+
 // ReadTime reads a length of time.
 func ReadTime(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
+	switch {
+	case err != nil || d < 0:
 		return 0, fmt.Errorf("%q is no time, such as 2s or 500ms", text)
+	case d > Longest:
+		return 0, fmt.Errorf("%q is more than %v", text, Longest)
 	}
 	return d, nil
 }

@@ -120,7 +120,13 @@ func TestLines(t *testing.T) {
 		"board 1 leads":                  `"board" is neither a board`,
 		"within soon: pi2 leads":         `x:3: within soon: pi2 leads: "soon" is no time`,
 		"wait 5s..2s":                    `"5s..2s" ends before it begins`,
-		`pi1 logs "elected`:              "invalid syntax",
+		"wait 25h":                       `"25h" is more than 24h0m0s`,
+		"within 1s pi2 leads":            "write, such as: within 1s: pi1 leads",
+		"at 1s:":                         "write, such as: at 1s: pi1 leads",
+		`pi1 logs "elected`:              "a quote does not end",
+		"boards":                         "write, such as: boards 3",
+		"moves":                          "write, such as: moves 0",
+		"repeat never\nend":              "write, such as: repeat 3",
 		"end":                            "nothing is repeated here",
 		"repeat 3\nwait 1s":              "x:3: repeat 3: there is no end",
 		"repeat for 3s\npi1 pull\nend":   "what is repeated takes no time",
@@ -207,7 +213,12 @@ func TestFaults(t *testing.T) {
 
 // TestEveryFault begins and ends every fault: who adds one to the table can play it everywhere.
 func TestEveryFault(t *testing.T) {
+	named := map[string]bool{"wait": true, "mark": true, "agreed": true, "boards": true, "measure": true, "repeat": true, "start": true, "set": true}
 	for _, f := range Faults {
+		if named[f.Name] || f.do == nil && f.loses == nil || f.End != "" && f.undo == nil && f.loses == nil {
+			t.Fatalf("%s: the name is used already, it does nothing, or nothing ends it", f.Name)
+		}
+		named[f.Name] = true
 		subject := map[Form]string{OfBoards: "pi1 " + f.Name, OfLAN: f.Name, OfGroups: f.Name + " pi1 / pi2", OfTwoGroups: f.Name + " pi1 / pi2", OfShare: f.Name + " 5%"}[f.Of]
 		end := map[bool]string{true: "pi1 " + f.End, false: f.End}[f.Of == OfBoards]
 		if f.End == "" {

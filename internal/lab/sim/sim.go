@@ -102,8 +102,7 @@ func (s *Sim) Run(d time.Duration) { s.RunUntil(nil, d) }
 
 // RunBefore lets d pass like RunUntil, and leaves what is due at its end for later.
 func (s *Sim) RunBefore(so func() bool, d time.Duration) {
-	if d > 0 {
-		s.RunUntil(so, d-1)
+	if d > 0 && !s.RunUntil(so, d-1) {
 		s.now++
 	}
 }
