@@ -135,6 +135,9 @@ func choose[T any](name string, names []string, find func(string) (T, bool)) (T,
 func (r *Request) readScene() (err error) {
 	s := &r.Scenario
 	if r.SceneFile == "" {
+		if err := s.checkNodes(); err != nil {
+			return err
+		}
 		var text string
 		if text, s.From, err = r.sceneOfFaults(); err == nil {
 			s.Scene, err = scene.Parse("the faults", text)

@@ -71,8 +71,8 @@ func (s *Scenario) setPriority(text string) error {
 // Check says what is wrong with a scenario, if something is. It calls things what the
 // flags of `topdog sim run` call them.
 func (s *Scenario) Check() error {
-	if s.Nodes < 1 || s.Nodes > MaxNodes {
-		return fmt.Errorf("--nodes: there may be 1 to %d boards, not %d", MaxNodes, s.Nodes)
+	if err := s.checkNodes(); err != nil {
+		return err
 	}
 	if s.For <= 0 || s.For > maxFor {
 		return fmt.Errorf("--for: the time must be between 0 and %v, is %v", maxFor, s.For)
@@ -89,6 +89,13 @@ func (s *Scenario) Check() error {
 	// The core knows best which heartbeats it accepts; all else was checked above.
 	if _, err := literature.NewCore(s.config(1), 0); err != nil {
 		return fmt.Errorf("--heartbeat: %w", err)
+	}
+	return nil
+}
+
+func (s *Scenario) checkNodes() error {
+	if s.Nodes < 1 || s.Nodes > MaxNodes {
+		return fmt.Errorf("--nodes: there may be 1 to %d boards, not %d", MaxNodes, s.Nodes)
 	}
 	return nil
 }
