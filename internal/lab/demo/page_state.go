@@ -248,7 +248,8 @@ func askAll[T any](ctx context.Context, g *group, ask func(*daemon.Daemon, conte
 }
 
 // viewOf is what a board takes the others for.
-func (g *group) viewOf(s *console.Status) (sees []pageView) {
+func (g *group) viewOf(s *console.Status) []pageView {
+	sees := []pageView{} // a board that is alone sees nobody, and its page goes through them
 	for i := range s.Boards {
 		o := &s.Boards[i]
 		n := g.numberWhere(func(b *board) bool { return b.name == o.Name })

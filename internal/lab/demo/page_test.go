@@ -235,6 +235,9 @@ func TestPage(t *testing.T) {
 	for {
 		var state pageState
 		b.get("/v1/demo", &state)
+		if i := slices.IndexFunc(state.Boards, func(b pageBoard) bool { return b.Sees == nil }); i >= 0 {
+			t.Fatalf("the page goes through what board %d sees, and it is null", i+1)
+		}
 		if slices.ContainsFunc(state.Boards, func(b pageBoard) bool { return b.Holds && len(b.Sees) == 1 }) {
 			break
 		}
