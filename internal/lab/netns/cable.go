@@ -33,8 +33,9 @@ type fabric struct {
 	nl     *netlink.Handle
 	bridge netlink.Link
 
-	mu  sync.Mutex
-	nft *nftables.Conn // to what drops frames; nil until something is to be dropped
+	mu   sync.Mutex
+	nft  *nftables.Conn // to what drops frames; nil until something is to be dropped
+	sets uint32         // counts those of nft: the library would count those of all connections, without a lock
 }
 
 func newFabric(name string) (f *fabric, err error) {

@@ -135,7 +135,8 @@ func (f *fabric) expressions(table *nftables.Table, filter Filter) (list []expr.
 		if side.ports == nil {
 			continue
 		}
-		ports := &nftables.Set{Table: table, Anonymous: true, Constant: true, KeyType: nftables.TypeIFName}
+		f.sets++
+		ports := &nftables.Set{ID: f.sets, Name: "__set%d", Table: table, Anonymous: true, Constant: true, KeyType: nftables.TypeIFName}
 		var names []nftables.SetElement
 		for _, p := range side.ports {
 			names = append(names, nftables.SetElement{Key: interfaceName(string(p))})
