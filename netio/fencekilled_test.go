@@ -17,6 +17,7 @@ import (
 
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
+	"topdog/internal/lab/netns"
 )
 
 // TestFrozenThenKilled has all processes of a board stand still: the address falls silent at the end
@@ -40,8 +41,8 @@ func TestFrozenThenKilled(t *testing.T) {
 			return string(name) == "topdog-holder\n"
 		})
 
-		must(t, syscall.Kill(holder, syscall.SIGSTOP))
-		must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
+		must(t, netns.Freeze(holder))
+		must(t, netns.Freeze(daemon.cmd.Process.Pid))
 		frozen := Now()
 		// An answer may be late, where the processors are busy. So the last one counts.
 		last := frozen
@@ -93,8 +94,8 @@ func testAllKilled(t *judge.T) {
 				assert.Is(t, 1, b.programsAt(t, eth0, attach), "programs attached")
 			}
 		}
-		must(t, syscall.Kill(holder, syscall.SIGSTOP)) // so that it does not act first
-		must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
+		must(t, netns.Freeze(holder)) // so that it does not act first
+		must(t, netns.Freeze(daemon.cmd.Process.Pid))
 		must(t, syscall.Kill(holder, syscall.SIGKILL))
 		// The daemon might be killed at any instant now. So the fence must not be in its hands.
 		eventually(t, "the address and the fence are gone", func() bool {
@@ -219,8 +220,8 @@ func TestFrozenThenAllKilled(t *testing.T) {
 			eventually(t, "the daemon has no device of its own any more", func() bool {
 				return len(glob(t, fmt.Sprintf("/proc/%d/fd/*", daemon.cmd.Process.Pid), "/dev/net/tun")) == 0
 			})
-			must(t, syscall.Kill(holder, syscall.SIGSTOP))
-			must(t, daemon.cmd.Process.Signal(syscall.SIGSTOP))
+			must(t, netns.Freeze(holder))
+			must(t, netns.Freeze(daemon.cmd.Process.Pid))
 			until(Now() + beatenLease)
 			eventually(t, "the address is silent", func() bool { answered.Store(0); ask(); time.Sleep(silence); return answered.Load() == 0 })
 			assert.Is(t, true, b.has(t, "", testVIP), "the address is there, and silent by the fence")

@@ -17,6 +17,7 @@ import (
 
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
+	"topdog/internal/lab/netns"
 	"topdog/wire"
 )
 
@@ -670,7 +671,7 @@ func TestHolderFrozen(t *testing.T) {
 
 func testHolderFrozen(t *judge.T) {
 	b := newGuardedBoard(t, HoldTUN)
-	must(t, syscall.Kill(b.PID(), syscall.SIGSTOP))
+	must(t, netns.Freeze(b.PID()))
 	began := Now()
 	_, err := b.floating.Renew()
 	if after := Now() - began; !errors.Is(err, errHolderLost) || after > DefaultLifetime {
@@ -689,7 +690,7 @@ func TestIdleHolderFrozen(t *testing.T) {
 	judge.RunTogether(t, func(t *judge.T) {
 		b := newGuardedBoard(t, HoldTUN)
 		must(t, b.floating.Release())
-		must(t, syscall.Kill(b.PID(), syscall.SIGSTOP))
+		must(t, netns.Freeze(b.PID()))
 		goesOn := time.AfterFunc(idleWithin/2, func() { _ = syscall.Kill(b.PID(), syscall.SIGCONT) })
 		defer goesOn.Stop()
 		began := Now()
@@ -699,7 +700,7 @@ func TestIdleHolderFrozen(t *testing.T) {
 		}
 		must(t, b.floating.Acquire())
 		must(t, b.floating.Release())
-		must(t, syscall.Kill(b.PID(), syscall.SIGSTOP))
+		must(t, netns.Freeze(b.PID()))
 		began = Now()
 		err := b.prepare(testResign)
 		if after := Now() - began; !errors.Is(err, errHolderLost) || after > idleWithin+answerWithin {

@@ -188,7 +188,7 @@ func TestCheckerFails(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		c, _, leader := withServices(t, byProcess)
 		frozen := leader.checker()
-		must(t, syscall.Kill(frozen, syscall.SIGSTOP))
+		must(t, netns.Freeze(frozen))
 		c.untilTakenFrom(leader)
 		leader.untilGrade("probation")
 		if now := leader.checker(); now == frozen {

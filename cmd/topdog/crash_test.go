@@ -13,6 +13,7 @@ import (
 	"topdog/election/silence"
 	"topdog/internal/console"
 	"topdog/internal/lab/judge"
+	"topdog/internal/lab/netns"
 )
 
 // holds are the ways to hold the address. With each of them the dead man's switch
@@ -154,7 +155,7 @@ func TestBoardFrozen(t *testing.T) {
 		fenced := s.Defences[0].Kind == console.DefenceFence && s.Defences[0].On
 
 		frozen := time.Now()
-		must(t, syscall.Kill(holder, syscall.SIGSTOP))
+		must(t, netns.Freeze(holder))
 		old.signal(syscall.SIGSTOP)
 		c.untilHolders("somebody takes over", func(h []int) bool { return len(h) == 2 })
 		c.untilAnswered("another board answers", func(n int) bool { return n != old.Number }) // which defends the address by announcing it
@@ -203,7 +204,7 @@ func TestHolder(t *testing.T) {
 		holder = next.holder()
 		next.withoutHolder = true
 		frozen := time.Now()
-		must(t, syscall.Kill(holder, syscall.SIGSTOP))
+		must(t, netns.Freeze(holder))
 		t.Cleanup(func() { _ = syscall.Kill(holder, syscall.SIGKILL) })
 		c.untilHolders("somebody takes over", func(h []int) bool { return len(h) == 2 || len(h) == 1 && h[0] == leader.Number })
 		took := time.Now()

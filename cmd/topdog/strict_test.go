@@ -142,7 +142,7 @@ func TestStrictSplit(t *testing.T) {
 		pids, err := next.Processes()
 		must(t, err)
 		for _, pid := range pids {
-			must(t, syscall.Kill(pid, syscall.SIGSTOP))
+			must(t, netns.Freeze(pid))
 		}
 		c.untilAnswered("another board answers", func(n int) bool { return n != next.Number })
 		for _, pid := range pids {

@@ -7,16 +7,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/procfs"
-
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/netns"
 )
 
 // TestTry: each check is run once, those for the leader too.
@@ -78,8 +75,7 @@ func TestTryAgain(t *testing.T) {
 		go func() {
 			started(t, pids)
 			if stuck {
-				_ = syscall.Kill(p.pid(), syscall.SIGSTOP)
-				assert.Until(t, "the checker stands still", func() bool { return standsStill(p.pid()) })
+				assert.NoError(t, netns.Freeze(p.pid()))
 			}
 			cancel()
 		}()
@@ -93,15 +89,6 @@ func TestTryAgain(t *testing.T) {
 			assert.Until(t, "the checker has ended", func() bool { return p.pid() == 0 })
 		}
 	}
-}
-
-// standsStill reports whether all threads of a process do. When SIGSTOP was sent, some may still run for a moment.
-func standsStill(pid int) bool {
-	threads, err := procfs.AllThreads(pid)
-	return err == nil && len(threads) > 0 && !slices.ContainsFunc(threads, func(p procfs.Proc) bool {
-		stat, err := p.Stat()
-		return err != nil || stat.State != "T"
-	})
 }
 
 // TestTryAwaitsTheEnd: a stuck checker that answers when it is being killed is waited for all the same, until the starter has

@@ -18,6 +18,7 @@ import (
 
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
+	"topdog/internal/lab/netns"
 )
 
 // starterWord makes the test binary a starter.
@@ -258,7 +259,7 @@ func TestStuckCheckerDoesNotHoldUpTheDaemon(t *testing.T) {
 	}
 	t.Parallel()
 	p := startChecker(t)
-	assert.NoError(t, syscall.Kill(p.pid(), syscall.SIGSTOP))
+	assert.NoError(t, netns.Freeze(p.pid()))
 	var o Order
 	for i := range Max {
 		o.Checks = append(o.Checks, quick(fmt.Sprintf("127.0.0.1:%d", i+1), Always))

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/netns"
 )
 
 // status returns a field of /proc/PID/status.
@@ -109,13 +110,13 @@ func TestCapabilitiesOfAll(t *testing.T) {
 func TestEnds(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		end  func(p *starting)
+		end  func(t *testing.T, p *starting)
 	}{
-		{"the starter is killed", func(p *starting) {
-			_ = syscall.Kill(p.pid(), syscall.SIGSTOP)
+		{"the starter is killed", func(t *testing.T, p *starting) {
+			assert.NoError(t, netns.Freeze(p.pid()))
 			_ = syscall.Kill(p.starter, syscall.SIGKILL)
 		}},
-		{"the daemon has ended", func(p *starting) { p.conn.Close() }},
+		{"the daemon has ended", func(_ *testing.T, p *starting) { p.conn.Close() }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +124,7 @@ func TestEnds(t *testing.T) {
 			send(t, p, unending)
 			p.runs(t)
 			checker := p.pid()
-			test.end(p)
+			test.end(t, p)
 			for open := true; open; {
 				select {
 				case _, open = <-p.Reports():
@@ -146,7 +147,7 @@ func TestFrozen(t *testing.T) {
 	t.Parallel()
 	p := startChecker(t)
 	p.idles(t)
-	assert.NoError(t, syscall.Kill(p.starter, syscall.SIGSTOP))
+	assert.NoError(t, netns.Freeze(p.starter))
 	send(t, p, unending)
 	p.Kill()
 	assert.Is(t, 0, p.pid(), "the checker that was started")

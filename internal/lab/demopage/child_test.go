@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
+	"topdog/internal/lab/netns"
 )
 
 // This program is also the child of its tests, and a parent that is killed.
@@ -151,7 +152,7 @@ func TestChild(t *testing.T) {
 // TestStoppedChild: a child that was stopped does not keep its parent from ending.
 func TestStoppedChild(t *testing.T) {
 	child, end, ended := servedByChild(t)
-	assert.NoError(t, unix.Kill(child, unix.SIGSTOP))
+	assert.NoError(t, netns.Freeze(child))
 	end()
 	select {
 	case err := <-ended:

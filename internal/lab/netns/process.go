@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -149,8 +151,42 @@ func (p *Process) start(h *Host, cmd *command) error {
 func (p *Process) Kill() error { return p.cmd.Process.Kill() }
 
 // Signal sends a signal, for instance SIGSTOP, to the process alone (not to
-// its children). It is os.ErrProcessDone if it had ended before.
-func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
+// its children), and after SIGSTOP waits until it stands still. It is os.ErrProcessDone if it had ended before.
+func (p *Process) Signal(sig os.Signal) error {
+	if err := p.cmd.Process.Signal(sig); err != nil || sig != unix.SIGSTOP {
+		return err
+	}
+	return awaitStill(p.PID)
+}
+
+// Freeze has a process stand still: SIGSTOP comes back before all of its threads do, and one of them may still answer meanwhile.
+func Freeze(pid int) error {
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+		return fmt.Errorf("netns: stop process %d: %w", pid, err)
+	}
+	return awaitStill(pid)
+}
+
+// awaitStill waits until no thread of a process runs that was told to stop.
+func awaitStill(pid int) error {
+	for deadline := time.Now().Add(strayTimeout); ; time.Sleep(100 * time.Microsecond) {
+		threads, err := procfs.AllThreads(pid)
+		switch {
+		case err != nil:
+			return fmt.Errorf("netns: see whether process %d stands still: %w", pid, err)
+		case !slices.ContainsFunc(threads, runs):
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("netns: process %d still runs %s after SIGSTOP", pid, strayTimeout)
+		}
+	}
+}
+
+// runs reports whether a thread neither stands still nor has ended.
+func runs(thread procfs.Proc) bool {
+	stat, err := thread.Stat()
+	return err == nil && !strings.Contains("TtZX", stat.State)
+}
 
 // Exited is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
