@@ -56,7 +56,7 @@ func TestCopiedCardGone(t *testing.T) {
 		pass(time.Second)
 		l.wantHolders(1)
 		two := l.board(2, copied)
-		pass(5 * time.Second)
+		pass(10 * time.Second) // it probes for the address until the other one has let go of it
 		l.wantHolders(2)
 		one.wantProblem(t, "Until then this board takes no part")
 		two.get(func() { two.dead = true })

@@ -121,7 +121,7 @@ func (a *fakeAnnouncer) Ask(questions []netio.ARPQuestion) error {
 			time.AfterFunc(fakeLatency, func() { a.receive(netio.ARPAnswer{Addr: q.Addr, AskedAt: askedAt}) })
 		}
 		b.lan.later(b, pathARP, func(other *fakeBoard) {
-			if q.Addr == floating && other.holding && !other.mute && !other.silent && slices.Equal(q.To, other.state.Link.HardwareAddr) {
+			if q.Addr == floating && other.answers() && slices.Equal(q.To, other.state.Link.HardwareAddr) {
 				answer()
 			}
 			if q.To == nil && !other.dead && !other.mute && slices.ContainsFunc(other.state.Link.Addrs, func(p netip.Prefix) bool { return p.Addr() == q.Addr }) {

@@ -532,20 +532,63 @@ type fakeAnnouncer struct {
 	baseline uint64           // what had reached the board when it began to doubt
 }
 
-// Probe for its own address finds another board that has it.
+// Probe finds another board that has the address, for the kernel of a board answers even if its daemon stands still.
 func (a *fakeAnnouncer) Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (net.HardwareAddr, bool, error) {
-	select {
-	case <-time.After(time.Duration(n) * spacing):
-	case <-ctx.Done():
-		return nil, false, ctx.Err()
+	holder := make(chan net.HardwareAddr, n)
+	for range n {
+		if addr == floating {
+			a.probeFloating(holder)
+		}
+		select {
+		case <-time.After(spacing):
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		}
 	}
 	if addr != floating {
 		return a.board.probesOwn(addr)
 	}
 	a.board.lan.mu.Lock()
 	defer a.board.lan.mu.Unlock()
-	return a.board.lan.owner, a.board.lan.owner != nil, nil
+	if owner := a.board.lan.owner; owner != nil {
+		return owner, true, nil
+	}
+	select {
+	case owner := <-holder:
+		return owner, true, nil
+	default:
+		return nil, false, nil
+	}
 }
+
+// probeFloating asks once who has the floating address.
+func (a *fakeAnnouncer) probeFloating(holder chan<- net.HardwareAddr) {
+	b := a.board
+	var mute bool
+	b.get(func() { mute = b.mute })
+	if mute {
+		return
+	}
+	b.lan.later(b, pathARP, func(other *fakeBoard) {
+		if other.answers() {
+			mac := other.state.Link.HardwareAddr
+			time.AfterFunc(fakeLatency, func() {
+				b.get(func() {
+					if b.deaf || !b.state.Link.Up {
+						return
+					}
+					select {
+					case holder <- mac:
+					default: // enough have answered
+					}
+				})
+			})
+		}
+	})
+}
+
+// answers reports whether the kernel of a board answers for the floating address. It is called with the lock of the board.
+func (b *fakeBoard) answers() bool { return b.holding && !b.mute && !b.silent }
 
 func (b *fakeBoard) probesOwn(addr netip.Addr) (owner net.HardwareAddr, found bool, err error) {
 	b.lan.mu.Lock()

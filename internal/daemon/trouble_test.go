@@ -271,6 +271,24 @@ func TestProbeWithoutALink(t *testing.T) {
 	})
 }
 
+// TestLoneLeaderFrozen: a leader without an heir has no end of its lease, so its kernel answers while its daemon stands still. The board
+// that is switched on meanwhile finds that out, claims nothing, and follows the leader that goes on.
+func TestLoneLeaderFrozen(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, func(_ *config.Config, b *fakeBoard) { withSwitch(b) })
+		pass(2 * time.Second)
+		l.wantHolders(1)
+		go one.tasks.post(func() { <-time.After(3 * time.Second) })
+		two := l.board(2, nil)
+		pass(2900 * time.Millisecond)
+		l.wantHolders(1)
+		pass(10 * time.Second)
+		assert.Is(t, console.RoleFollower, two.mustStatus(t).Role, "the role of the board that was switched on")
+		two.wantNoProblem(t)
+		l.wantHolders(1)
+	})
+}
+
 // TestLogDoesNotLie has the address be claimed and not be had.
 func TestLogDoesNotLie(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
