@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -106,6 +107,55 @@ func (a *fakeAnnouncer) AnnounceAnew() {
 	})
 }
 
+// Probe finds another machine that has the address.
+func (a *fakeAnnouncer) Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (net.HardwareAddr, bool, error) {
+	select {
+	case <-time.After(time.Duration(n) * spacing):
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
+	owner := a.board.ownerOf(addr)
+	return owner, owner != nil, nil
+}
+
+// ownerOf returns the Ethernet address of another machine that answers a board which asks who has an address.
+func (b *fakeBoard) ownerOf(addr netip.Addr) (owner net.HardwareAddr) {
+	l := b.lan
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if addr == floating && l.owner != nil {
+		return l.owner
+	}
+	var mine net.HardwareAddr
+	var cut bool
+	b.get(func() { mine, cut = b.state.Link.HardwareAddr, b.mute || b.deaf })
+	l.inner.Lock()
+	loses := l.loses
+	l.inner.Unlock()
+	for _, other := range l.boards {
+		lost := cut || scene.Lost(loses, b.number, other.number, false, rand.Float64) || scene.Lost(loses, other.number, b.number, false, rand.Float64)
+		other.get(func() {
+			if !lost && !slices.Equal(other.state.Link.HardwareAddr, mine) && other.state.Link.Up && !other.deaf && other.answersFor(addr) {
+				owner = other.state.Link.HardwareAddr
+			}
+		})
+	}
+	return owner
+}
+
+// answersFor reports whether the kernel of a board answers for an address, as it does if the daemon stands still. It is called with
+// the lock of the board.
+func (b *fakeBoard) answersFor(addr netip.Addr) bool {
+	switch {
+	case b.mute:
+		return false
+	case addr == floating:
+		return b.holding && !b.silent
+	default:
+		return !b.dead && b.transport != nil && b.transport.local == addr
+	}
+}
+
 // Ask is answered by a board that holds the address, for its own one by the kernel of a board, and by the hosts.
 func (a *fakeAnnouncer) Ask(questions []netio.ARPQuestion) error {
 	b := a.board
@@ -121,7 +171,7 @@ func (a *fakeAnnouncer) Ask(questions []netio.ARPQuestion) error {
 			time.AfterFunc(fakeLatency, func() { a.receive(netio.ARPAnswer{Addr: q.Addr, AskedAt: askedAt}) })
 		}
 		b.lan.later(b, pathARP, func(other *fakeBoard) {
-			if q.Addr == floating && other.answers() && slices.Equal(q.To, other.state.Link.HardwareAddr) {
+			if q.Addr == floating && other.answersFor(floating) && slices.Equal(q.To, other.state.Link.HardwareAddr) {
 				answer()
 			}
 			if q.To == nil && !other.dead && !other.mute && slices.ContainsFunc(other.state.Link.Addrs, func(p netip.Prefix) bool { return p.Addr() == q.Addr }) {

@@ -91,14 +91,29 @@ func (g *Group) trace(ctx context.Context) (list []moment, err error) {
 			add(span.To, who, "reports that it has lost the address")
 		}
 	}
-	var heartbeat int64
+	steps, heartbeat, err := g.steps(ctx, gap.After)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, steps...)
+	if heartbeat == 0 {
+		return nil, fmt.Errorf("pi%d has noted no change of leader", gap.After)
+	}
+	list = without(list, func(m moment) bool { return m.atNs < heartbeat || m.atNs > answered })
+	slices.SortStableFunc(list, func(a, b moment) int { return cmp.Compare(a.atNs, b.atNs) })
+	return list, nil
+}
+
+// steps asks all boards for the steps of their newest changes. heartbeat is the last one that the new leader has heard of the former;
+// 0 if it has noted no change.
+func (g *Group) steps(ctx context.Context, leader int) (list []moment, heartbeat int64, err error) {
 	for _, b := range g.boards {
 		trace, err := console.Dial(b.file("s")).Trace(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("ask pi%d for its steps: %w", b.Number, err)
+			return nil, 0, fmt.Errorf("ask pi%d for its steps: %w", b.Number, err)
 		}
 		for _, change := range trace.Newest().Changes {
-			if b.Number == gap.After {
+			if b.Number == leader {
 				heartbeat = change.ZeroNs
 			}
 			for _, step := range change.Steps {
@@ -106,12 +121,7 @@ func (g *Group) trace(ctx context.Context) (list []moment, err error) {
 			}
 		}
 	}
-	if heartbeat == 0 {
-		return nil, fmt.Errorf("pi%d has noted no change of leader", gap.After)
-	}
-	list = without(list, func(m moment) bool { return m.atNs < heartbeat || m.atNs > answered })
-	slices.SortStableFunc(list, func(a, b moment) int { return cmp.Compare(a.atNs, b.atNs) })
-	return list, nil
+	return list, heartbeat, nil
 }
 
 // stepWords says what a step is, in the words of `topdog trace --json`.

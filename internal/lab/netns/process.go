@@ -167,11 +167,13 @@ func Freeze(pid int) error {
 	return awaitStill(pid)
 }
 
-// awaitStill waits until no thread of a process runs that was told to stop.
+// awaitStill waits until no thread of a process runs that was told to stop. One that has ended meanwhile has none.
 func awaitStill(pid int) error {
 	for deadline := time.Now().Add(strayTimeout); ; time.Sleep(100 * time.Microsecond) {
 		threads, err := procfs.AllThreads(pid)
 		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return nil
 		case err != nil:
 			return fmt.Errorf("netns: see whether process %d stands still: %w", pid, err)
 		case !slices.ContainsFunc(threads, runs):
