@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -42,6 +43,8 @@ type Announcer struct {
 	reading   sync.Mutex
 	limit     wire.Limit // of the packets that are read
 	throttled bool       // the kernel drops whatever this board does not wait for
+	inbox     inboxOfARP
+	watching  addressWatching
 
 	mu         sync.Mutex
 	waiting    map[*awaited]struct{}
@@ -256,18 +259,42 @@ func (a *Announcer) read(fd uintptr) error {
 
 // readLocked reads and handles one packet, or returns EAGAIN if there is none.
 func (a *Announcer) readLocked(fd uintptr) error {
-	var buffer [128]byte // Ethernet pads the 28 bytes to 46
-	n, err := unix.Read(int(fd), buffer[:])
+	data, err := a.inbox.read(fd)
 	if err != nil {
 		return err
 	}
-	if packet, err := parseARP(buffer[:n]); err == nil {
+	packet, err := parseARP(data)
+	watched := err == nil && a.watchAnswered(packet, a.inbox.sender.Pkttype == unix.PACKET_HOST)
+	if err == nil && !(watched && a.onlyWatched(packet.senderIP)) {
 		if own, err := ownHardwareAddr(int(fd)); err == nil {
 			a.receive(packet, own)
 		}
 	}
-	a.throttle(fd)
+	if !watched {
+		a.throttle(fd)
+	}
 	return nil
+}
+
+// inboxOfARP is a packet that was read, and where it was sent to. Its memory is reused.
+type inboxOfARP struct {
+	data   [128]byte // Ethernet pads the 28 bytes to 46
+	sender unix.RawSockaddrLinklayer
+	vector unix.Iovec
+	header unix.Msghdr
+}
+
+// read reads one packet. It is not unix.Recvfrom, which allocates the sender.
+func (i *inboxOfARP) read(fd uintptr) ([]byte, error) {
+	i.vector.Base = &i.data[0]
+	i.vector.SetLen(len(i.data))
+	i.header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&i.sender)), Namelen: unix.SizeofSockaddrLinklayer, Iov: &i.vector}
+	i.header.SetIovlen(1)
+	n, _, errno := unix.Syscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&i.header)), unix.MSG_DONTWAIT)
+	if errno != 0 {
+		return nil, errno // never EINTR, since it does not wait
+	}
+	return i.data[:n], nil
 }
 
 // receive tells whoever waits for an ARP packet, unless this host has sent it: a bridge or an access point may reflect what
@@ -291,6 +318,9 @@ func (a *Announcer) receive(packet arpPacket, own hardwareAddr) {
 	rival := slices.Contains(a.ours, packet.senderIP) || packet.senderIP == a.local
 	answer, answered := a.answer(packet, own)
 	a.mu.Unlock()
+	if packet.senderIP == a.watching.wanted.Addr && packet.senderIP == packet.targetIP {
+		a.aim() // somebody has announced it
+	}
 	if rival && heard != nil {
 		heard(packet.senderIP, packet.senderMAC[:])
 	}
@@ -305,6 +335,7 @@ func (a *Announcer) Close() error {
 	a.close.Do(func() {
 		close(a.closed)
 		a.announcing.hold(nil, nil)
+		a.closeWatch()
 		err = a.file.Close()
 		a.listener.Wait()
 		_ = a.Calm()
@@ -313,15 +344,18 @@ func (a *Announcer) Close() error {
 	return err
 }
 
-// drain reads what has arrived. It is called with reading locked.
-func (a *Announcer) drain() {
-	_ = a.socket.Control(func(fd uintptr) { // an error says that the socket is closed
+// drain reads what has arrived, and reports whether that was all. It is called with reading locked.
+func (a *Announcer) drain() (empty bool) {
+	if a.socket.Control(func(fd uintptr) {
 		for range drainMax {
-			if a.readLocked(fd) != nil {
+			if empty = a.readLocked(fd) != nil; empty {
 				return
 			}
 		}
-	})
+	}) != nil {
+		return true // the socket is closed
+	}
+	return empty
 }
 
 // A flood of ARP packets that concern this board could keep a core busy: somebody may speak as a
@@ -352,11 +386,11 @@ func (a *Announcer) passAwaited(fd uintptr) {
 	_ = setFilter(int(fd), awaitedFilter(a.awaitedAddrs()))
 }
 
-// awaitedAddrs are the addresses that this board has asked, and that have not answered.
+// awaitedAddrs are the addresses that this board has asked, and that have not answered. It is called with reading locked.
 func (a *Announcer) awaitedAddrs() []netip.Addr {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	awaited := slices.Collect(maps.Keys(a.asked))
+	awaited := slices.AppendSeq(a.watchAwaits(), maps.Keys(a.asked))
 	for p := range a.waiting {
 		awaited = append(awaited, p.addr)
 	}

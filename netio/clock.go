@@ -3,6 +3,7 @@ package netio
 import (
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -74,35 +75,20 @@ func readBoth() (adjusted, raw time.Duration, together bool) {
 // one nevertheless. The deadline of a follower moves with every heartbeat, so that
 // doubled the number of wake-ups, which is what an idle daemon costs.
 type Timer struct {
-	file    *os.File
-	fd      int
+	*wakeTimer
 	expired chan struct{}
 	done    chan struct{}
 }
 
 // NewTimer returns a timer that is not set.
 func NewTimer() (*Timer, error) {
-	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	wake, err := openWakeTimer()
 	if err != nil {
-		return nil, fmt.Errorf("netio: make a timer: %w", os.NewSyscallError("timerfd_create", err))
+		return nil, err
 	}
-	t := &Timer{
-		file:    os.NewFile(uintptr(fd), "timer"), // does not block, so the runtime's poller waits for it
-		fd:      fd,
-		expired: make(chan struct{}, 1),
-		done:    make(chan struct{}),
-	}
+	t := &Timer{wake, make(chan struct{}, 1), make(chan struct{})}
 	go t.wait()
 	return t, nil
-}
-
-// Set has it expire that long from now, after an hour at the latest, and not at the time
-// that was set before. It may expire for the former time if that has just come.
-func (t *Timer) Set(after time.Duration) {
-	// A time of 0 would switch it off, and on a 32-bit board seconds end in 68 years.
-	after = min(max(after, 1), time.Hour)
-	// It fails only for an invalid descriptor or time.
-	_ = unix.TimerfdSettime(t.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(after))}, nil)
 }
 
 // Expired delivers a value when it expires.
@@ -110,21 +96,66 @@ func (t *Timer) Expired() <-chan struct{} { return t.expired }
 
 func (t *Timer) wait() {
 	defer close(t.done)
-	var expirations [8]byte
-	for {
-		if _, err := t.file.Read(expirations[:]); err != nil {
-			return // closed
-		}
+	t.each(func() {
 		select {
 		case t.expired <- struct{}{}:
 		default: // that it has expired is known already
 		}
-	}
+	})
 }
 
 // Close ends the timer. Set must not be called afterwards.
 func (t *Timer) Close() error {
-	err := t.file.Close()
+	err := t.wakeTimer.Close()
 	<-t.done
 	return err
 }
+
+// wakeTimer is what a Timer is made of: it calls a function.
+type wakeTimer struct {
+	file   *os.File
+	socket syscall.RawConn
+	fd     int
+}
+
+func openWakeTimer() (*wakeTimer, error) {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("netio: make a timer: %w", os.NewSyscallError("timerfd_create", err))
+	}
+	t := &wakeTimer{file: os.NewFile(uintptr(fd), "timer"), fd: fd} // does not block, so the runtime's poller waits for it
+	if t.socket, err = t.file.SyscallConn(); err != nil {
+		t.file.Close()
+		return nil, fmt.Errorf("netio: hand a timer to the runtime: %w", err)
+	}
+	return t, nil
+}
+
+// Set has it expire that long from now, after an hour at the latest, and not at the time
+// that was set before. It may expire for the former time if that has just come.
+func (t *wakeTimer) Set(after time.Duration) {
+	// A time of 0 would switch it off, and on a 32-bit board seconds end in 68 years.
+	after = min(max(after, 1), time.Hour)
+	// It fails only for an invalid descriptor or time.
+	_ = unix.TimerfdSettime(t.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(after))}, nil)
+}
+
+// each calls a function whenever it has expired, until Close. It does not read the timer, which would cost two system calls
+// each time: the kernel tells the poller again when the timer expires again.
+func (t *wakeTimer) each(expired func()) {
+	waited := false
+	_ = t.socket.Read(func(fd uintptr) bool {
+		var expirations [8]byte
+		if !waited { // it may have expired before the poller was asked
+			waited = true
+			if _, err := unix.Read(int(fd), expirations[:]); err != nil {
+				return false
+			}
+		}
+		expired()
+		return false
+	})
+}
+
+// Close ends each. Set must not be called afterwards.
+func (t *wakeTimer) Close() error { return t.file.Close() }

@@ -49,6 +49,7 @@ type Holder struct {
 	fence    int        // the socket that keeps the fence, if the holder has given it away; -1 for none
 	rival    func(netip.Addr, net.HardwareAddr)
 	answered func(ARPAnswer)
+	watched  func(WatchReport)
 	failed   func(error) // is told what could not be announced
 
 	lose   sync.Once
@@ -267,7 +268,7 @@ func (h *Holder) listen() {
 // happened delivers one event.
 func (h *Holder) happened(what event, body []byte, files []int) {
 	h.mu.Lock()
-	rival, answered, failed := h.rival, h.answered, h.failed
+	rival, answered, watched, failed := h.rival, h.answered, h.watched, h.failed
 	if what == eventFence && len(files) <= 1 {
 		former := h.fence
 		h.fence = -1
@@ -284,12 +285,15 @@ func (h *Holder) happened(what event, body []byte, files []int) {
 	}
 	var host Neighbour
 	var answer ARPAnswer
+	var found WatchReport
 	var text string
 	switch {
 	case what == eventRival && rival != nil && decode(body, &host) == nil:
 		rival(host.Addr, host.MAC)
 	case what == eventAnswer && answered != nil && decode(body, &answer) == nil:
 		answered(answer)
+	case what == eventWatch && watched != nil && decode(body, &found) == nil:
+		watched(found)
 	case what == eventUnannounced && failed != nil && decode(body, &text) == nil:
 		failed(errors.New(text))
 	}

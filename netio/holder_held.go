@@ -242,6 +242,21 @@ func (a *HeldAnnouncer) Ask(questions []ARPQuestion) error {
 // Doubt sends questions, and begins to count frames; see Announcer.Doubt.
 func (a *HeldAnnouncer) Doubt(d Doubt) error { return a.holder.do(askLAN, lanRequest{Doubt: d}, nil) }
 
+// Watch begins, changes or ends the watch of a floating address; see Announcer.Watch.
+func (a *HeldAnnouncer) Watch(w AddressWatch) error {
+	if w.Every == 0 {
+		return a.end(askWatch, AddressWatch{})
+	}
+	return a.holder.do(askWatch, w, nil)
+}
+
+// Watched sets the function that is told what the watch has found out.
+func (a *HeldAnnouncer) Watched(heard func(WatchReport)) {
+	a.holder.mu.Lock()
+	defer a.holder.mu.Unlock()
+	a.holder.watched = heard
+}
+
 // Resolve asks for the Ethernet address of a host; see Announcer.Resolve.
 func (a *HeldAnnouncer) Resolve(addr netip.Addr) error {
 	return a.holder.do(askLAN, lanRequest{Resolve: addr}, nil)
@@ -262,6 +277,7 @@ func (a *HeldAnnouncer) Close() error {
 	a.Rivals(nil, nil)
 	a.Unannounced(nil)
 	a.Answers(nil)
+	a.Watched(nil)
 	return a.end(askARP, openARPRequest{})
 }
 

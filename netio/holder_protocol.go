@@ -45,6 +45,7 @@ const (
 	askLAN                                 // lanRequest: ask hosts by ARP, and begin or end to count frames
 	askHeard                               // which frames were counted; the answer is a framesAnswer
 	askGateway                             // gatewayRequest: does the default gateway answer?
+	askWatch                               // AddressWatch: ask for a floating address again and again, or end that
 	askPing                                // nothing
 )
 
@@ -66,6 +67,7 @@ const (
 	eventRival       event = 1 + iota // Neighbour: a host that speaks as a floating address, or as this board
 	eventAnswer                       // ARPAnswer
 	eventUnannounced                  // string: why what is held could not be announced
+	eventWatch                        // WatchReport
 	eventFence                        // the socket that keeps the fence comes with it; none if the holder alone is to keep that
 )
 

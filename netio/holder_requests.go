@@ -56,6 +56,8 @@ func (s *session) handle(message []byte, files *[]int) (answer any, given []int,
 			frames, senders, err := a.Heard()
 			return framesAnswer{frames, senders}, err
 		})
+	case askWatch:
+		answer, err = byAnnouncer(s, body, s.watch)
 	case askGateway:
 		answer, err = decoded(body, s.askGateway)
 	default:
@@ -304,6 +306,7 @@ func (s *session) openARP(r openARPRequest) (any, error) {
 		return nil, err
 	}
 	announcer.Answers(func(answer ARPAnswer) { s.tell(eventAnswer, answer) })
+	announcer.Watched(func(found WatchReport) { s.tell(eventWatch, found) })
 	announcer.Unannounced(func(err error) {
 		if !errors.Is(err, ErrLinkDown) { // the daemon sees that by itself
 			text := err.Error()
@@ -376,6 +379,23 @@ func (s *session) askLAN(announcer *Announcer, r lanRequest) (any, error) {
 		}
 	}
 	return nil, announcer.Doubt(r.Doubt)
+}
+
+// The bounds of AddressWatch.Every. A watch that asks more often would keep a core busy.
+const (
+	leastWatchEvery = 2 * time.Millisecond
+	mostWatchEvery  = 10 * time.Second
+)
+
+func (s *session) watch(announcer *Announcer, w AddressWatch) (any, error) {
+	switch {
+	case w.Every == 0:
+	case !s.isFloating(w.Addr):
+		return nil, fmt.Errorf("netio: the holder does not watch %s: restart topdog-holder.service if the configuration has changed", w.Addr)
+	case w.Every < leastWatchEvery || w.Every > mostWatchEvery:
+		return nil, fmt.Errorf("netio: the holder does not watch %s every %v (%v to %v)", w.Addr, w.Every, leastWatchEvery, mostWatchEvery)
+	}
+	return nil, announcer.Watch(w)
 }
 
 // addSideSocket takes in the side socket that came with a request.

@@ -36,6 +36,8 @@ func FuzzRequests(f *testing.F) {
 		{askLAN, lanRequest{Doubt: Doubt{[]ARPQuestion{{testVIP, net.HardwareAddr{2, 0, 0, 0, 0, 1}, true}}, 1, []netip.Addr{testVIP}}}},
 		{askLAN, lanRequest{Resolve: testVIP}},
 		{askLAN, lanRequest{Calm: true}},
+		{askWatch, AddressWatch{testVIP, net.HardwareAddr{2, 0, 0, 0, 0, 1}, 10 * time.Millisecond}},
+		{askWatch, AddressWatch{}},
 		{askARP, openARPRequest{}},
 		{askGateway, gatewayRequest{"none0", time.Millisecond}},
 	} {

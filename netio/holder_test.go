@@ -521,6 +521,9 @@ func testHolderRefuses(t *judge.T) {
 	ignore := func(addr string) error {
 		return a.Doubt(Doubt{Port: eth0, Ignored: []netip.Addr{netip.MustParseAddr(addr)}})
 	}
+	watch := func(addr netip.Addr, every time.Duration) error {
+		return a.Watch(AddressWatch{Addr: addr, Every: every})
+	}
 	fence := func() error { _, err := b.OpenFence(); return err }
 	probe := func(addr netip.Addr) error { _, _, err := a.Probe(t.Context(), addr, 1, time.Millisecond); return err }
 	for want, err := range map[string]error{
@@ -541,6 +544,10 @@ func testHolderRefuses(t *judge.T) {
 		"invalid IP is no IPv4 address":                          a.Ask([]ARPQuestion{{}}),
 		"65 questions are too many (at most 64)":                 a.Ask(make([]ARPQuestion, maxQuestions+1)),
 		"the holder does not probe for 10.77.0.99":               probe(other),
+		"the holder does not watch 10.77.0.99":                   watch(other, 10*time.Millisecond),
+		"the holder does not watch 10.77.0.100 every 1ms (2":     watch(testVIP, time.Millisecond),
+		"the holder does not watch 10.77.0.100 every 11s":        watch(testVIP, 11*time.Second),
+		"asking 01:02 for it by ARP is impossible":               a.Watch(AddressWatch{testVIP, net.HardwareAddr{1, 2}, time.Second}),
 		"the fence was made already":                             fence(),
 		"the holder knows no request 200":                        do(200, ""),
 		"read a request to the holder: ParseAddr":                do(askLAN, `{"Resolve":"10.77"}`),
