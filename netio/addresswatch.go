@@ -1,12 +1,12 @@
 package netio
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -72,7 +72,7 @@ type addressWatching struct {
 	// own is the Ethernet address in whose name is asked. Since it may change, it is read anew for the second question of
 	// each round: the answers to a former address do not arrive. So a change costs one question.
 	own  hardwareAddr
-	to   unix.SockaddrLinklayer
+	to   unix.RawSockaddrLinklayer
 	ask  [arpLength]byte  // the question
 	send func(fd uintptr) // made once, since a closure allocates
 	err  error            // of send
@@ -157,7 +157,7 @@ func (a *Announcer) aim() {
 		return
 	}
 	w.target, w.own = target, hardwareAddr{}
-	w.to = unix.SockaddrLinklayer{Protocol: arpProtocol, Ifindex: a.index, Halen: uint8(len(target))}
+	w.to = unix.RawSockaddrLinklayer{Family: unix.AF_PACKET, Protocol: arpProtocol, Ifindex: int32(a.index), Halen: uint8(len(target))}
 	copy(w.to.Addr[:], target[:])
 	w.rounds.begin(w.wanted.Every, Now())
 	a.setWatchTimer()
@@ -206,9 +206,18 @@ func (a *Announcer) sendWatch(fd uintptr) {
 		}
 		a.question(w.wanted.Addr).from(w.own).append(w.ask[:0])
 	}
-	if w.err = unix.Sendto(int(fd), w.ask[:], 0, &w.to); errors.Is(w.err, unix.ENETDOWN) {
-		w.err = unix.Sendto(int(fd), w.ask[:], 0, &w.to) // see sendFrame
+	if w.err = w.sendAsk(fd); w.err == unix.ENETDOWN {
+		w.err = w.sendAsk(fd) // see sendFrame
 	}
+}
+
+// sendAsk sends the question. It does not wait; see inboxOfARP.read.
+func (w *addressWatching) sendAsk(fd uintptr) error {
+	if _, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(&w.ask)), uintptr(len(w.ask)), unix.MSG_DONTWAIT,
+		uintptr(unsafe.Pointer(&w.to)), unsafe.Sizeof(w.to)); errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // watchAnswered notes a packet that answers the watch, and reports whether one was awaited. A frame to a former Ethernet

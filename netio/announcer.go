@@ -284,13 +284,14 @@ type inboxOfARP struct {
 	header unix.Msghdr
 }
 
-// read reads one packet. It is not unix.Recvfrom, which allocates the sender.
+// read reads one packet. It is not unix.Recvfrom, which allocates the sender. The system call is one that does not wait, and is
+// made as such (RawSyscall): otherwise the runtime wakes a second thread of an idle process, which costs more than the call.
 func (i *inboxOfARP) read(fd uintptr) ([]byte, error) {
 	i.vector.Base = &i.data[0]
 	i.vector.SetLen(len(i.data))
 	i.header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&i.sender)), Namelen: unix.SizeofSockaddrLinklayer, Iov: &i.vector}
 	i.header.SetIovlen(1)
-	n, _, errno := unix.Syscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&i.header)), unix.MSG_DONTWAIT)
+	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&i.header)), unix.MSG_DONTWAIT)
 	if errno != 0 {
 		return nil, errno // never EINTR, since it does not wait
 	}
