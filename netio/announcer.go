@@ -21,7 +21,8 @@ import (
 
 // Announcer speaks ARP on one interface: it tells the neighbours where the
 // floating addresses are, asks whether somebody else has one, listens for
-// rivals (RFC 5227), and asks single hosts whether they are there. For an added address the
+// rivals (RFC 5227), asks single hosts whether they are there, and watches a floating address by asking its host for it again
+// and again. For an added address the
 // kernel does none of that; it only answers when it is asked. While a board doubts that it hears
 // anything, the Announcer also counts the frames of other hosts.
 //
@@ -65,7 +66,7 @@ type Announcer struct {
 // and starts to listen. It needs CAP_NET_RAW. The Announcer is tied to that
 // index: open a new one when Watch reports another. It keeps no copy of the
 // interface's Ethernet address, which may change at any time (a bond that fails
-// over, `ip link set address`): it asks the kernel with each packet.
+// over, `ip link set address`): it asks the kernel with each packet, but for those of a watch.
 //
 // local is this host's own address, in whose name it asks; it may be invalid.
 // If floating addresses are given, only these packets wake the process: those that speak as one of

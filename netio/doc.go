@@ -18,8 +18,8 @@
 //     man's switch: it removes the addresses at once when the daemon is killed or frozen.
 //   - [Announcer] speaks ARP as RFC 5227 wants it: probe, announce, and listen
 //     for rivals. It repeats the announcements by itself while the lease lasts. It also asks
-//     single hosts whether they are there, or still have a floating address, and
-//     counts the frames of other hosts while a board doubts that it hears any.
+//     single hosts whether they are there, or still have a floating address, asks the host that has
+//     one again and again ([AddressWatch]), and counts the frames of other hosts while a board doubts that it hears any.
 //   - [Neighbours] are what the kernel knows of the hosts on the link.
 //   - [Now] is the clock that the daemon, the holder and the kernel share, and
 //     a [Timer] wakes the daemon's loop.
