@@ -21,6 +21,8 @@ type Definition struct {
 	Order func(a, b Rank) bool
 	// votes says that nobody leads without the votes of a majority of Config.Voters.
 	votes bool
+	// watches says that the board that comes next watches the address of the leader, see Core.Watch.
+	watches bool
 	// ComparesScores says that ranks are compared by Rank.Score, so messages must tell it.
 	ComparesScores bool
 }

@@ -30,6 +30,11 @@ func (c *Core) suspectsLeader() bool {
 	}
 }
 
+// missesLeader reports whether this board has become a candidate because it misses a heartbeat of the leader, or its address.
+func (c *Core) missesLeader() bool {
+	return c.candidacy.cause == ReasonSilence || c.candidacy.cause == ReasonAddressSilent
+}
+
 // HandoverRequests is how often a candidate asks a living leader of lower rank to hand over.
 const HandoverRequests = 3
 
@@ -44,7 +49,7 @@ func (c *Core) claim() {
 		return
 	}
 	reason := c.candidacy.cause
-	if reason == ReasonSilence {
+	if c.missesLeader() {
 		reason = ReasonUnanswered
 	}
 	c.lead(reason)
@@ -174,7 +179,7 @@ func (c *Core) reconsiderClaim() {
 func (c *Core) Evidence(now Instant) []Effect {
 	c.enter(now)
 	c.evidence.foreign = true
-	c.evidence.at = c.now
+	c.evidence.at, c.evidence.foreignAt = c.now, c.now
 	c.beginAnew()
 	return c.effects
 }

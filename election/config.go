@@ -30,6 +30,9 @@ type Config struct {
 	// Interval is the time between two heartbeats, H; see CheckInterval.
 	Interval  time.Duration
 	Algorithm wire.Algorithm
+	// Watch is the time between two questions to the address of the leader, see Core.Watch; 0 is DefaultWatch, and NoWatch none.
+	// See CheckWatch.
+	Watch time.Duration
 	// Patience is the longest grace that the board may learn; 0 is DefaultPatience, see CheckPatience.
 	Patience time.Duration
 
@@ -56,6 +59,11 @@ func (c *Config) validate(votes bool) error {
 	if c.Patience != 0 {
 		if err := CheckPatience(c.Patience, c.Interval); err != nil {
 			return fmt.Errorf("election: the patience %v %w", c.Patience, err)
+		}
+	}
+	if c.Watch != 0 && c.Watch != NoWatch {
+		if err := CheckWatch(c.Watch, c.Interval); err != nil {
+			return fmt.Errorf("election: the time between two questions to the address, %v, %w", c.Watch, err)
 		}
 	}
 	if c.PreemptDelay != 0 {

@@ -156,14 +156,29 @@ func (c *Core) yield(m *wire.Message, reason Reason) {
 // unheard reports whether this leader must think that nobody hears it: a rival
 // of lower rank goes on leading although it was answered time and again, and
 // no live board says that it follows this one. A rival that could hear would
-// have released the address within a round trip. If others do follow this leader, it is
+// have released the address within a round trip. If others do follow this leader, or the LAN answers it, it is
 // the rival that hears nobody, and to yield would give it the address.
 func (c *Core) unheard(m *wire.Message) bool {
 	if c.now-c.rivals.heardAt > 2*c.cfg.Interval {
-		c.rivals.heardSince = c.now
+		c.rivals.heardSince, c.rivals.whoHears = c.now, false
 	}
 	c.rivals.heardAt = c.now
-	return c.now-c.rivals.heardSince > c.listenWindow() && !c.roster.Followed(c.now, c.cfg.ID, m.Sender)
+	if c.now-c.rivals.heardSince >= c.cfg.Interval && !c.rivals.whoHears {
+		c.rivals.whoHears = true
+		c.askWhoHears()
+	}
+	return c.now-c.rivals.heardSince > c.listenWindow() && !c.roster.Followed(c.now, c.cfg.ID, m.Sender) &&
+		c.evidence.foreignAt < c.rivals.heardSince
+}
+
+// askWhoHears asks who hears this leader. One that has replaced a deaf leader, whose address did not answer, hears that one lead
+// on from the start, and followers say only once a second by themselves whom they follow. In a group of two only the LAN can
+// answer.
+func (c *Core) askWhoHears() {
+	if c.definition.watches {
+		c.multicast(query(wire.PurposeJoin, 1))
+		c.askLAN()
+	}
 }
 
 // reclaim proclaims this leader anew, above a term that a former rival has used,

@@ -23,7 +23,7 @@
 // all that a core remembers; rank.go is asked about it; tell.go has what a board says. role.go has the roles
 // and the reasons for changing them, and become.go the one function that does. Then come the roles, each above those to
 // which it leads: follower.go, handover.go, leader.go, conflict.go, candidate.go. lease.go has until when a leader may
-// hold the address, and pause.go what keeps the address where it is. hear.go receives messages, and core.go and commands.go
+// hold the address, watch.go how the board that comes next watches it, and pause.go what keeps the address where it is. hear.go receives messages, and core.go and commands.go
 // have the calls of the owner. heir.go and strict.go, with votes.go, are the two algorithms of topdog. Those of the papers
 // are in package literature: algorithm.go has what they are told, and board.go what they may do.
 //
@@ -73,6 +73,9 @@
 // becomes a candidate and asks for the leader, several times within the grace (heir.go). One answer of the leader, or
 // of another follower that has heard it, makes it a follower again. If none comes, it claims. The boards behind it in the
 // succession see its ELECTION and back off.
+//
+// The board that comes next has another way to suspect the leader (watch.go): its owner asks the leader's kernel for the floating
+// address many times between two heartbeats. If answers fail to come, the suspicion begins then, and all else is the same.
 //
 // # What is shared and what an algorithm brings
 //
@@ -146,6 +149,11 @@
 //	ElectionDuration     T; modified: 2T; score: 2 s;   from the suspicion to the COORDINATOR
 //	                     agents: H
 //	CoordinatorDue       2T + H; score: 2 s + 3T        the board that has taken over an election has died
+//
+//	Config.Watch         10 ms, H/2 at most             between two questions to the address of the leader
+//	Earliest             G after a heartbeat was due,   nobody takes over before
+//	                     or a watched address was missed
+//	watching.pause       1 s, doubles to 1 min          the address did not answer, and the leader was alive
 //
 //	leaseEnd             ask: H + ¾ G; others: when     since the last heartbeat: the leader's address is silent
 //	                     the leader is suspected        from then on, and is asked

@@ -12,6 +12,9 @@ import (
 // was announced (leader is then wire.Nobody).
 func (c *Core) becomeFollower(leader wire.ID, reason Reason) {
 	old := c.leader
+	if c.missesAddress() && leader == old {
+		c.pauseWatch()
+	}
 	if old != leader && leader != wire.Nobody {
 		c.roster.DeclareDead(old) // it was replaced without a RESIGN, so it was silent; if it is alive, it is soon heard again
 	}

@@ -25,7 +25,7 @@ type heir struct{ c *Core }
 // Heir defines the algorithm heir, the default, and Strict the algorithm strict. All the others are in package
 // literature.
 var (
-	Heir   = Definition{New: newHeir, Detector: silence.DetectorAsk}
+	Heir   = Definition{New: newHeir, Detector: silence.DetectorAsk, watches: true}
 	Strict = Definition{New: newHeir, Detector: silence.DetectorAsk, votes: true}
 )
 
@@ -116,7 +116,7 @@ func (c *Core) ask() {
 		if c.candidacy.address.silent.Set {
 			return // EventAddressFree follows when an answer would have come
 		}
-	case c.candidacy.cause == ReasonSilence && c.leader != wire.Nobody && c.now < earliest:
+	case c.missesLeader() && c.leader != wire.Nobody && c.now < earliest:
 		// The margin was taken when the turn was planned, and the length of the questions may
 		// have changed since. Together they may be shorter than the grace, so wait for the rest
 		// of it.

@@ -12,9 +12,9 @@ import (
 
 // followerOf3 returns board 2, which follows board 3 and has heard that many of its
 // heartbeats on a wire that loses nothing. Board 1 follows as well.
-func followerOf3(t *testing.T, beats int) *board {
+func followerOf3(t *testing.T, beats int, change ...func(*Config)) *board {
 	t.Helper()
-	b := newBoard(t)
+	b := newBoard(t, change...)
 	for i := range beats {
 		if i > 0 {
 			b.sleep(testInterval)

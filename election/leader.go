@@ -49,7 +49,7 @@ func (c *Core) depose(reason Reason) deposed {
 	}
 	return deposed{
 		id: c.leader, incarnation: c.lastLeader.incarnation,
-		due: c.now - c.detector.Age(c.now) + c.cfg.Interval,
+		due: c.detector.Due(),
 	}
 }
 

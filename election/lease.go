@@ -204,7 +204,7 @@ func (c *Core) notifyPatience() {
 // answeredLate is for a candidate whose leader lives: it reminds the leader of a grace that
 // was needed. A candidate that stood still itself knows nothing of that.
 func (c *Core) answeredLate() {
-	late := c.detector.Age(c.now) - c.cfg.Interval
+	late := c.now - c.detector.Due()
 	if c.suspectsLeader() && !c.lastLeader.forgiven && c.grace.Remind(c.now, late) {
 		c.wishSoon()
 	}

@@ -70,6 +70,8 @@ const (
 	ReasonDrained
 	ReasonRivalFitter
 	ReasonPaused
+	ReasonAddressSilent
+	ReasonAddressReturned
 	reasonCount
 )
 
@@ -119,6 +121,8 @@ var reasons = [reasonCount]struct{ identifier, text string }{
 	ReasonDrained:         {"drained", "this board was drained"},
 	ReasonRivalFitter:     {"rival_fitter", "another leader is fitter"},
 	ReasonPaused:          {"paused", "the group is paused"},
+	ReasonAddressSilent:   {"address_silent", "the leader's address did not answer"},
+	ReasonAddressReturned: {"address_returned", "the leader's address answers again"},
 }
 
 // String returns the reason for people.

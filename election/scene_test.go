@@ -44,6 +44,10 @@ func start(t *testing.T, kind string, options []string) *board {
 				c.Interval = scenetest.Read[time.Duration](t, value)
 			case "patience":
 				c.Patience = scenetest.Read[time.Duration](t, value)
+			case "watch":
+				if c.Watch = NoWatch; value != "off" {
+					c.Watch = scenetest.Read[time.Duration](t, value)
+				}
 			case "detector":
 				c.Detector, known = silence.DetectorNamed(value)
 			case "voters":
@@ -63,7 +67,7 @@ func start(t *testing.T, kind string, options []string) *board {
 	case "leads":
 		return leads(t, change)
 	case "follower": // that has heard 20 heartbeats of board 3
-		return followerOf3(t, 20)
+		return followerOf3(t, 20, change)
 	case "voter":
 		return newVoter(t, change)
 	case "elected":
@@ -158,6 +162,9 @@ func (s *scene) show(what string) string {
 		m, ok := s.PresignedResign()
 		said := fmt.Sprintf("%v by %v, %v, priority %d, term %d", described([]Effect{{Kind: EffectSend, Message: m}})[0], m.Sender, m.Algorithm, m.Priority, m.Term)
 		return fmt.Sprintf("%s, leading %v: %v", said, m.Leading, ok)
+	case "watch":
+		leader, every := s.Watch()
+		return fmt.Sprintf("%v: %v every %v", s.WatchState(), leader, every)
 	case "grace":
 		return s.detector.Grace().String()
 	case "learned":

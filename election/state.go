@@ -37,6 +37,7 @@ type Core struct {
 	heartbeats heartbeats
 	rivals     rivals
 	grace      silence.Grace
+	watching   watching
 	evidence   evidence
 	paths      paths
 	handover   handover
@@ -258,6 +259,7 @@ type rivals struct {
 	yieldedAt  Instant
 	heardAt    Instant // when one was heard last
 	heardSince Instant // when it was heard first, without a pause since
+	whoHears   bool    // since then this leader has asked who hears it
 	askedAt    Instant // when one was last told the reach of this leader
 }
 
@@ -267,6 +269,8 @@ type rivals struct {
 type evidence struct {
 	at      Instant // when something last came from another machine
 	foreign bool    // since this process started, something has come that was no message of a board
+	// foreignAt is when that was last, in answer to EffectAskLAN.
+	foreignAt Instant
 }
 
 // paths is by which ways this board hears its leader.

@@ -34,7 +34,7 @@ type WatchReport struct {
 }
 
 // WatchState is what a watch is in.
-type WatchState int
+type WatchState uint8
 
 const (
 	WatchNoAnswer WatchState = iota // nothing has answered yet, or for long
@@ -50,7 +50,7 @@ var watchStates = [...]string{
 
 // String returns an identifier.
 func (s WatchState) String() string {
-	if s < 0 || int(s) >= len(watchStates) {
+	if int(s) >= len(watchStates) {
 		return fmt.Sprintf("WatchState(%d)", int(s))
 	}
 	return watchStates[s]

@@ -39,11 +39,11 @@ const (
 	// leastBound is the least time that an answer is given: less than that, a kernel that does something else may take.
 	leastBound = time.Millisecond
 	// A miss is reported after so many questions in a row without an answer, depending on how many get lost.
-	fewestMisses, mostMisses = 2, 5
+	fewestMisses, mostMisses = 2, 8
 	// When more questions in a row have no answer, they were not lost: the address was away.
 	mostLost = 2 * mostMisses
-	// falseMisses is how many misses a second may come of losses.
-	falseMisses = 1.0
+	// falseMisses is how many misses a second may come of losses: one a minute.
+	falseMisses = 1.0 / 60
 	// The share of questions that get lost is that of the latest ones. At first it is assumed that some were answered.
 	lossFades, lossAssumed = 100, 20
 	// tooSlow is the pace that nobody has: eight times as slow as was asked for.

@@ -151,8 +151,8 @@ func TestRounds(t *testing.T) {
 				return 17 * ms
 			}, until: 5 * time.Second, want: []string{
 				"10ms: answers, every 10ms", "1.002s: missed since 1s, every 10ms", "1.017s: answers, every 10ms",
-				"1.0408s: missed since 1.036s, every 10ms", "1.043s: answers, every 10ms", "1.0755s: answers, every 20ms",
-				"1.1069s: missed since 1.09550883s, every 20ms", "1.1125s: answers, every 20ms", "1.1269s: answers, every 40ms",
+				"1.0755s: answers, every 20ms",
+				"1.1269s: answers, every 40ms",
 				"1.183s: late, every 0s",
 			},
 		},
@@ -205,7 +205,7 @@ func TestRoundsWithLosses(t *testing.T) {
 		every time.Duration
 	}{
 		{0, WatchAnswers, 10 * ms}, {0.02, WatchAnswers, 10 * ms}, {0.1, WatchAnswers, 10 * ms}, {0.2, WatchAnswers, 10 * ms},
-		{0.3, WatchAnswers, 10 * ms}, {0.42, WatchAnswers, 20 * ms}, {0.7, WatchLossy, 0}, {0.95, WatchLossy, 0},
+		{0.3, WatchAnswers, 40 * ms}, {0.42, WatchLossy, 0}, {0.7, WatchLossy, 0}, {0.95, WatchLossy, 0},
 	} {
 		t.Run(fmt.Sprint(test.lost), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))
@@ -228,7 +228,7 @@ func TestRoundsWithLosses(t *testing.T) {
 				}
 			}
 			t.Logf("missed %d times in 120 s, %v, lost %.2f", missed, states, a.rounds.share())
-			if missed > 120 {
+			if missed > 4 {
 				t.Errorf("missed %d times in 120 s", missed)
 			}
 			if states[fmt.Sprint(test.why, " ", test.every)] == 0 {

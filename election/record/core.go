@@ -98,6 +98,14 @@ func (c *Core) AddressAnswered(now, askedAt instant) effects {
 	return c.did(c.told(now, "answered", askedAt).AddressAnswered(now, askedAt))
 }
 
+func (c *Core) AddressMissed(now, since instant) effects {
+	return c.did(c.told(now, "missed", since).AddressMissed(now, since))
+}
+
+func (c *Core) AddressReturned(now instant) effects {
+	return c.did(c.told(now, "returned").AddressReturned(now))
+}
+
 func (c *Core) OtherVersion(now instant, board wire.ID) effects {
 	return c.did(c.told(now, "version", board).OtherVersion(now, board))
 }

@@ -85,7 +85,10 @@ func (d *askDetector) Woke(late time.Duration) {
 	d.own.Observe(float64(min(max(late, 0), Tick)))
 }
 
-func (d *askDetector) Freshness() clock.Instant { return d.last + d.interval + d.overdue() }
+// Freshness has come when the leader's address was missed: whoever asked for it has waited long enough.
+func (d *askDetector) Freshness() clock.Instant {
+	return d.missed.Before(d.last + d.interval + d.overdue()).At
+}
 
 // overdue is how much later than expected a heartbeat must be to be asked for.
 func (d *askDetector) overdue() time.Duration {
@@ -150,7 +153,8 @@ func cautious(lost, seen float64) float64 {
 // (1-p)²: the question and the answer must both arrive. k questions in vain are a
 // mistake with the probability q^k, q = 1-(1-p)². So mistakes are rarer than one per
 // mistakeRecurrence when mistakeRecurrence·p^(n+1)/H·q^k < 1. What other followers know is not
-// counted, and neither are the further copies of later answers; they come on top.
+// counted, and neither are the further copies of later answers; they come on top. An address that
+// is watched is missed in vain once in suspicionRecurrence at most.
 //
 // Questions follow each other as fast as answers come on average: then most of
 // what is sent is needed. Only the last one is given the time that few answers exceed.
@@ -158,6 +162,9 @@ func (d *askDetector) Questions() Questions {
 	p := d.lossBound()
 	q := 1 - (1-p)*(1-p)
 	suspicions := math.Pow(p, float64(d.overlooked()+1)) * float64(mistakeRecurrence) / float64(d.interval)
+	if d.missed.Set {
+		suspicions = max(suspicions, float64(mistakeRecurrence/suspicionRecurrence))
+	}
 	k := int(math.Ceil(math.Log(suspicions) / -math.Log(q)))
 	k = min(max(k, questionsMin), questionsMax)
 

@@ -17,6 +17,11 @@ type Detector interface {
 	Heard(now clock.Instant, heartbeat wire.Heartbeat)
 	// Evidence says that somebody else heard a heartbeat at that time.
 	Evidence(at clock.Instant)
+	// Missed says that the leader's address has not answered since then, although it did before. It reports whether that
+	// is news: nobody has heard the leader after that.
+	Missed(since clock.Instant) (news bool)
+	// Returned says that the address answers again.
+	Returned()
 	// StoodStill learns that this board itself was not running until now, and was so late for what was due.
 	StoodStill(now clock.Instant, late time.Duration)
 	// Forgive gives the leader a fresh interval, because this board was not running itself.
@@ -29,7 +34,9 @@ type Detector interface {
 	// Freshness is when the leader becomes suspect unless it is heard before:
 	// the freshness point of Chen, Toueg and Aguilera.
 	Freshness() clock.Instant
-	// Earliest is when the grace of the next heartbeat ends, see DefaultGrace.
+	// Due is when a sign of life was due, or is: the next heartbeat, or the answer that was missed.
+	Due() clock.Instant
+	// Earliest is when the grace of that ends, see DefaultGrace.
 	Earliest() clock.Instant
 	// Grace is how late the next heartbeat may be. It is never less than the default of the leader's interval.
 	Grace() time.Duration
@@ -71,11 +78,12 @@ type Quality struct {
 type observed struct {
 	interval time.Duration // of the leader
 
-	group    *Grace        // what the group allows the leader
-	last     clock.Instant // when the newest heartbeat that is known of came
-	number   uint8         // its number, if this board heard it itself
-	counted  bool          // number is known, so that the next one tells the loss
-	numberAt clock.Instant // when it came
+	group    *Grace         // what the group allows the leader
+	last     clock.Instant  // when the newest heartbeat that is known of came
+	missed   clock.Deadline // when the first question to the leader's address was asked that has gone unanswered
+	number   uint8          // its number, if this board heard it itself
+	counted  bool           // number is known, so that the next one tells the loss
+	numberAt clock.Instant  // when it came
 
 	trip Smoothed // how long answers take, in ns
 
@@ -106,6 +114,7 @@ func (o *observed) Follow(now clock.Instant, interval time.Duration) {
 	o.interval = interval
 	o.last = now
 	o.counted = false
+	o.missed = clock.Deadline{}
 }
 
 // count enters a heartbeat that came before or after the leader became suspect.
@@ -135,7 +144,7 @@ func (o *observed) count(now clock.Instant, heartbeat wire.Heartbeat, suspect bo
 	}
 	o.interval = heartbeat.Interval
 	o.number, o.counted, o.numberAt = heartbeat.Number, true, now
-	o.last = now
+	o.alive(now)
 	return ahead, lost, true
 }
 
@@ -159,13 +168,32 @@ func (o *observed) excuse(now clock.Instant, missing int) (n int) {
 	return n
 }
 
-func (o *observed) Earliest() clock.Instant { return o.last + o.interval + o.Grace() }
+func (o *observed) Due() clock.Instant { return o.missed.Before(o.last + o.interval).At }
+
+func (o *observed) Earliest() clock.Instant { return o.Due() + o.Grace() }
+
+func (o *observed) Missed(since clock.Instant) (news bool) {
+	if news = since > o.last; news {
+		o.missed = clock.Due(since)
+	}
+	return news
+}
+
+func (o *observed) Returned() { o.missed = clock.Deadline{} }
+
+// alive takes in that the leader lived at that time.
+func (o *observed) alive(at clock.Instant) {
+	o.last = max(o.last, at)
+	if o.missed.Reached(o.last) {
+		o.missed = clock.Deadline{}
+	}
+}
 
 func (o *observed) Grace() time.Duration { return max(o.group.allowed(), DefaultGrace(o.interval)) }
 
-func (o *observed) Evidence(at clock.Instant) { o.last = max(o.last, at) }
+func (o *observed) Evidence(at clock.Instant) { o.alive(at) }
 
-func (o *observed) Forgive(now clock.Instant) { o.last = max(o.last, now) }
+func (o *observed) Forgive(now clock.Instant) { o.alive(now) }
 
 // Answered learns the round trip. If there was one question, both times are the
 // same and it is measured. Of several nobody can tell which one was answered; TCP

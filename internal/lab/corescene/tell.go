@@ -23,6 +23,8 @@ type Core[E any] interface {
 	Link(now time.Duration, up bool) []E
 	Probed(now time.Duration, inUse bool) []E
 	AddressAnswered(now, askedAt time.Duration) []E
+	AddressMissed(now, since time.Duration) []E
+	AddressReturned(now time.Duration) []E
 	Evidence(now time.Duration) []E
 	LeaseLapsed(now, end time.Duration) []E
 	LeaseExpired(now time.Duration) []E
@@ -50,6 +52,8 @@ func verbs[E any](c Core[E]) map[string]any {
 		"link":      c.Link,
 		"probed":    c.Probed,
 		"answered":  c.AddressAnswered,
+		"missed":    c.AddressMissed,
+		"returned":  c.AddressReturned,
 		"evidence":  c.Evidence,
 		"lapsed":    c.LeaseLapsed,
 		"expired":   c.LeaseExpired,
