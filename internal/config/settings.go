@@ -72,6 +72,9 @@ func electionSettings(c *Config) []setting {
 		scalar(&c.Patience, orAuto(duration("patience", atLeastSomething)), setting{
 			name: "patience", example: `"auto"`, shared: true,
 			means: fmt.Sprintf(`a duration from a tenth of the heartbeat to %q, or "auto"`, short(election.MaxPatience))}),
+		scalar(&c.Watch, orWord(off, election.NoWatch, orAuto(duration("watch", atLeastSomething))), setting{
+			name: "watch", example: `"auto"`,
+			means: fmt.Sprintf(`a duration from %q to half of the heartbeat, "auto", or "off"`, short(election.MinWatch))}),
 		choice(&c.Algorithm, algorithms, literature.AlgorithmNamed, setting{name: "algorithm", shared: true}),
 		voters(c, setting{
 			name: "voters", example: `["192.168.1.11", "192.168.1.12", "192.168.1.13"]`, shared: true,

@@ -165,7 +165,8 @@ func (r *reading) fits(k *setting, text string) bool {
 	case same.set == nil || same.set(text) != nil:
 		return false
 	}
-	return scratch.Patience == 0 || election.CheckPatience(scratch.Patience, scratch.Interval) == nil
+	return (scratch.Patience == 0 || election.CheckPatience(scratch.Patience, scratch.Interval) == nil) &&
+		(scratch.Watch <= 0 || election.CheckWatch(scratch.Watch, scratch.Interval) == nil)
 }
 
 // reportSyntax reports where the file stops being TOML. The most common reasons

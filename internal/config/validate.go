@@ -22,6 +22,7 @@ func (r *reading) validate() {
 	}
 	r.validateScore()
 	r.validatePatience()
+	r.validateWatch()
 	r.validateVoters()
 	r.validateFloating()
 }
@@ -51,6 +52,19 @@ func (r *reading) validatePatience() {
 		r.contradicts("patience", 0, fmt.Sprintf("%v %v", c.Patience, err),
 			fmt.Sprintf(`write a duration from "%v", with which nothing is learned, to "%v", or "%s", which is "%v"`,
 				silence.DefaultGrace(c.Interval), election.MaxPatience, auto, silence.DefaultPatience(c.Interval)))
+	}
+}
+
+// validateWatch compares the time between two questions to the address with the heartbeat.
+func (r *reading) validateWatch() {
+	c := r.cfg
+	if c.Watch == 0 || c.Watch == election.NoWatch || r.anyBad("watch", "heartbeat") {
+		return
+	}
+	if err := election.CheckWatch(c.Watch, c.Interval); err != nil {
+		r.contradicts("watch", 0, fmt.Sprintf("%v %v", c.Watch, err),
+			fmt.Sprintf(`write a duration from "%v" to "%v", "%s", or "%s", which is "%v"`,
+				election.MinWatch, c.Interval/2, off, auto, election.DefaultWatch(c.Interval)))
 	}
 }
 

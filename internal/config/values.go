@@ -48,8 +48,11 @@ func wholeNumber(text string, least, most int) (int, error) {
 	return n, nil
 }
 
-// auto stands for the duration that follows from the heartbeat.
-const auto = "auto"
+// auto stands for the duration that follows from the heartbeat, and off for no watch.
+const (
+	auto = "auto"
+	off  = "off"
+)
 
 // atLeastSomething leaves the bounds of the patience to validatePatience, since the lower one depends on the heartbeat.
 func atLeastSomething(d time.Duration) error {
@@ -98,9 +101,14 @@ func duration(key string, check func(time.Duration) error) func(string) (time.Du
 
 // orAuto returns a function that reads "auto" as 0, and everything else by parse.
 func orAuto(parse func(string) (time.Duration, error)) func(string) (time.Duration, error) {
+	return orWord(auto, 0, parse)
+}
+
+// orWord returns a function that reads a word as what it stands for, and everything else by parse.
+func orWord(word string, means time.Duration, parse func(string) (time.Duration, error)) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
-		if text == auto {
-			return 0, nil
+		if text == word {
+			return means, nil
 		}
 		return parse(text)
 	}

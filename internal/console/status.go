@@ -65,6 +65,7 @@ type Status struct {
 	HeartbeatMs float64  `json:"heartbeat_ms"` // time between two heartbeats of the leader
 	Detector    Detector `json:"detector"`
 	Patience    Patience `json:"patience"`
+	Watch       Watch    `json:"watch"`
 
 	// Witnesses are the hosts that are asked when it is in doubt whether this board's port receives.
 	Witnesses []Witness `json:"witnesses,omitempty"`
@@ -196,6 +197,15 @@ type Patience struct {
 	LateNs         int64  `json:"late_ns"`          // by how much it was late; 0 if this board has not measured that
 	LearnedAgoNs   int64  `json:"learned_ago_ns"`   // since then
 	HalvesInNs     int64  `json:"halves_in_ns"`     // until it is halved, unless it is needed before
+}
+
+// Watch is how this board asks the leader's kernel for the floating address between two heartbeats. Times are in nanoseconds.
+type Watch struct {
+	// State is an identifier of election.WatchState, or one of netio.WatchState if the watch does not run as it should.
+	State       string  `json:"state"`
+	EveryNs     int64   `json:"every_ns"`      // between two questions at present; 0 if none are asked, or too few to be of use
+	RoundTripNs int64   `json:"round_trip_ns"` // how long an answer takes; 0 if none has come
+	LostPercent float64 `json:"lost_percent"`  // of the questions, how many were not answered of late
 }
 
 // Lead says who leads, and why. It is the part that all descriptions of a change of leader have in common.

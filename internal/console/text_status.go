@@ -62,6 +62,7 @@ func (p *page) facts(s *Status) {
 		{"defences", s.defences()},
 		{"LED", cmp.Or(s.LEDText, "unknown")},
 		{"heartbeats", s.heartbeats()},
+		{"watch", s.watch()},
 		{"patience", s.patience()},
 		{"voters", s.voters()},
 		{"key", s.rotation()},
@@ -170,7 +171,7 @@ func (s *Status) heartbeats() string {
 		d := s.Detector
 		text := fmt.Sprintf("%s, %s lost, late by up to %s; ", every, percent(d.LossPercent), span(d.MarginMs))
 		if d.Kind == detectorAsk {
-			return text + fmt.Sprintf("a dead leader is replaced after about %s", span(s.replacedAfterMs()))
+			return text + fmt.Sprintf("a dead leader is replaced within about %s", span(s.replacedAfterMs()))
 		}
 		// The algorithm decides how long the election takes after that.
 		return text + fmt.Sprintf("a dead leader is missed after about %s", span(s.HeartbeatMs+d.MarginMs))
@@ -232,17 +233,16 @@ func (s *Status) patience() string {
 	if p.GraceNs <= p.DefaultGraceNs {
 		return ""
 	}
-	ms := func(ns int64) string { return span(float64(ns) / 1e6) }
 	text := fmt.Sprintf("a leader may be late by %s instead of %s, so a dead one is replaced that much later",
-		ms(p.GraceNs), ms(p.DefaultGraceNs))
+		ns(p.GraceNs), ns(p.DefaultGraceNs))
 	if s.HeartbeatMs > 0 && s.Detector.Kind == detectorAsk {
-		text += fmt.Sprintf(" (on average %s after it died)", span(s.HeartbeatMs/2+float64(p.GraceNs)/1e6))
+		text += fmt.Sprintf(" (on average %s after it died)", span(s.replacedOnAverageMs()))
 	}
 	if p.LearnedText == "" {
 		return text
 	}
 	return text + fmt.Sprintf(". Learned %s: %s. Halved in %s unless it is needed",
-		ago(float64(p.LearnedAgoNs)/1e6), p.LearnedText, ms(p.HalvesInNs))
+		ago(float64(p.LearnedAgoNs)/1e6), p.LearnedText, ns(p.HalvesInNs))
 }
 
 // changes adds the last changes of leader.

@@ -62,20 +62,21 @@ type TraceStep struct {
 
 // The steps (TraceStep.Step).
 const (
-	StepHeard        = "heard"         // a message, when it was read from its socket
-	StepSent         = "sent"          // a message, when the call to send it returned
-	StepHeartbeatDue = "heartbeat_due" // when the next heartbeat should have come
-	StepTimer        = "timer"         // the timer of the election fired
-	StepLinkUp       = "link_up"       // the daemon saw the interface, and it has a link
-	StepLinkLost     = "link_lost"     // the daemon saw the interface, and it has no link
-	StepAsked        = "asked"         // somebody wants the board to hand over or to stop
-	StepRole         = "role"          // the board has another role or leader
-	StepProbe        = "probe"         // the board begins to ask whether another machine has the address
-	StepAcquireBegun = "acquire_begun" // the kernel is asked for the address
-	StepAcquireEnded = "acquire_ended" // the kernel has the address
-	StepReleaseBegun = "release_begun" // the kernel is asked to release the address
-	StepReleaseEnded = "release_ended" // the kernel has released the address
-	StepAnnounced    = "announced"     // gratuitous ARP was sent
+	StepHeard         = "heard"          // a message, when it was read from its socket
+	StepSent          = "sent"           // a message, when the call to send it returned
+	StepHeartbeatDue  = "heartbeat_due"  // when the next heartbeat should have come
+	StepAddressMissed = "address_missed" // when the leader's address was first asked for in vain
+	StepTimer         = "timer"          // the timer of the election fired
+	StepLinkUp        = "link_up"        // the daemon saw the interface, and it has a link
+	StepLinkLost      = "link_lost"      // the daemon saw the interface, and it has no link
+	StepAsked         = "asked"          // somebody wants the board to hand over or to stop
+	StepRole          = "role"           // the board has another role or leader
+	StepProbe         = "probe"          // the board begins to ask whether another machine has the address
+	StepAcquireBegun  = "acquire_begun"  // the kernel is asked for the address
+	StepAcquireEnded  = "acquire_ended"  // the kernel has the address
+	StepReleaseBegun  = "release_begun"  // the kernel is asked to release the address
+	StepReleaseEnded  = "release_ended"  // the kernel has released the address
+	StepAnnounced     = "announced"      // gratuitous ARP was sent
 )
 
 // fill replaces missing lists by empty ones.
@@ -233,13 +234,14 @@ func (t *Trace) stepText(s *TraceStep) string {
 
 // stepWords are the texts of the other steps.
 var stepWords = map[string]struct{ done, failed string }{
-	StepLinkUp:       {done: "sees that the link is there"},
-	StepLinkLost:     {done: "sees that the link is gone"},
-	StepAsked:        {done: "is asked to hand over"},
-	StepProbe:        {done: "begins to ask whether a foreign machine has the address"},
-	StepAcquireBegun: {done: "begins to acquire the address"},
-	StepAcquireEnded: {done: "has the address", failed: "could not acquire the address"},
-	StepReleaseBegun: {done: "begins to release the address"},
-	StepReleaseEnded: {done: "has released the address", failed: "could not release the address"},
-	StepAnnounced:    {done: "has announced the address (ARP)", failed: "could not announce the address (ARP)"},
+	StepAddressMissed: {done: "asks for the leader's address in vain"},
+	StepLinkUp:        {done: "sees that the link is there"},
+	StepLinkLost:      {done: "sees that the link is gone"},
+	StepAsked:         {done: "is asked to hand over"},
+	StepProbe:         {done: "begins to ask whether a foreign machine has the address"},
+	StepAcquireBegun:  {done: "begins to acquire the address"},
+	StepAcquireEnded:  {done: "has the address", failed: "could not acquire the address"},
+	StepReleaseBegun:  {done: "begins to release the address"},
+	StepReleaseEnded:  {done: "has released the address", failed: "could not release the address"},
+	StepAnnounced:     {done: "has announced the address (ARP)", failed: "could not announce the address (ARP)"},
 }

@@ -43,7 +43,7 @@ func TestWriteTrace(t *testing.T) {
 // A new kind of step has words. Its place in the manual is checked by cmd/topdog.
 func TestEveryStepHasWords(t *testing.T) {
 	for _, step := range []string{
-		StepHeard, StepSent, StepHeartbeatDue, StepTimer, StepLinkUp, StepLinkLost, StepAsked, StepRole, StepProbe,
+		StepHeard, StepSent, StepHeartbeatDue, StepAddressMissed, StepTimer, StepLinkUp, StepLinkLost, StepAsked, StepRole, StepProbe,
 		StepAcquireBegun, StepAcquireEnded, StepReleaseBegun, StepReleaseEnded, StepAnnounced,
 	} {
 		if text := (&Trace{}).stepText(&TraceStep{Step: step}); text == step || text == "" {

@@ -109,7 +109,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 		firstEnd: func() time.Duration { return d.core.FirstLeaseEnd() }, tellHeld: d.transitions.held, rivalHeard: d.rivalHeard, backOffUntil: never,
 	}
 	d.group.mute = d.address.mayAnswer
-	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered)
+	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered, d.watchReported)
 	d.checks = newChecks(d.shared, cfg, d.link, d.scoreChanged)
 	d.drain = newDrain(d.shared, o.StateDir)
 	d.light = gpio.NewBlinker(d.ledOpener(), d.ledFailed)

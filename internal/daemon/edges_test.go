@@ -77,6 +77,11 @@ var edges = []edge{
 		accepted: []string{`"auto"`, `"10ms"`, `"10.000001ms"`, `"1m"`},
 		refused:  []string{`"9.999999ms"`, `"3.999999ms"`, `"1m0.000001s"`, `"-1s"`, `"0"`, `"100"`, `""`, `"none"`},
 	},
+	{
+		key:      "watch",
+		accepted: []string{`"auto"`, `"off"`, `"2ms"`, `"50ms"`},
+		refused:  []string{`"1.999999ms"`, `"50.000001ms"`, `"0"`, `"0s"`, `"-1ns"`, `""`, `"none"`},
+	},
 	// "strict" needs voters, below.
 	{key: "algorithm", accepted: quotedAll(literature.Algorithms()), refused: []string{`""`, `"Heir"`, `"raft"`, `"strict"`}},
 	{

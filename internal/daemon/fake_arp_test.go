@@ -114,16 +114,24 @@ func (a *fakeAnnouncer) Probe(ctx context.Context, addr netip.Addr, n int, spaci
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
 	}
-	owner := a.board.ownerOf(addr)
+	owner := a.board.ownerOf(addr, nil)
 	return owner, owner != nil, nil
 }
 
-// ownerOf returns the Ethernet address of another machine that answers a board which asks who has an address.
-func (b *fakeBoard) ownerOf(addr netip.Addr) (owner net.HardwareAddr) {
+// reachesHolder reports whether the machine that has announced the floating address last answers for it.
+func (a *fakeAnnouncer) reachesHolder() bool {
+	var holder net.HardwareAddr
+	a.board.get(func() { holder = a.holder })
+	return holder != nil && a.board.ownerOf(floating, holder) != nil
+}
+
+// ownerOf returns the Ethernet address of another machine that answers a board which asks who has an address, or which asks
+// one machine alone.
+func (b *fakeBoard) ownerOf(addr netip.Addr, alone net.HardwareAddr) (owner net.HardwareAddr) {
 	l := b.lan
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if addr == floating && l.owner != nil {
+	if addr == floating && l.owner != nil && (alone == nil || slices.Equal(l.owner, alone)) {
 		return l.owner
 	}
 	var mine net.HardwareAddr
@@ -135,6 +143,9 @@ func (b *fakeBoard) ownerOf(addr netip.Addr) (owner net.HardwareAddr) {
 	for _, other := range l.boards {
 		lost := cut || scene.Lost(loses, b.number, other.number, false, rand.Float64) || scene.Lost(loses, other.number, b.number, false, rand.Float64)
 		other.get(func() {
+			if alone != nil && !slices.Equal(other.state.Link.HardwareAddr, alone) {
+				return
+			}
 			if !lost && !slices.Equal(other.state.Link.HardwareAddr, mine) && other.state.Link.Up && !other.deaf && other.answersFor(addr) {
 				owner = other.state.Link.HardwareAddr
 			}

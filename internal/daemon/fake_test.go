@@ -25,6 +25,7 @@ import (
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/lamp"
 	"topdog/internal/lab/scene"
+	"topdog/internal/lab/watched"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -280,6 +281,8 @@ func (b *fakeBoard) bareMachine() Platform {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.announcer = &fakeAnnouncer{board: b}
+			b.announcer.Reaches = b.announcer.reachesHolder
+			b.announcer.Now = func() time.Duration { return time.Since(b.lan.start) }
 			return b.announcer, nil
 		},
 		ReadNeighbours: b.lan.neighbours,
@@ -524,6 +527,7 @@ func (h fakeAddresses) Close() error { return h.Release() }
 
 // fakeAnnouncer counts, and finds the foreign machine that the LAN has.
 type fakeAnnouncer struct {
+	watched.Asker
 	board    *fakeBoard
 	rivals   func(netip.Addr, net.HardwareAddr)
 	ours     []netip.Addr
@@ -553,7 +557,10 @@ func (b *fakeBoard) claimed(mac net.HardwareAddr) {
 	}
 }
 
-func (a *fakeAnnouncer) Close() error { return nil }
+func (a *fakeAnnouncer) Close() error {
+	a.Asker.Close()
+	return nil
+}
 
 var errNoPermission = errors.New("operation not permitted")
 

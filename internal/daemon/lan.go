@@ -23,7 +23,9 @@ type lan struct {
 	shared
 	link     *link
 	group    *group
-	answered func(netio.ARPAnswer) // is called in the loop
+	answered func(netio.ARPAnswer)   // is called in the loop
+	watched  func(netio.WatchReport) // likewise
+	watch    watch
 
 	announcer Announcer // nil while the link is closed
 	index     int       // of the interface; 0 while the link is closed
@@ -56,8 +58,8 @@ const (
 	doubtLasts = 15 * time.Second
 )
 
-func newLAN(s shared, w config.Witness, l *link, g *group, answered func(netio.ARPAnswer)) *lan {
-	return &lan{shared: s, link: l, group: g, configured: w, answered: answered, readAt: -time.Hour, doubtEnd: never}
+func newLAN(s shared, w config.Witness, l *link, g *group, answered func(netio.ARPAnswer), watched func(netio.WatchReport)) *lan {
+	return &lan{shared: s, link: l, group: g, configured: w, answered: answered, watched: watched, readAt: -time.Hour, doubtEnd: never}
 }
 
 // open begins to listen for answers when the link has been opened.
@@ -65,12 +67,13 @@ func (l *lan) open(announcer Announcer, index int) {
 	l.announcer, l.index = announcer, index
 	if announcer != nil {
 		announcer.Answers(func(answer netio.ARPAnswer) { l.tasks.tryPost(func() { l.receive(answer) }) })
+		announcer.Watched(func(r netio.WatchReport) { l.tasks.tryPost(func() { l.watched(r) }) })
 	}
 }
 
 // close is called when the link is closed.
 func (l *lan) close() {
-	l.announcer, l.index, l.table.Hosts, l.witnesses, l.seen = nil, 0, nil, nil, nil
+	l.announcer, l.index, l.table.Hosts, l.witnesses, l.seen, l.watch = nil, 0, nil, nil, nil, watch{}
 	l.reading++
 	l.readAt, l.asking, l.doubtEnd = -time.Hour, false, never
 }

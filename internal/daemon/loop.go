@@ -58,6 +58,7 @@ func (d *Daemon) settle() {
 	}
 	if d.core != nil {
 		d.extendLease()
+		d.lan.setWatch(d.core.Watch())
 	}
 	d.checkClock()
 	if now := d.now(); now >= d.lookAt {
@@ -124,14 +125,19 @@ func (d *Daemon) takeIn() {
 	if doubts {
 		d.group.drain() // the last heartbeat may be waiting in its socket
 	}
-	for range len(d.group.inbox.messages) {
-		d.receive(<-d.group.inbox.messages)
-	}
+	d.receiveAll()
 	if due && d.group.lostPackets() {
 		d.carryOut(d.core.LostPackets(d.now()))
 	}
 	if doubts && d.lan.heardFrames() {
 		d.carryOut(d.core.Evidence(d.now()))
+	}
+}
+
+// receiveAll receives what is in the inbox.
+func (d *Daemon) receiveAll() {
+	for range len(d.group.inbox.messages) {
+		d.receive(<-d.group.inbox.messages)
 	}
 }
 

@@ -56,6 +56,9 @@ type Announcer interface {
 	Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error)
 	Rivals(ours []netip.Addr, heard func(netip.Addr, net.HardwareAddr))
 	Answers(heard func(netio.ARPAnswer))
+	// Watch has the machine that has a floating address asked for it again and again. Watched sets who is told of news.
+	Watch(netio.AddressWatch) error
+	Watched(heard func(netio.WatchReport))
 	Ask(questions []netio.ARPQuestion) error
 	Resolve(addr netip.Addr) error
 	// Doubt asks as well, and has the frames of other hosts counted until Calm. Heard returns how many have come since.

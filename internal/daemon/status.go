@@ -117,7 +117,7 @@ func (d *Daemon) describeElection(s *console.Status, now time.Duration) {
 		QuestionEveryMs: console.Milliseconds(q.Questions.Spacing),
 		AnswerWithinMs:  console.Milliseconds(q.Questions.Within),
 	}
-	s.Patience = d.describePatience(&core.Patience, now)
+	s.Patience, s.Watch = d.describePatience(&core.Patience, now), d.describeWatch()
 	d.describeBoards(s, &core, now)
 	s.Problems = append(s.Problems, d.unfitLeaderProblems(&core, now)...)
 	d.describeVoters(s, &core, now)

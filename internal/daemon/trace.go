@@ -153,6 +153,11 @@ func (t *trace) timerFired(due, now time.Duration) {
 	t.cause = traceStep{at: now, due: due, kind: console.StepTimer}
 }
 
+// addressMissed is called when the leader's address has failed to answer since then.
+func (t *trace) addressMissed(since time.Duration) {
+	t.cause = traceStep{at: since, kind: console.StepAddressMissed, board: t.present.change.NewLeader}
+}
+
 // asked is called when a person, or systemd, wants this board to hand over or to stop.
 func (t *trace) asked() { t.cause = traceStep{at: t.now(), kind: console.StepAsked} }
 

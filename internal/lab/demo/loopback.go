@@ -16,6 +16,7 @@ import (
 	"topdog/internal/lab/demopage"
 	"topdog/internal/lab/observe"
 	"topdog/internal/lab/scene"
+	"topdog/internal/lab/watched"
 	"topdog/netio"
 	"topdog/wire"
 )
@@ -153,6 +154,24 @@ func (b *loopbackBoard) hearsClient() bool {
 	return b.linked() && !b.l.filters.lost(scene.Client, b.number)
 }
 
+// reachesAddress reports whether a board that has the address answers this one.
+func (b *loopbackBoard) reachesAddress() bool {
+	return slices.ContainsFunc(b.l.boards, func(other *loopbackBoard) bool {
+		if other == b || !other.holds() || !other.hearsFrom(b.addr()) || !b.hearsFrom(other.addr()) {
+			return false
+		}
+		lease := other.lease.Load()
+		return lease == nil || lease.open()
+	})
+}
+
+// holds reports whether the board has the address.
+func (b *loopbackBoard) holds() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.answerer != nil
+}
+
 // answers reports whether the client gets the board's answer to a question that it has sent.
 func (b *loopbackBoard) answers() bool {
 	if !b.hearsClient() || b.l.filters.lost(b.number, scene.Client) {
@@ -183,7 +202,9 @@ func (l *loopback) platform(n int, _ *config.Config) daemon.Platform {
 			return t, nil
 		},
 		OpenAddresses: func(string, []netip.Prefix) (daemon.Addresses, error) { return p, nil },
-		OpenAnnouncer: func(int, netip.Addr) (daemon.Announcer, error) { return &noNeighbours{hears: p.hearsClient}, nil },
+		OpenAnnouncer: func(int, netip.Addr) (daemon.Announcer, error) {
+			return &noNeighbours{hears: p.hearsClient, Asker: watched.Asker{Reaches: p.reachesAddress, Now: netio.Now}}, nil
+		},
 	}
 	if l.guarded {
 		platform.OpenFence, platform.StartDeadman = p.openFence, p.startDeadman
@@ -335,7 +356,10 @@ func (l *loopback) cannot(demopage.Verb) string { return "" }
 
 // noNeighbours is the announcer of an interface without ARP: there is nobody to
 // tell anything, and nobody else who could have the address.
-type noNeighbours struct{ hears func() bool }
+type noNeighbours struct {
+	watched.Asker
+	hears func() bool
+}
 
 func (*noNeighbours) Hold([]netip.Addr, func() bool) {}
 func (*noNeighbours) AnnounceAnew()                  {}
@@ -357,7 +381,11 @@ func (*noNeighbours) Ask([]netio.ARPQuestion) error                           { 
 func (*noNeighbours) Resolve(netip.Addr) error                                { return nil }
 func (*noNeighbours) Doubt(netio.Doubt) error                                 { return nil }
 func (*noNeighbours) Calm() error                                             { return nil }
-func (*noNeighbours) Close() error                                            { return nil }
+
+func (n *noNeighbours) Close() error {
+	n.Asker.Close()
+	return nil
+}
 
 // Heard counts what arrives on the port of the board: the client never stops asking.
 func (n *noNeighbours) Heard() (uint64, []netio.Neighbour, error) {

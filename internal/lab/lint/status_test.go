@@ -20,6 +20,7 @@ import (
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/documented"
 	"topdog/internal/page"
+	"topdog/netio"
 	"topdog/wire"
 )
 
@@ -34,6 +35,7 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Voter":         documented.Keys[console.Voter](),
 		"Detector":      documented.Keys[console.Detector](),
 		"Patience":      documented.Keys[console.Patience](),
+		"Watch":         documented.Keys[console.Watch](),
 		"Change":        documented.Keys[console.Change](),
 		"Check":         documented.Keys[console.Check](),
 		"Counters":      documented.Keys[console.Counters](),
@@ -64,6 +66,7 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Kinds of problems":        append(names["Problem"], problemsElsewhere()...),
 		"Patterns of the light":    patterns(),
 		"Lessons":                  enumerated(silence.LessonNone, silence.LessonAnnounced),
+		"States of the watch":      append(enumerated(election.WatchOff, election.WatchRuns), slices.DeleteFunc(enumerated(netio.WatchNoAnswer, netio.WatchLossy), func(s string) bool { return s == netio.WatchAnswers.String() })...),
 		"Grades":                   enumerated(wire.GradePassing, wire.MaxGrade),
 		"Kinds of checks":          check.Kinds(),
 		"States":                   names["State"],

@@ -14,6 +14,7 @@ const us = (ms) => ms.toFixed(3);
 // WORDS say what a step is, for the list and for the diagram.
 const WORDS = {
   heard: 'heard {message} of {peer}', sent: 'sent {message} to {peer}', heartbeat_due: 'the next heartbeat is due', timer: 'its timer fires',
+  address_missed: 'asks for the address in vain',
   link_up: 'its link is up', link_lost: 'its link is lost', asked: 'is asked to hand over', role: 'becomes {role}: {reason_text}',
   probe: 'asks whether somebody has the address', acquire_begun: 'acquires the address', acquire_ended: 'has the address',
   release_begun: 'releases the address', release_ended: 'has released the address', announced: 'has announced the address',

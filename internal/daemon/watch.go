@@ -1,0 +1,91 @@
+package daemon
+
+import (
+	"net"
+	"slices"
+	"time"
+
+	"topdog/election"
+	"topdog/internal/console"
+	"topdog/netio"
+	"topdog/wire"
+)
+
+// watch has the kernel of the leader asked for the floating address as often as the core wants it, and keeps what has come of
+// that. The announcer asks, so this process is woken by news alone.
+type watch struct {
+	leader wire.ID
+	asked  netio.AddressWatch // what the announcer was told; Every is 0 if it asks nobody
+	report netio.WatchReport  // the last one since then
+}
+
+// setWatch has the announcer ask the kernel of that board so often; every is 0 to end that.
+func (l *lan) setWatch(leader wire.ID, every time.Duration) {
+	w := &l.watch
+	if l.announcer == nil || leader == w.leader && every == w.asked.Every {
+		return
+	}
+	*w = watch{leader: leader, asked: netio.AddressWatch{Addr: l.link.firstFloating(), Every: every}}
+	l.failed(l.announcer.Watch(w.asked))
+	if every > 0 { // if nobody has announced the address since the link was opened, only the kernel knows the Ethernet address
+		l.readTable(func() { l.watchByTable(leader) })
+	}
+}
+
+// watchByTable tells the announcer the Ethernet address of the leader.
+func (l *lan) watchByTable(leader wire.ID) {
+	w := &l.watch
+	to := l.hardwareAddrOf(leader)
+	if leader != w.leader || to == nil || l.announcer == nil {
+		return
+	}
+	w.asked.To = to
+	l.failed(l.announcer.Watch(w.asked))
+}
+
+// hardwareAddrOf returns the Ethernet address of a board, if the kernel knows that.
+func (l *lan) hardwareAddrOf(board wire.ID) net.HardwareAddr {
+	addr := l.group.addressOf(board)
+	i := slices.IndexFunc(l.table.Hosts, func(n netio.Neighbour) bool { return n.Addr == addr && len(n.MAC) > 0 })
+	if i < 0 {
+		return nil
+	}
+	return l.table.Hosts[i].MAC
+}
+
+// watchReported gives the core what the watch has found out. A heartbeat may be waiting in its socket, so what has arrived is
+// read before.
+func (d *Daemon) watchReported(r netio.WatchReport) {
+	w := &d.lan.watch
+	if w.asked.Every == 0 {
+		return // the report of a watch that was ended
+	}
+	missed := w.report.MissedSince > 0
+	w.report = r
+	switch {
+	case r.MissedSince > 0:
+		d.group.drain()
+		d.receiveAll()
+		if d.lan.watch.asked.Every > 0 { // that has not ended the watch
+			d.trace.addressMissed(r.MissedSince)
+			d.carryOut(d.core.AddressMissed(d.now(), r.MissedSince))
+		}
+	case missed:
+		d.carryOut(d.core.AddressReturned(d.now()))
+	}
+}
+
+// describeWatch says what the watch does, or why there is none.
+func (d *Daemon) describeWatch() console.Watch {
+	state, w := d.core.WatchState(), &d.lan.watch
+	described := console.Watch{State: state.String()}
+	if state != election.WatchRuns {
+		return described
+	}
+	described.EveryNs, described.RoundTripNs = int64(w.report.Every), int64(w.report.RoundTrip)
+	described.LostPercent = 100 * w.report.Lost
+	if w.report.Every == 0 || w.report.MissedSince > 0 {
+		described.State = w.report.Why.String()
+	}
+	return described
+}
