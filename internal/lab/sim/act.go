@@ -59,6 +59,7 @@ func (b *Board) act(effects []election.Effect) {
 		return
 	}
 	b.schedule()
+	b.watchAddress()
 	if changed {
 		b.sim.review()
 	}

@@ -49,6 +49,7 @@ type life struct {
 	backlog  []func() // what waits until it goes on
 	fired    bool     // its switch has released the address, and the daemon does not know yet
 	finished bool
+	asker    asker
 }
 
 // Start switches the board on: a new life of its daemon.
@@ -87,6 +88,7 @@ func (b *Board) Crash() {
 
 // die ends the process; what it was to do is forgotten.
 func (b *Board) die() {
+	b.sim.unschedule(&b.asker.next)
 	b.life = life{clock: b.clock}
 	b.sim.unschedule(&b.waking)
 }
@@ -136,6 +138,7 @@ func (b *Board) Thaw() {
 		b.overdue = false
 		b.act(b.core.Wake(b.local()))
 	}
+	b.lookForAnswer()
 	b.sim.review()
 }
 

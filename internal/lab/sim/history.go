@@ -36,6 +36,9 @@ func (s *Sim) note() {
 		}
 	}
 	s.history = append(s.history, now)
+	for _, b := range s.boards {
+		b.lookForAnswer()
+	}
 }
 
 // served reports whether a host at the board's part of the LAN can reach the address there.
