@@ -115,7 +115,7 @@ func TestEvents(t *testing.T) {
 	})
 }
 
-// A whole session in small, two halves side by side: every part has lines.
+// A whole session in small, three parts of it side by side: every part has lines.
 func TestSession(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -123,10 +123,11 @@ func TestSession(t *testing.T) {
 		systems := brief(t, "topdog-100ms")
 		lines := map[string]int{}
 		var mu sync.Mutex
-		err := together([][]string{{"failures", "starts"}, {"calm", "loss"}}, func(parts []string) error {
+		err := together([][]string{{"failures", "starts"}, {"calm", "loss"}, {partCurve}}, func(parts []string) error {
 			p := quickPlan()
 			p.parts, p.systems, p.events = parts, systems, named(allEvents(), "frames-dropped")
 			p.runs, p.starts, p.calm, p.lossFor, p.lossRuns = 1, 1, 500*time.Millisecond, 500*time.Millisecond, 1
+			p.curveFor = 500 * time.Millisecond
 			p.groups = func(*system) int { return 1 }
 			show := newProgress(io.Discard)
 			defer show.close()
@@ -144,6 +145,6 @@ func TestSession(t *testing.T) {
 			return err
 		})
 		assert.NoError(t, err)
-		assert.Equal(t, map[string]int{failover: 2, start: 1, calm: 1, loss0: 1, lossPulled: 1}, lines, "lines")
+		assert.Equal(t, map[string]int{failover: 2, start: 1, calm: 1, loss0: 1, lossPulled: 1, curve: 4, curvePull: 4}, lines, "lines")
 	})
 }

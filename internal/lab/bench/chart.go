@@ -163,9 +163,14 @@ func (d *drawing) panel(group []*series, left, top float64) {
 	}
 }
 
+// programClass is the class of what is drawn of a program.
+func programClass(sys *system) string {
+	return fmt.Sprintf("p%d", (slices.Index([]string{"topdog", "keepalived", "ucarp"}, sys.programName())+4)%4)
+}
+
 // row draws the runs of one system.
 func (d *drawing) row(s *series, names, y float64) {
-	colour := fmt.Sprintf("p%d", (slices.Index([]string{"topdog", "keepalived", "ucarp"}, s.system.programName())+4)%4)
+	colour := programClass(s.system)
 	d.Element("text", s.system.title(), shorten(s.system.title()), "class", colour+" e", "x", names, "y", y+4)
 	for i, one := range s.samples {
 		// Dots of the same figure would hide each other, so they stand a little apart in height.

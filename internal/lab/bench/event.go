@@ -64,10 +64,23 @@ func allEvents() (all []*event) {
 func partNamed(name string, words ...string) *event {
 	_, text, _ := strings.Cut(partsText, "\npart "+name)
 	text, _, _ = strings.Cut(text, "\npart ")
+	text, _, _ = strings.Cut(text, "\namid ")
 	e := mustRead(strings.NewReplacer(words...).Replace(text))
 	e.of = labels{}
 	return e
 }
+
+// amid is what happens to the groups of the points of a curve.
+type amid struct{ key, title, lines string }
+
+var amids = func() (all []amid) {
+	for _, text := range strings.Split(partsText, "\namid ")[1:] {
+		head, lines, _ := strings.Cut(text, "\n")
+		key, quoted, _ := strings.Cut(head, " ")
+		all = append(all, amid{key, strings.Trim(quoted, `"`), lines})
+	}
+	return all
+}()
 
 // faultEvents are those of the faults of scenes that no event has: each hits the leader or the LAN, for three seconds. A form
 // has them only if it is told to, so that its tables stay the same.

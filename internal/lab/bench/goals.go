@@ -31,7 +31,7 @@ const heartbeats = "1/H"
 
 // includes reports whether a goal is about such a setting.
 func (g goal) includes(sys *system) bool {
-	return (g.h == 0 || sys.H == g.h) && (!g.unset || sys.unset())
+	return (g.h == 0 || sys.H == g.h) && (!g.unset || sys.unset()) && !sys.onlyCurve
 }
 
 //go:embed goals.txt

@@ -42,6 +42,8 @@ type plan struct {
 	lossFor  time.Duration // how long a group is watched while nobody fails
 	lossRuns int           // pulled cables under each loss
 	idleFor  time.Duration // how long a group is watched that loses nothing
+	curveFor time.Duration // how long the groups of a point of a curve are watched, each amid something else
+	abreast  int           // points of curves at once
 	logs     string        // the directory for what boards print, or ""
 }
 
@@ -63,8 +65,9 @@ func quickPlan() plan {
 		events: named(allEvents(), "cable-pulled", "frames-dropped", "sigkill", "sigterm",
 			"both-frozen", "bursts", "pauses", "deaf", "mute", "cut-300ms", "cut-3s",
 			"service-killed", "service-frozen"),
-		parts: []string{"failures", "starts", "calm", "loss", "service", "checks"},
-		runs:  5, seldom: 2, repeats: 2, starts: 1,
+		parts:    []string{"failures", "starts", "calm", "loss", "service", "checks"},
+		curveFor: 15 * time.Second, abreast: 2,
+		runs: 5, seldom: 2, repeats: 2, starts: 1,
 		groups: func(s *system) int {
 			if s.slow() {
 				return 7
@@ -76,10 +79,12 @@ func quickPlan() plan {
 	}
 }
 
-// longPlan is everything.
+// longPlan is everything but the curves.
 func longPlan() plan {
 	return plan{
-		form: "long", systems: allSystems(), events: allEvents(), parts: partNames(),
+		form: "long", systems: without(allSystems(), func(s *system) bool { return s.onlyCurve }), events: allEvents(),
+		parts:    without(partNames(), func(name string) bool { return name == partCurve }),
+		curveFor: time.Minute, abreast: 2,
 		check: true, binary: true, runs: 20, seldom: 10, starts: 10,
 		groups: func(s *system) int {
 			if s.slow() || s.served() {
@@ -122,11 +127,11 @@ type options struct {
 
 func parse(args []string) (o options, err error) {
 	f := command.Flags("bench")
-	long := f.Bool("long", false, "measure everything (about two hours) instead of the quick form (seven to ten minutes)")
+	long := f.Bool("long", false, "measure everything but the curve (about two hours) instead of the quick form (seven to ten minutes)")
 	runs := f.Int("runs", 0, "`n` runs of each event (default 5, or 20 in the long form; 2 or 10 of those that take long)")
 	systems := f.String("systems", "", "only these `keys`, separated by commas; \"list\" lists them")
 	events := f.String("events", "", "only these `keys`, or none; \"list\" lists them")
-	other := f.String("beside", "", "measure another build of topdog as well: this `program`")
+	other := f.String("beside", "", "measure another build of topdog as well, or of keepalived if it is called so: this `program`")
 	only := f.String("parts", "", "only these `parts` of "+strings.Join(partNames(), ","))
 	f.StringVar(&o.lines, "lines", "", "write all figures to this `file`, a line for each run, for benchstat")
 	f.StringVar(&o.svg, "svg", "", "draw the pictures into this `directory`")
@@ -150,7 +155,10 @@ func parse(args []string) (o options, err error) {
 	p := &o.plan
 	p.logs = *logs
 	if *alone {
-		p.groups = func(*system) int { return 1 }
+		p.groups, p.abreast = func(*system) int { return 1 }, 1
+	}
+	if *only == partCurve {
+		p.systems = without(allSystems(), func(s *system) bool { return s.curve == "" })
 	}
 	if *runs > 0 {
 		p.runs, p.seldom, p.starts, p.lossRuns = *runs, *runs, min(p.starts, *runs), min(p.lossRuns, *runs)
@@ -247,8 +255,15 @@ func (o options) publish(r *record) error {
 	if o.svg != "" {
 		errs = append(errs, os.MkdirAll(o.svg, 0o755))
 		for _, c := range charts {
-			path := filepath.Join(o.svg, "bench-"+c.name+".svg")
-			errs = append(errs, write(path, func(w io.Writer) error { return c.draw(w, r) }))
+			// A session of some parts leaves the pictures of the others alone.
+			if path := filepath.Join(o.svg, "bench-"+c.name+".svg"); r.series(c.bench, nil) != nil {
+				errs = append(errs, write(path, func(w io.Writer) error { return c.draw(w, r) }))
+			}
+		}
+		for _, c := range curveCharts {
+			if path := filepath.Join(o.svg, "bench-"+c.name+".svg"); r.series(curve, nil) != nil {
+				errs = append(errs, write(path, func(w io.Writer) error { return c.draw(w, r) }))
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -36,11 +36,11 @@ type measuring struct {
 
 // observe lets the client ask who answers, or the boards' service, and waits until the leader does. What a calm group costs is measured without a client.
 func (s *stage) observe() (err error) {
-	e, every := s.event, askInterval
+	e, every := s.event, s.askEvery()
 	if e.is("calm") {
 		return nil
 	}
-	if s.sys.slow() && !e.is("cold") || e.is("coarse") {
+	if e.is("coarse") {
 		every = slowAskInterval
 	}
 	if s.heard, err = s.hearAnnouncements(); err != nil {
@@ -53,7 +53,33 @@ func (s *stage) observe() (err error) {
 		}
 		s.ends = append(s.ends, s.prober.Close)
 	}
-	if e.is("served") {
+	if err := s.ask(every); err != nil || e.is("cold") {
+		return err
+	}
+	if e.is("restless") {
+		return s.orNever(s.awaitAnswer(s.maxOutage(), anybody))
+	}
+	if err := s.awaitAnswer(s.maxOutage(), s.leads); err != nil {
+		return fmt.Errorf("%s alone has had the address for %v, and does not answer: %w\nThe client's kernel knows:\n%s",
+			s.leader.Name, s.sys.stableFor(), err, neighbours(s.Group.LAN.Client()))
+	}
+	return nil
+}
+
+// askEvery is how often the client asks where milliseconds count.
+func (s *stage) askEvery() time.Duration {
+	if s.sys.slow() && !s.event.is("cold") {
+		return slowAskInterval
+	}
+	return askInterval
+}
+
+// ask lets the client ask so often from here on, who answers or the boards' service.
+func (s *stage) ask(every time.Duration) (err error) {
+	if s.Asker != nil {
+		s.Asker.Close()
+	}
+	if s.event.is("served") {
 		s.Asker, err = s.Group.LAN.AskBy(func(conn *net.UDPConn) observe.Line {
 			s.names = newNameLine(conn, vip)
 			return s.names
@@ -61,18 +87,10 @@ func (s *stage) observe() (err error) {
 	} else {
 		s.Asker, err = s.Group.LAN.Ask(vip, every)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		s.ends = append(s.ends, s.Asker.Close)
 	}
-	s.ends = append(s.ends, s.Asker.Close)
-	if e.is("cold") {
-		return nil
-	}
-	if err := s.awaitAnswer(s.maxOutage(), s.leads); err != nil {
-		return fmt.Errorf("%s alone has had the address for %v, and does not answer: %w\nThe client's kernel knows:\n%s",
-			s.leader.Name, s.sys.stableFor(), err, neighbours(s.Group.LAN.Client()))
-	}
-	return nil
+	return err
 }
 
 // Measure begins a measure, and ends the one before.
@@ -148,6 +166,12 @@ func (s *stage) record(m *measuring) (err error) {
 	case one.bench == loss0:
 		one.values = map[string]float64{
 			"watched-s": m.ended.Sub(m.began).Seconds(), "moves": v["moves"], "two-ms": v["two-ms"], "unanswered-ms": v["outage-ms"],
+		}
+	case one.bench == curve:
+		watched := m.ended.Sub(m.began)
+		one.values = map[string]float64{
+			"watched-s": watched.Seconds(), "moves/min": v["moves"] / watched.Minutes(), "two-ms": v["two-ms"],
+			"unanswered-ms": v["outage-ms"], "late-ms": v["late-ms"],
 		}
 	}
 	s.samples = append(s.samples, one)

@@ -94,6 +94,8 @@ func TestSetup(t *testing.T) {
 			[]string{`file "/d/lost"`, `notify "/d/hooks.d/notify"`}},
 		{"keepalived-10ms-script", variant{boards: 3, Five: true}, 1, "./keepalived.conf",
 			[]string{"vrrp_script answers5 {", "        answers5\n    }"}},
+		{"topdog-100ms-30ms", variant{boards: 3}, 1, "./topdog.toml", []string{"led = \"none\"\npatience = \"30ms\"\n"}},
+		{"keepalived-10ms-hasty-254", variant{boards: 3}, 2, "./keepalived.conf", []string{"priority 253\n    advert_int 0.01\n"}},
 		{"ucarp-1s", variant{boards: 3}, 1, "command",
 			[]string{"--srcip=10.77.0.1 --vhid=51", "--neutral\n--upscript=/d/up"}},
 		{"ucarp-1s-hasty", variant{boards: 3}, 1, "command", []string{"--advskew=20 --deadratio=1"}},

@@ -34,18 +34,20 @@ type labels map[string]string
 // The benchmarks, and what their lines have beside the figures of a run of an event (Failover).
 const (
 	failover   = "Failover"
-	start      = "Start"      // the time from the start of the last daemon to the first answer of the address
-	calm       = "Calm"       // what a group costs that does nothing but its duty
-	checks     = "Checks"     // the same with five checks a second on every board
-	loss0      = "Loss"       // a group that loses packets, and in which nobody fails
-	lossPulled = "LossPulled" // the leader's cable is pulled under the same loss
-	size       = "Size"       // of the program for a Raspberry Pi
+	start      = "Start"       // the time from the start of the last daemon to the first answer of the address
+	calm       = "Calm"        // what a group costs that does nothing but its duty
+	checks     = "Checks"      // the same with five checks a second on every board
+	loss0      = "Loss"        // a group that loses packets, and in which nobody fails
+	lossPulled = "LossPulled"  // the leader's cable is pulled under the same loss
+	curve      = "Curve"       // a group in which nobody fails, amid something; see curve.go
+	curvePull  = "CurvePulled" // the leader's cable is pulled in the same group, afterwards
+	size       = "Size"        // of the program for a Raspberry Pi
 )
 
 // order is that of labels and units in a line. All others come last.
 var order = []string{
-	"system", "event", "loss", "boards",
-	"start-ms", "watched-s", "outage-ms", "unended", "two-ms", "two-lasts", "two-answer-ms", "none-ms", "moves",
+	"system", "event", "amid", "loss", "boards",
+	"start-ms", "watched-s", "outage-ms", "unended", "two-ms", "two-lasts", "two-answer-ms", "none-ms", "moves", "moves/min",
 	"announcements", "hook-ms", "pages-ms", "unanswered-ms", "trip-ms", "late-ms", "packets/s", "bytes/packet",
 	"leader-cpu-%", "follower-cpu-%", "leader-rss-MB", "leader-pss-MB", "follower-rss-MB", "follower-pss-MB", "MB",
 }

@@ -74,7 +74,13 @@ func (r *record) report(w io.Writer, page bool) error {
 	for _, t := range tables {
 		switch t.bench {
 		case "":
-			d.section(t.level, t.title, t.intro)
+			if !r.curveAlone() {
+				d.section(t.level, t.title, t.intro)
+			}
+		case curve:
+			if points := (labels{"amid": amids[0].key}); r.series(curve, points) != nil {
+				r.table(d, t, nil, points) // What was measured amid other things is in columns of it.
+			}
 		case failover:
 			for _, e := range slices.Concat(allEvents(), faultEvents()) {
 				for _, m := range e.measures {
@@ -86,9 +92,14 @@ func (r *record) report(w io.Writer, page bool) error {
 			r.table(d, t, nil, nil)
 		}
 	}
-	d.section(2, "Missing", "")
-	d.list(append(slices.Clone(r.missing), "Not measured: "+strings.Join(d.skipped, "; ")+"."))
-	r.goals(d)
+	if !r.curveAlone() {
+		d.section(2, "Missing", "")
+		d.list(append(slices.Clone(r.missing), "Not measured: "+strings.Join(d.skipped, "; ")+"."))
+		r.goals(d)
+	} else if r.missing != nil {
+		d.section(2, "Missing", "")
+		d.list(r.missing)
+	}
 	_, err := w.Write(d.Bytes())
 	return err
 }
@@ -195,6 +206,9 @@ func ranked(title, unit string, p int) column {
 // columnOf is a column as tables.txt has it.
 func columnOf(text string) column {
 	title, figure, isRank := strings.Cut(text, " = ")
+	if amid, what, found := strings.Cut(title, ": "); found && !isRank {
+		return amidColumn(title, amid, what)
+	}
 	if !isRank {
 		return column{title, special[title]}
 	}
@@ -212,6 +226,12 @@ var special = map[string]func(r *record, s *series) string{
 	"boards": func(_ *record, s *series) string { return s.of["boards"] },
 	"loss":   func(_ *record, s *series) string { return lossOf(s) },
 	"runs":   func(_ *record, s *series) string { return strconv.Itoa(len(s.samples)) },
+	"pulled cables": func(r *record, s *series) string {
+		if pulled := r.point(curvePull, s.system, s.of["amid"]); pulled != nil {
+			return strconv.Itoa(len(pulled.samples))
+		}
+		return "0"
+	},
 	"moves med/max": func(r *record, s *series) string {
 		return ranked("", "moves", 50).cell(r, s) + "/" + ranked("", "moves", 100).cell(r, s)
 	},
@@ -378,7 +398,9 @@ func cell(unit string, f figure) string {
 		return span(time.Duration(f.value * float64(time.Second)))
 	case strings.HasSuffix(unit, "-%"):
 		return fmt.Sprintf("%.3g %%", f.value)
-	case unit == "moves" || unit == "bytes/packet":
+	case unit == "moves/min" && f.value > 0 && f.value < 10:
+		return digits(f.value, 10)
+	case unit == "moves" || unit == "moves/min" || unit == "bytes/packet":
 		return fmt.Sprintf("%.0f", f.value)
 	case !strings.HasSuffix(unit, "-ms"):
 		return fmt.Sprintf("%.1f", f.value)

@@ -41,6 +41,7 @@ var parts = []struct {
 	{"idle", (*session).idle},
 	{"service", func(s *session, ctx context.Context) error { return s.events(ctx, "services", true) }},
 	{"checks", (*session).checks},
+	{partCurve, (*session).curves},
 }
 
 // measureAll does all that is planned. Whatever has been measured is returned, also
@@ -122,7 +123,7 @@ func (s *session) build(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	version, err := versionOf(ctx, own[0].Path)
+	version, err := versionOf(ctx, topdog, own[0].Path)
 	for _, sys := range own {
 		sys.Path, sys.version = own[0].Path, version
 	}

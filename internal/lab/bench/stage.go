@@ -1,9 +1,11 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -27,6 +29,8 @@ const (
 	// handoverFor is how long something may go on in a group whose interval is short,
 	// after a return.
 	handoverFor = 500 * time.Millisecond
+	// phaseAttempts is how often the address may move while a part of the interval passes.
+	phaseAttempts = 10
 )
 
 // stage is where the scene of an event is played once: a group, and what is seen of it meanwhile: by a client that asks all
@@ -54,6 +58,7 @@ type stage struct {
 	open    []*measuring   // those that end with the scene
 	samples []sample
 	later   []func() // what is added to the samples when the scene is over
+	pulls   int      // how often it has waited for a part of the interval
 }
 
 // slot is for one run at a time in which milliseconds count. Groups become stable beside
@@ -92,7 +97,13 @@ func (g *Group) newStage(ctx context.Context, e *event, only slot, now turn) (*s
 	if g.sys.slow() {
 		s.slot = nil
 	}
-	if !e.is("cold") {
+	switch {
+	case e.is("cold"):
+	case e.is("restless"):
+		if err := s.choose("soon"); err != nil {
+			return s, err
+		}
+	default:
 		if err := s.acquireStable(); err != nil {
 			return s, err
 		}
@@ -146,6 +157,27 @@ func (s *stage) toPhase(phase float64) error {
 		return err
 	}
 	return wait(s.ctx, time.Until(at.Add(time.Duration(phase*float64(s.sys.H)))))
+}
+
+// spread is the golden ratio: as many of its multiples as one likes lie evenly in an interval.
+const spread = 0.6180339887498949
+
+// nextPhase waits for another part of the interval of whoever leads then. In a group that knows no rest, any moment is as good.
+func (s *stage) nextPhase() error {
+	s.pulls++
+	_, phase := math.Modf(float64(s.pulls) * spread)
+	for range phaseAttempts {
+		if b := s.holder(); b != nil {
+			s.leader = b
+		}
+		if err := s.orNever(s.toPhase(phase)); err != nil {
+			return err
+		}
+		if slices.Equal(s.Holders(), []int{s.leader.Number}) {
+			break
+		}
+	}
+	return nil
 }
 
 // acquireSlot waits until no other run has the slot.
@@ -276,12 +308,14 @@ func (s *stage) Pass(d time.Duration) { _ = wait(s.ctx, d) }
 //	await another           another board answers the client, or heir, or leader; anybody with answer
 //	await one               one board alone has the address
 //	await frame             the first frame has passed between those for whom the scene listens
+//	await phase             a part of the interval of whoever leads has passed, of each pulled cable another one
 //	await pages             all pages show another leader; await hook: the script of the new leader was run
 //	settle 2s 4H            watch for so long, the longest counts; others may begin when milliseconds do not count any more
 //	pass 3s 5H              let so much time pass
 //	alone                   milliseconds count from here on; beside: they do not any more
 //	choose holder           from here on the leader is the board that has the address; steady: that has had it for a while, if
-//	                        there is such a board; stable: the client sees that as well
+//	                        there is such a board; stable: the client sees that as well; soon: as steady, with less patience
+//	ask often               the client asks every millisecond from here on; seldom: as often as it asks a slow system
 //	listen leader client    listen for frames between these and all other boards; with client it is among the others
 //	outage WAY              how the outage is counted; see count
 //	holders afterwards      two holders count after the measure; from-frame: from the first frame
@@ -307,6 +341,8 @@ func (s *stage) Line(words, _ []string) (known bool, err error) {
 		return true, nil
 	case "choose":
 		return true, s.choose(more[0])
+	case "ask":
+		return true, s.ask(map[string]time.Duration{"often": s.askEvery(), "seldom": slowAskInterval}[more[0]])
 	case "listen":
 		return true, s.listen(more)
 	case "outage", "holders", "from", "until":
@@ -399,9 +435,15 @@ func (s *stage) choose(which string) error {
 		}
 		return nil
 	}
-	chosen, lack := s.awaitStable(s.ctx)
+	ctx := s.ctx
+	if which == "soon" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 3*s.sys.stableFor())
+		defer cancel()
+	}
+	chosen, lack := s.awaitStable(ctx)
 	if lack != nil {
-		chosen = s.holder()
+		chosen = cmp.Or(s.holder(), s.leader)
 	}
 	if chosen == nil {
 		return lack
@@ -448,6 +490,8 @@ func (s *stage) await(what string) (err error) {
 		s.passed, err = s.frames.wait(s.ctx, s.maxOutage())
 		s.frames.close() // Only the first one counts, and hearing the others would keep this machine busy.
 		return err
+	case "phase":
+		return s.nextPhase()
 	case "pages":
 		shown, err := s.browsers.awaitOther(s.ctx, s.leader)
 		s.now.more = map[string]float64{"pages-ms": millis(shown.Sub(s.now.began))}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -57,16 +58,23 @@ type system struct {
 
 	Strict  bool   // topdog: nobody answers without a majority of all boards
 	Checked bool   // topdog: each board has a service, and checks it
+	More    string // topdog: further lines of its configuration
 	Adverts int    // keepalived: missed ones before the leader counts as dead; 0 is the default, 3
+	Top     int    // keepalived: the highest priority, with the others right below it; 0 spreads them below 200
 	Track   string // keepalived: how it looks at the service of its board
 	Base    int    // ucarp: --advbase, seconds
 	Skew    int    // ucarp: --advskew, 1/256 s, added to the base
 	Ratio   int    // ucarp: --deadratio; 0 is the default, 3
 	stagger int    // ucarp: more skew for each board of lower rank
 
+	// The curve of which the system is a point, and what the picture calls that; see curve.go. Systems of which
+	// onlyCurve is set are measured for the curve alone, unless somebody names them.
+	curve, point string
+	onlyCurve    bool
+
 	Path    string // of the program, once it is known
 	version string
-	other   bool // another build of topdog
+	other   bool // another build of topdog, or of keepalived
 	place   int  // where it stands in tables, if it was found by its key
 	soon    bool // a test is not interested in stable groups
 }
@@ -85,23 +93,51 @@ func allSystems() []*system {
 	tracking := func(key, setting string, h time.Duration, track string) *system {
 		return &system{program: keepalived, key: key, setting: setting + ", track_" + track, H: h, Track: track}
 	}
+	patient := func(key string, h time.Duration, patience string) *system {
+		point := "patience " + strings.TrimSuffix(patience, "ms") + " ms"
+		s := &system{program: topdog, key: key, setting: span(h) + ", " + point, H: h, More: "patience = \"" + patience + "\"\n",
+			curve: span(h), point: point, onlyCurve: true}
+		return s
+	}
+	hasty := func(key string, h time.Duration, top int) *system {
+		s := &system{program: keepalived, key: key, setting: span(h) + ", one missed advert", H: h, Adverts: 1, Top: top,
+			curve: span(h) + ", one", onlyCurve: true}
+		if top > 0 {
+			s.setting += fmt.Sprintf(", priorities %d, %d, %d", top, top-1, top-2)
+		}
+		s.point = fmt.Sprintf("%s, 1 missed, %d", span(h), cmp.Or(top, 200))
+		return s
+	}
 	carp := func(base, skew int) time.Duration {
 		return time.Duration(base)*time.Second + time.Duration(skew)*time.Second/256
 	}
 	return []*system{
-		{program: topdog, key: "topdog-100ms", setting: "default", H: 100 * ms},
-		{program: topdog, key: "topdog-10ms", setting: "10 ms", H: 10 * ms},
+		{program: topdog, key: "topdog-100ms", setting: "default", H: 100 * ms, curve: "100 ms", point: "default"},
+		{program: topdog, key: "topdog-10ms", setting: "10 ms", H: 10 * ms, curve: "10 ms", point: "10 ms"},
 		{program: topdog, key: "topdog-strict", setting: "100 ms", H: 100 * ms, Strict: true},
-		{program: keepalived, key: "keepalived-1s", setting: "default", H: time.Second},
-		{program: keepalived, key: "keepalived-100ms", setting: "100 ms", H: 100 * ms},
-		{program: keepalived, key: "keepalived-100ms-hasty", setting: "100 ms, one missed advert", H: 100 * ms, Adverts: 1},
+		{program: keepalived, key: "keepalived-1s", setting: "default", H: time.Second, curve: "three", point: "default"},
+		{program: keepalived, key: "keepalived-100ms", setting: "100 ms", H: 100 * ms, curve: "three", point: "100 ms"},
+		{program: keepalived, key: "keepalived-100ms-hasty", setting: "100 ms, one missed advert", H: 100 * ms, Adverts: 1,
+			curve: "100 ms, one", point: "100 ms, 1 missed, 200"},
 		// What takes topdog H/2 and 11 ms after a pulled cable takes keepalived 3.2 adverts.
-		{program: keepalived, key: "keepalived-20ms", setting: "20 ms", H: 20 * ms},
-		{program: keepalived, key: "keepalived-10ms", setting: "10 ms", H: 10 * ms},
-		{program: ucarp, key: "ucarp-1s", setting: "default", H: carp(1, 0), Base: 1},
-		{program: ucarp, key: "ucarp-1s-hasty", setting: "dead ratio 1", H: carp(1, 0), Base: 1, Ratio: 1, stagger: 10},
+		{program: keepalived, key: "keepalived-20ms", setting: "20 ms", H: 20 * ms, curve: "three", point: "20 ms"},
+		{program: keepalived, key: "keepalived-10ms", setting: "10 ms", H: 10 * ms, curve: "three", point: "10 ms"},
+		{program: ucarp, key: "ucarp-1s", setting: "default", H: carp(1, 0), Base: 1, curve: "1 s", point: "default"},
+		{program: ucarp, key: "ucarp-1s-hasty", setting: "dead ratio 1", H: carp(1, 0), Base: 1, Ratio: 1, stagger: 10,
+			curve: "1 s", point: "dead ratio 1"},
 		{program: ucarp, key: "ucarp-100ms", setting: "100 ms", H: carp(0, 26), Skew: 26},
 		{program: ucarp, key: "ucarp-10ms", setting: "10 ms", H: carp(0, 3), Skew: 3},
+
+		// The other points of the curves. How late a leader may be before another board takes over is the grace with topdog,
+		// which learns none that is longer than its patience, and the skew with keepalived: (256 - priority)/256 of an advert.
+		patient("topdog-100ms-10ms", 100*ms, "10ms"), // it learns nothing
+		patient("topdog-100ms-30ms", 100*ms, "30ms"),
+		patient("topdog-100ms-100ms", 100*ms, "100ms"),
+		patient("topdog-10ms-4ms", 10*ms, "4ms"),         // it learns nothing
+		hasty("keepalived-100ms-hasty-231", 100*ms, 231), // the skew of the heir is topdog's grace, 10 ms
+		hasty("keepalived-100ms-hasty-254", 100*ms, 254), // the fastest that it has
+		hasty("keepalived-10ms-hasty", 10*ms, 0),
+		hasty("keepalived-10ms-hasty-254", 10*ms, 254),
 
 		// These look at a service. keepalived takes whole seconds as the interval of a script, and one is its default. So
 		// its fastest setting is the shortest interval of its adverts.
@@ -120,7 +156,7 @@ func (s *system) String() string { return s.key }
 func (s *system) programName() string {
 	switch {
 	case s.other:
-		return "other topdog"
+		return "other " + s.name
 	case s.Strict:
 		return "topdog strict"
 	}
@@ -167,6 +203,9 @@ func (s *system) prepare() error {
 	if s.program == topdog {
 		return nil
 	}
+	if s.other {
+		return nil
+	}
 	s.Path = pathOf(s.name)
 	// ucarp does not tell its version.
 	out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", s.pkg).Output()
@@ -184,24 +223,37 @@ func pathOf(program string) string {
 	return "/usr/sbin/" + program
 }
 
-// versionOf asks a topdog for its version.
-func versionOf(ctx context.Context, path string) (string, error) {
-	out, err := exec.CommandContext(ctx, path, "version").Output()
-	if err != nil {
-		return "", fmt.Errorf("ask topdog for its version: %w", err)
+// versionOf asks a topdog or a keepalived for its version.
+func versionOf(ctx context.Context, of *program, path string) (string, error) {
+	ask := "version"
+	if of == keepalived {
+		ask = "--version"
 	}
-	return strings.TrimPrefix(strings.TrimSpace(string(out)), "topdog "), nil
+	out, err := exec.CommandContext(ctx, path, ask).CombinedOutput()
+	words := strings.Fields(string(out))
+	if err != nil || len(words) < 2 {
+		return "", fmt.Errorf("ask %s for its version (%s %s): %q: %w", of.name, path, ask, out, cmp.Or(err, errors.ErrUnsupported))
+	}
+	if of == keepalived {
+		return strings.TrimPrefix(words[1], "v"), nil
+	}
+	return strings.Join(words[1:], " "), nil
 }
 
-// beside adds to every system of topdog the same one with another build. One that is strict needs this build.
+// beside adds to every system of topdog the same one with another build of it, or to those of keepalived if the file is
+// called so. A topdog that is strict needs this build.
 func beside(systems []*system, path string) (all []*system, err error) {
-	version, err := versionOf(context.Background(), path)
+	of := topdog
+	if filepath.Base(path) == keepalived.name {
+		of = keepalived
+	}
+	version, err := versionOf(context.Background(), of, path)
 	if err != nil {
 		return nil, fmt.Errorf("--beside %s: %w", path, err)
 	}
 	for _, sys := range systems {
 		all = append(all, sys)
-		if sys.program == topdog && !sys.Strict {
+		if sys.program == of && !sys.Strict {
 			other := *sys
 			other.key, other.Path, other.version, other.other = "other-"+sys.key, path, version, true
 			all = append(all, &other)
@@ -251,8 +303,14 @@ func (s setup) Addresses() (all []netip.Addr) {
 	return all
 }
 
-// Priority spreads the boards below 200, at most 50 apart; the last is the highest.
-func (s setup) Priority() int { return 200 - min(50, 150/s.boards)*(s.boards-s.Number) }
+// Priority spreads the boards below 200, at most 50 apart, or puts them right below the highest; the last is the highest.
+func (s setup) Priority() int {
+	top, apart := 200, min(50, 150/s.boards)
+	if s.Top > 0 {
+		top, apart = s.Top, 1
+	}
+	return top - apart*(s.boards-s.Number)
+}
 
 // Skewed is the skew of the board.
 func (s setup) Skewed() int {
