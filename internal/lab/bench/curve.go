@@ -24,9 +24,13 @@ func (s *session) curves(ctx context.Context) (errs error) {
 	}
 	for _, batch := range slices.DeleteFunc(batches, func(batch []*system) bool { return len(batch) == 0 }) {
 		var scenes []*event
-		for _, a := range amids {
+		for i, a := range amids {
+			pulls := s.plan.runs // in peace, which is the first
+			if i > 0 {
+				pulls = (pulls + 1) / 2
+			}
 			e := partNamed(partCurve, "AMID", strings.ReplaceAll(a.lines, "WATCH", s.plan.curveFor.String()),
-				"PULLS", strconv.Itoa(s.plan.runs))
+				"PULLS", strconv.Itoa(pulls))
 			e.of = labels{"amid": a.key}
 			scenes = append(scenes, e)
 		}

@@ -80,7 +80,7 @@ func (c curveChart) draw(w io.Writer, r *record) error {
 	d.key(all)
 	for i, a := range amids {
 		left := edge + float64(i%c.columns)*column + curveLeft
-		d.panel(a, panels[i], left, curveHead+math.Floor(float64(i/c.columns))*row+panelHead)
+		d.panel(a, panels[i], left, curveHead+float64(i/c.columns)*row+panelHead)
 	}
 	return d.Encode(w)
 }
@@ -125,7 +125,7 @@ func (d *curvePlot) key(all []curvePoint) {
 		if p.system.program != topdog {
 			words = p.system.name + " " + upstream(d.r.facts["version "+p.system.key])
 		}
-		d.Tag("circle", "class", programClass(p.system)+" d", "cx", x, "cy", 46, "r", 4)
+		d.Tag("circle", "class", programClass(p.system), "cx", x, "cy", 46, "r", 4)
 		d.Text(words, "class", "s", "x", x+10, "y", 50)
 		x += 10 + svg.TextWidth(words) + 22
 	}
@@ -182,7 +182,7 @@ func (d *curvePlot) panel(a amid, points []curvePoint, left, top float64) {
 	}
 	d.lines(points)
 	for _, p := range points {
-		d.Element("circle", p.hint, "", "class", programClass(p.system)+" d", "cx", p.x, "cy", p.y, "r", 4)
+		d.Element("circle", p.hint, "", "class", programClass(p.system), "cx", p.x, "cy", p.y, "r", 4)
 	}
 	if !d.labelled {
 		return

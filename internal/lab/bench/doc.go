@@ -12,7 +12,7 @@
 // is needed for, and names it.
 //
 // A plan says what is measured. A session measures it part by part: failures, cold starts, steady state, loss, and with
-// --parts idle a short interval while nothing happens. In the parts service and checks, each board has a real dnsmasq. It
+// --parts idle a short interval while nothing happens. The part curve is a session of its own: what speed costs. In the parts service and checks, each board has a real dnsmasq. It
 // fails while its board is well, and the client asks it. A system is one program in one setting; systems/ has what its
 // boards need. A group is a LAN whose boards run it. An event is a fault of its leader or of the LAN, or a request: a
 // scene of events.scene, which a stage plays; what else is measured is a scene of parts.scene.

@@ -51,8 +51,6 @@ func TestFiguresOfDocuments(t *testing.T) {
 			[]claimed{{pulled, ours, median, whole}, runs(pulled), {pulled, ours, most, whole}}},
 		{"README.md", "no answer for (median / worst of %s) | ✓ **%s / %s ms** | ✗ %s / %s s | ✗ %s / %s s |",
 			slices.Concat([]claimed{runs(pulled)}, took(pulled, ours, whole), took(pulled, theirs, seconds), took(pulled, ucarp, seconds))},
-		{"README.md", "| the same, ten heartbeats a second | ✓ %s / %s ms | ✓ %s / %s ms, %s / %s at its fastest |",
-			slices.Concat(took(pulled, ours, whole), took(pulled, theirsSame, whole), took(pulled, theirsFast, whole))},
 		{"README.md", "| leader's daemon killed / frozen: one holder, and no answer for (median) | ✓ %s / %s ms | ✗ two | ✗ two |",
 			[]claimed{{killed, ours, median, whole}, {frozen, ours, median, whole}}},
 		{"README.md", "| 20 %% loss for ten minutes, nobody failed: moves | ✓ %s | ✗ %s | ✗ %s |",

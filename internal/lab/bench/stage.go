@@ -438,7 +438,7 @@ func (s *stage) choose(which string) error {
 	ctx := s.ctx
 	if which == "soon" {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, 3*s.sys.stableFor())
+		ctx, cancel = context.WithTimeout(ctx, 2*s.sys.stableFor())
 		defer cancel()
 	}
 	chosen, lack := s.awaitStable(ctx)
