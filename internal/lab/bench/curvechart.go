@@ -60,7 +60,7 @@ type curvePoint struct {
 // draw draws the picture, in the style of the charts.
 func (c curveChart) draw(w io.Writer, r *record) error {
 	const title = "Outage of a pulled cable, against moves in a minute in which nobody fails"
-	d := &curvePlot{curveChart: c, r: r, Picture: &svg.Picture{Title: title, Style: chartStyle() + ".w{fill:none;stroke-width:1.5}", Decimals: 1}}
+	d := &curvePlot{curveChart: c, r: r, Picture: &svg.Picture{Title: title, Style: curveStyle(), Decimals: 1}}
 	panels := make([][]curvePoint, len(amids))
 	for i, a := range amids {
 		panels[i] = r.curvePoints(a.key)
@@ -83,6 +83,13 @@ func (c curveChart) draw(w io.Writer, r *record) error {
 		d.panel(a, panels[i], left, curveHead+float64(i/c.columns)*row+panelHead)
 	}
 	return d.Encode(w)
+}
+
+// curveStyle is that of the charts with the classes w, the line of a curve, and y, words on a rim that keeps lines off.
+func curveStyle() string {
+	rim := func(shade string) string { return "text.y{stroke:" + shade + "}" }
+	return chartStyle() + ".w{fill:none;stroke-width:1.5}.y{stroke-width:4;paint-order:stroke}" + rim(svg.Paper.Light) +
+		svg.DarkStyle(rim(svg.Paper.Dark))
 }
 
 // curvePoints are the systems of which both figures were measured, in the order of the curves.
@@ -187,7 +194,7 @@ func (d *curvePlot) panel(a amid, points []curvePoint, left, top float64) {
 	if !d.labelled {
 		return
 	}
-	// What has little room is written first, and another build last, since it stands near the first one.
+	// Another build is written last, since it stands near the first one.
 	order := slices.Clone(points)
 	slices.SortStableFunc(order, func(a, b curvePoint) int {
 		return map[bool]int{true: 1}[a.system.other] - map[bool]int{true: 1}[b.system.other]
@@ -197,7 +204,7 @@ func (d *curvePlot) panel(a amid, points []curvePoint, left, top float64) {
 	}
 }
 
-// lines joins the points of each curve.
+// lines joins the points of each curve, from the largest margin to the least.
 func (d *curvePlot) lines(points []curvePoint) {
 	var seen []string
 	for i, from := range points {
@@ -238,7 +245,7 @@ func (d *curvePlot) label(p curvePoint, within box) {
 				}
 				d.Tag("path", "class", "l", "d", d.Path("M", p.x, " ", p.y, "L", end, " ", p.y-up))
 			}
-			d.Element("text", p.hint, p.system.point, "class", programClass(p.system), "x", left, "y", p.y-up+4)
+			d.Element("text", p.hint, p.system.point, "class", programClass(p.system)+" y", "x", left, "y", p.y-up+4)
 			return
 		}
 	}

@@ -97,6 +97,9 @@ func allSystems() []*system {
 		point := "patience " + strings.TrimSuffix(patience, "ms") + " ms"
 		s := &system{program: topdog, key: key, setting: span(h) + ", " + point, H: h, More: "patience = \"" + patience + "\"\n",
 			curve: span(h), point: point, onlyCurve: true}
+		if h != topdog.defaultH {
+			s.point = span(h) + ", " + point
+		}
 		return s
 	}
 	hasty := func(key string, h time.Duration, top int) *system {
@@ -130,9 +133,9 @@ func allSystems() []*system {
 
 		// The other points of the curves. How late a leader may be before another board takes over is the grace with topdog,
 		// which learns none that is longer than its patience, and the skew with keepalived: (256 - priority)/256 of an advert.
-		patient("topdog-100ms-10ms", 100*ms, "10ms"), // it learns nothing
-		patient("topdog-100ms-30ms", 100*ms, "30ms"),
 		patient("topdog-100ms-100ms", 100*ms, "100ms"),
+		patient("topdog-100ms-30ms", 100*ms, "30ms"),
+		patient("topdog-100ms-10ms", 100*ms, "10ms"),     // it learns nothing
 		patient("topdog-10ms-4ms", 10*ms, "4ms"),         // it learns nothing
 		hasty("keepalived-100ms-hasty-231", 100*ms, 231), // the skew of the heir is topdog's grace, 10 ms
 		hasty("keepalived-100ms-hasty-254", 100*ms, 254), // the fastest that it has
