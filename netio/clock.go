@@ -5,7 +5,6 @@ import (
 	"os"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -137,9 +136,7 @@ func openWakeTimer() (*wakeTimer, error) {
 func (t *wakeTimer) Set(after time.Duration) {
 	// A time of 0 would switch it off, and on a 32-bit board seconds end in 68 years.
 	after = min(max(after, 1), time.Hour)
-	// It fails only for an invalid descriptor or time. It never waits; see inboxOfARP.read.
-	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(after))}
-	_, _, _ = unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(t.fd), 0, uintptr(unsafe.Pointer(&spec)), 0, 0, 0)
+	setTimer(t.fd, 0, after)
 }
 
 // each calls a function whenever it has expired, until Close. It does not read the timer, which would cost two system calls

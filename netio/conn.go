@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/net/bpf"
-	"golang.org/x/sys/unix"
 
 	"topdog/wire"
 )
@@ -71,6 +70,7 @@ type Conn struct {
 	broadcast netip.AddrPort // where Broadcast sends to
 	multicast *net.UDPConn   // receives what is sent to the group
 	unicast   *net.UDPConn   // receives what is sent to Local; sends everything
+	writer    *writer        // to unicast
 	sockets   []*net.UDPConn // all of them
 	readers   []*reader      // one for each
 	admission admission
@@ -159,6 +159,9 @@ func (c *Conn) add(socket *net.UDPConn, path Path) error {
 		return err
 	}
 	c.readers = append(c.readers, r)
+	if path == PathUnicast {
+		c.writer = newWriter(r.socket)
+	}
 	return nil
 }
 
@@ -197,7 +200,7 @@ func (c *Conn) send(b []byte, to netip.AddrPort) error {
 		return fmt.Errorf("netio: send to %s on %s: %d bytes are more than the %d that fit into one frame",
 			to, c.options.Interface, len(b), wire.MaxPacket)
 	}
-	if _, err := c.unicast.WriteToUDPAddrPort(b, to); err != nil {
+	if err := c.writer.write(b, to); err != nil {
 		return c.sendError(to, err)
 	}
 	return nil
@@ -206,9 +209,6 @@ func (c *Conn) send(b []byte, to netip.AddrPort) error {
 // sendError is apart from send so that the arguments of the message do not
 // escape to the heap when there is no error.
 func (c *Conn) sendError(to netip.AddrPort, err error) error {
-	if errno, ok := errors.AsType[unix.Errno](err); ok {
-		err = errno // net's own wording repeats both addresses
-	}
 	return fmt.Errorf("netio: send to %s on %s: %w", to, c.options.Interface, withLinkDown(err))
 }
 

@@ -84,10 +84,7 @@ func (l *sharedLease) put(value uint64) (former uint64) {
 }
 
 // wakeAt sets the timer to a moment on the clock of Now.
-func (l *sharedLease) wakeAt(t time.Duration) {
-	// It fails only for an invalid descriptor or time.
-	_ = unix.TimerfdSettime(l.timer, unix.TFD_TIMER_ABSTIME, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(t))}, nil)
-}
+func (l *sharedLease) wakeAt(t time.Duration) { setTimer(l.timer, unix.TFD_TIMER_ABSTIME, t) }
 
 // wakes reports whether the timer is set and has not expired.
 func (l *sharedLease) wakes() bool {

@@ -273,7 +273,7 @@ func (r *reader) overflows() uint32 {
 func lostBy(fd int) uint32 {
 	var memory [skMemoryWords]uint32
 	size := uint32(unsafe.Sizeof(memory))
-	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
+	_, _, errno := unix.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
 		uintptr(unsafe.Pointer(&memory)), uintptr(unsafe.Pointer(&size)), 0)
 	if errno != 0 {
 		return 0
@@ -318,7 +318,7 @@ func (r *reader) read(fd uintptr) error {
 	r.header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&r.name)), Namelen: unix.SizeofSockaddrInet4, Iov: &r.vector, Control: &r.oob[0]}
 	r.header.SetIovlen(1)
 	r.header.SetControllen(len(r.oob))
-	n, _, errno := unix.Syscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&r.header)), unix.MSG_DONTWAIT)
+	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&r.header)), unix.MSG_DONTWAIT)
 	if errno != 0 {
 		return errno // never EINTR, since it does not wait
 	}

@@ -6,8 +6,10 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -46,26 +48,46 @@ func openRouteSocket(groups uint32) (routeSocket, error) {
 	return routeSocket{os.NewFile(uintptr(fd), "rtnetlink")}, nil
 }
 
+// addressRequest is a request to add an IPv4 address, as the kernel wants it.
+type addressRequest struct {
+	unix.NlMsghdr
+	unix.IfAddrmsg
+	local, address addressAttr
+	cache          unix.RtAttr
+	lifetimes      unix.IfaCacheinfo
+}
+
+type addressAttr struct {
+	unix.RtAttr
+	addr [4]byte
+}
+
+var requests atomic.Uint32 // their number is that of the last one
+
 // addAddress adds an address to a device, as a /32 with that lifetime. With unix.NLM_F_EXCL it fails if the address is
 // there, and with unix.NLM_F_REPLACE it gives that address the lifetime. Without a lifetime the address would become
 // permanent, even if it had one before.
 func (s routeSocket) addAddress(addr netip.Addr, link int, lifetime time.Duration, flag int) error {
-	message := nl.NewIfAddrmsg(unix.AF_INET)
-	message.Index, message.Prefixlen = uint32(link), 32
 	seconds := uint32(lifetime / time.Second)
-	lifetimes := nl.IfaCacheInfo{IfaCacheinfo: unix.IfaCacheinfo{Valid: seconds, Prefered: seconds}}
-	request := nl.NewNetlinkRequest(unix.RTM_NEWADDR, unix.NLM_F_CREATE|unix.NLM_F_ACK|flag)
-	request.AddData(message)
-	request.AddData(nl.NewRtAttr(unix.IFA_LOCAL, addr.AsSlice()))
-	request.AddData(nl.NewRtAttr(unix.IFA_ADDRESS, addr.AsSlice()))
-	request.AddData(nl.NewRtAttr(unix.IFA_CACHEINFO, lifetimes.Serialize()))
-	return s.exchange(request)
+	request := addressRequest{
+		NlMsghdr: unix.NlMsghdr{
+			Len: uint32(unsafe.Sizeof(addressRequest{})), Type: unix.RTM_NEWADDR, Seq: requests.Add(1),
+			Flags: uint16(unix.NLM_F_REQUEST | unix.NLM_F_ACK | unix.NLM_F_CREATE | flag),
+		},
+		IfAddrmsg: unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: 32, Index: uint32(link)},
+		local:     addressAttr{unix.RtAttr{Len: uint16(unsafe.Sizeof(addressAttr{})), Type: unix.IFA_LOCAL}, addr.As4()},
+		address:   addressAttr{unix.RtAttr{Len: uint16(unsafe.Sizeof(addressAttr{})), Type: unix.IFA_ADDRESS}, addr.As4()},
+		cache:     unix.RtAttr{Len: uint16(unix.SizeofRtAttr + unsafe.Sizeof(unix.IfaCacheinfo{})), Type: unix.IFA_CACHEINFO},
+		lifetimes: unix.IfaCacheinfo{Valid: seconds, Prefered: seconds},
+	}
+	return s.exchange(&request)
 }
 
 // exchange sends a request that wants to be acknowledged, and returns the error of the kernel.
-func (s routeSocket) exchange(request *nl.NetlinkRequest) error {
+func (s routeSocket) exchange(request *addressRequest) error {
 	kernel := &unix.SockaddrNetlink{Family: unix.AF_NETLINK}
-	if err := unix.Sendto(int(s.Fd()), request.Serialize(), 0, kernel); err != nil {
+	message := unsafe.Slice((*byte)(unsafe.Pointer(request)), unsafe.Sizeof(*request))
+	if err := unix.Sendto(int(s.Fd()), message, 0, kernel); err != nil {
 		return os.NewSyscallError("sendto", err)
 	}
 	// The answer is a struct nlmsghdr, the negative error, and what fits of the request.
@@ -101,18 +123,17 @@ func (s routeSocket) await(seen *Snapshot) (gone bool, err error) {
 	var message [512]byte // more than the kernel tells of an address; of a link it is enough that it has changed
 	err = raw.Read(func(fd uintptr) bool {
 		for {
-			n, from, err := unix.Recvfrom(int(fd), message[:], unix.MSG_TRUNC)
-			kernel, ok := from.(*unix.SockaddrNetlink)
+			n, from, errno := receiveNetlink(fd, message[:])
 			switch {
-			case err == unix.EAGAIN:
+			case errno == unix.EAGAIN:
 				return changed
-			case err == unix.EINTR:
-			case err == unix.ENOBUFS: // the kernel has dropped messages, nobody knows which
+			case errno == unix.EINTR:
+			case errno == unix.ENOBUFS: // the kernel has dropped messages, nobody knows which
 				changed, gone = true, true
-			case err != nil:
-				failed = err
+			case errno != 0:
+				failed = errno
 				return true
-			case !ok || kernel.Pid != 0 || n < unix.NLMSG_HDRLEN: // any program may send to a socket like this one
+			case from != 0 || n < unix.NLMSG_HDRLEN: // any program may send to a socket like this one
 			case !isRefresh(message[:min(n, len(message))], seen):
 				kind := binary.NativeEndian.Uint16(message[4:])
 				changed, gone = true, gone || kind == unix.RTM_DELADDR || kind == unix.RTM_DELLINK
