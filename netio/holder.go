@@ -42,6 +42,7 @@ type HolderOptions struct {
 type Holder struct {
 	main *connection // for the daemon's loop
 	side *os.File    // for requests that may take long, and for events; nil until it is open
+	lane *lane       // for those that are made all the time; nil until it is open
 	pid  int
 
 	mu       sync.Mutex // guards what follows
@@ -157,6 +158,9 @@ func (h *Holder) open(socket int) error {
 		unix.Close(theirs)
 		h.side = os.NewFile(uintptr(ours), "side socket")
 	}
+	if err == nil {
+		h.lane, err = newLane(h.lost)
+	}
 	if err != nil {
 		h.Close()
 		return fmt.Errorf("netio: begin with the holder: %w", err)
@@ -224,6 +228,13 @@ func (h *Holder) doBeside(asked holderRequest, body, answer any, within time.Dur
 		return err
 	}
 	said, files, _, err := callBeside(h.side, asked, message, within, h.alive, h.lost)
+	closeAll(files)
+	return h.heard(asked, said, answer, err)
+}
+
+// doOften is doBeside for a request without a body that a leader makes several times a second. One waits for another.
+func (h *Holder) doOften(asked holderRequest, answer any, within time.Duration) error {
+	said, files, _, err := h.lane.call(h.side, asked, nil, within, h.alive)
 	closeAll(files)
 	return h.heard(asked, said, answer, err)
 }
@@ -317,6 +328,9 @@ func (h *Holder) Close() error {
 	h.main.close()
 	if h.side != nil {
 		h.side.Close()
+	}
+	if h.lane != nil {
+		h.lane.close()
 	}
 	h.reader.Wait()
 	h.mu.Lock()

@@ -142,7 +142,7 @@ func (f *HeldAddresses) Acquire() error {
 // Renew starts the lifetimes over; see FloatingIP.Renew.
 func (f *HeldAddresses) Renew() (restored bool, err error) {
 	var answer addressAnswer
-	if err := f.holder.doBeside(askRenew, nil, &answer, coverWithin); err != nil {
+	if err := f.holder.doOften(askRenew, &answer, coverWithin); err != nil {
 		return false, err
 	}
 	f.heard(answer.State)

@@ -225,14 +225,14 @@ func sendMessage(fd int, message []byte, files ...int) error {
 	if len(files) > 0 {
 		rights = unix.UnixRights(files...)
 	}
-	return unix.Sendmsg(fd, message, rights, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	return sendQuickly(fd, message, rights)
 }
 
 // receiveMessage reads one message into a buffer, without waiting. The files that came with it are the caller's. It
 // returns net.ErrClosed when the other end is closed.
 func receiveMessage(fd int, buffer []byte) (message []byte, files []int, err error) {
 	var control [(maxFiles + 8) * 4]byte
-	n, controls, flags, _, err := unix.Recvmsg(fd, buffer, control[:], unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
+	n, controls, flags, err := receiveQuickly(fd, buffer, control[:])
 	switch {
 	case errors.Is(err, unix.ECONNRESET), err == nil && n == 0 && controls == 0:
 		return nil, nil, net.ErrClosed
@@ -326,6 +326,7 @@ func closeAll(files []int) {
 type connection struct {
 	mu   sync.Mutex // held from a request to its answer
 	fd   int
+	file *os.File        // has it too, and waits without a thread of its own; nil for the loop, which may wait no longer than it must
 	lost <-chan struct{} // ends every wait; nil for never
 }
 
@@ -359,24 +360,65 @@ func (c *connection) call(asked holderRequest, body []byte, within time.Duration
 func callBeside(
 	side *os.File, asked holderRequest, body []byte, within time.Duration, alive liveness, lost <-chan struct{},
 ) (answer []byte, received []int, took time.Duration, err error) {
+	l, err := newLane(lost)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	defer l.close()
+	l.once = true
+	return l.call(side, asked, body, within, alive)
+}
+
+// lane is where the answers to requests on a side socket come, to one after the other.
+type lane struct {
+	connection
+	theirs int  // the holder's end, of which it gets a copy with each request
+	once   bool // for one request: then the wait ends at once if the holder does
+}
+
+func newLane(lost <-chan struct{}) (*lane, error) {
+	ours, theirs, err := newConnection()
+	if err != nil {
+		return nil, err
+	}
+	return &lane{connection{fd: ours, file: os.NewFile(uintptr(ours), "lane"), lost: lost}, theirs, false}, nil
+}
+
+func (l *lane) call(
+	side *os.File, asked holderRequest, body []byte, within time.Duration, alive liveness,
+) (answer []byte, received []int, took time.Duration, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fd < 0 {
+		return nil, nil, 0, fmt.Errorf("netio: ask the holder: %w", net.ErrClosed)
+	}
 	socket, err := side.SyscallConn()
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("%w (%w)", errHolderLost, err)
 	}
-	ours, theirs, err := newConnection()
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	c := &connection{fd: ours, lost: lost}
-	defer c.close()
-	if closed := socket.Control(func(fd uintptr) { err = sendRequest(int(fd), asked, body, theirs) }); closed != nil {
+	if closed := socket.Control(func(fd uintptr) { err = sendRequest(int(fd), asked, body, l.theirs) }); closed != nil {
 		err = fmt.Errorf("%w (%w)", errHolderLost, closed)
 	}
-	unix.Close(theirs)
+	if l.once {
+		l.closeTheirs()
+	}
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	return c.receive(within, alive)
+	return l.receive(within, alive)
+}
+
+// close waits for the answer to the last request.
+func (l *lane) close() {
+	l.connection.close()
+	l.closeTheirs()
+}
+
+func (l *lane) closeTheirs() {
+	if l.theirs >= 0 {
+		unix.Close(l.theirs)
+	}
+	l.theirs = -1
 }
 
 func sendRequest(fd int, asked holderRequest, body []byte, files ...int) error {
@@ -421,13 +463,13 @@ func (c *connection) await(within time.Duration, alive liveness) (took time.Dura
 			return took, fmt.Errorf("%w (%w)", errHolderLost, net.ErrClosed)
 		default:
 		}
-		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}, int(waitStep/time.Millisecond))
+		ready, err := c.wait()
 		switch {
 		case errors.Is(err, unix.EINTR) && Now() < end:
 			continue
 		case err != nil:
 			return took, fmt.Errorf("%w (%w)", errHolderLost, err)
-		case ready > 0:
+		case ready:
 			return took, nil
 		}
 		took, unasked = took+waitStep, unasked+waitStep
@@ -444,11 +486,33 @@ func (c *connection) await(within time.Duration, alive liveness) (took time.Dura
 	}
 }
 
+// wait waits for one waitStep at most, and reports whether there is an answer.
+func (c *connection) wait() (ready bool, err error) {
+	if c.file == nil {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}, int(waitStep/time.Millisecond))
+		return n > 0, err
+	}
+	socket, err := c.file.SyscallConn()
+	if err == nil {
+		err = c.file.SetReadDeadline(time.Now().Add(waitStep))
+	}
+	if err == nil {
+		err = socket.Read(hasMessage)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // close closes the connection once no request is made on it. It may be called more than once.
 func (c *connection) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.fd >= 0 {
+	switch {
+	case c.file != nil:
+		c.file.Close()
+	case c.fd >= 0:
 		unix.Close(c.fd)
 	}
 	c.fd = -1

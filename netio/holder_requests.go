@@ -197,9 +197,9 @@ func (s *session) openFloating(r floatingRequest) (any, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	s.floating = floating
-	s.mu.Unlock()
-	return floating.State(), nil
+	defer s.mu.Unlock()
+	s.floating, s.told = floating, floating.State()
+	return s.told, nil
 }
 
 // mayHave reports whether a floating address may have that prefix length: that of the configuration or, without one,
@@ -246,7 +246,6 @@ func (s *session) acquire() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := floating.State()
 	if err := floating.Acquire(); err != nil {
 		s.announce(nil)
 		return nil, err
@@ -256,10 +255,18 @@ func (s *session) acquire() (any, error) {
 		held = append(held, p.Addr())
 	}
 	s.announce(held)
-	if state := floating.State(); state != before {
-		return addressAnswer{State: &state}, nil
+	return s.news(floating, false), nil
+}
+
+// news is the answer to a daemon that knows how the addresses were held when it was told last.
+func (s *session) news(floating *FloatingIP, restored bool) (answer addressAnswer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answer.Restored = restored
+	if state := floating.State(); state != s.told {
+		s.told, answer.State = state, &state
 	}
-	return nil, nil
+	return answer
 }
 
 func (s *session) renew() (any, error) {
@@ -271,8 +278,7 @@ func (s *session) renew() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	state := floating.State()
-	return addressAnswer{Restored: restored, State: &state}, nil
+	return s.news(floating, restored), nil
 }
 
 // releaseAsAsked releases the addresses because the daemon wants it. The daemon tells the other boards itself.

@@ -44,6 +44,7 @@ type session struct {
 	side      *os.File   // nil before it is open
 	fence     *kernelFence
 	floating  *FloatingIP
+	told      HoldState // how the daemon knows that they are held
 	announcer *Announcer
 }
 
@@ -129,7 +130,9 @@ const maxRunning = 48
 // serve answers one request. It closes the files that came with it unless the session keeps them. A daemon that has
 // ended by then needs no answer.
 func (s *session) serve(send sender, message []byte, files []int) {
-	s.idle.Reset(programIdle)
+	if len(message) == 0 || holderRequest(message[0]) != askRenew { // for the next one, the kernel would map the same pages again
+		s.idle.Reset(programIdle)
+	}
 	answer, given, err := s.handle(message, &files)
 	closeAll(files)
 	send(answerMessage(answer, err), given...)

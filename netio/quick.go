@@ -42,6 +42,41 @@ func receiveNetlink(fd uintptr, message []byte) (n int, from uint32, errno unix.
 	return int(length), name.Pid, 0
 }
 
+// sendQuickly sends a message with control messages, either of which may be empty. It does not wait for room.
+func sendQuickly(fd int, message, control []byte) error {
+	vector := unix.Iovec{Base: unsafe.SliceData(message)}
+	vector.SetLen(len(message))
+	header := unix.Msghdr{Iov: &vector, Control: unsafe.SliceData(control)}
+	header.SetIovlen(1)
+	header.SetControllen(len(control))
+	_, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&header)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// hasMessage reports whether there is a message at a socket, or its end.
+func hasMessage(fd uintptr) bool {
+	var first byte
+	_, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&first)), 1, unix.MSG_PEEK|unix.MSG_DONTWAIT, 0, 0)
+	return errno != unix.EAGAIN
+}
+
+// receiveQuickly receives a message and what comes with it. It does not wait.
+func receiveQuickly(fd int, message, control []byte) (n, controls, flags int, err error) {
+	vector := unix.Iovec{Base: unsafe.SliceData(message)}
+	vector.SetLen(len(message))
+	header := unix.Msghdr{Iov: &vector, Control: unsafe.SliceData(control)}
+	header.SetIovlen(1)
+	header.SetControllen(len(control))
+	length, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&header)), unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
+	if errno != 0 {
+		return 0, 0, 0, errno
+	}
+	return int(length), int(header.Controllen), int(header.Flags), nil
+}
+
 // writer sends by one UDP socket.
 type writer struct {
 	socket syscall.RawConn
