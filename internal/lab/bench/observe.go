@@ -307,8 +307,8 @@ func neighbours(h *netns.Host) string {
 	return string(text)
 }
 
-// watchCost begins to count packets, and what the boards need for them. The figures are those since then; followers are the
-// mean of all.
+// watchCost begins to count packets, and what the boards need for them. The figures are those since then, of boards and
+// of each of their programs; followers are the mean of all.
 func (s *stage) watchCost() (figures func() (map[string]float64, error), err error) {
 	traffic, err := s.hearTraffic()
 	if err != nil {
@@ -335,9 +335,15 @@ func (s *stage) watchCost() (figures func() (map[string]float64, error), err err
 			if b == s.leader {
 				who, share = "leader-", 1
 			}
-			v[who+"cpu-%"] += 100 * share * float64(after[i].busy-before[i].busy) / float64(watched)
-			v[who+"rss-MB"] += share * float64(after[i].rss) / 1e6
-			v[who+"pss-MB"] += share * float64(after[i].pss) / 1e6
+			for name, u := range after[i] {
+				cpu := 100 * share * float64(u.busy-before[i][name].busy) / float64(watched)
+				v[who+"cpu-%"] += cpu
+				v[who+name+"-cpu-%"] += cpu
+				v[who+name+"-wakes/s"] += share * float64(u.wakes-before[i][name].wakes) / watched.Seconds()
+				v[who+name+"-rss-MB"] += share * float64(u.rss) / 1e6
+				v[who+"rss-MB"] += share * float64(u.rss) / 1e6
+				v[who+"pss-MB"] += share * float64(u.pss) / 1e6
+			}
 		}
 		return v, nil
 	}, err

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,21 +19,31 @@ import (
 // usage is what processes have used and use, together.
 type usage struct {
 	busy     time.Duration // user and system
+	wakes    uint64        // of all threads
 	rss, pss uint64        // bytes
 }
 
-// usage looks at the processes of every board, without its service.
-func (g *Group) usage() (all []usage, err error) {
+// usage looks at the processes of every board, without its service. Of each board, processes of one name count together.
+func (g *Group) usage() (all []map[string]usage, err error) {
 	err = each(g.boards, func(b *board) error {
 		pids, err := b.Processes()
 		if err != nil {
 			return err
 		}
-		u, err := usageOf(b.withoutService(pids))
-		if err != nil {
-			return fmt.Errorf("%s: %w", b.Name, err)
+		named := map[string][]int{}
+		for _, pid := range b.withoutService(pids) {
+			if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil { // else it has ended
+				key := strings.TrimSpace(string(name))
+				named[key] = append(named[key], pid)
+			}
 		}
-		all = append(all, u)
+		of := map[string]usage{}
+		for name, pids := range named {
+			if of[name], err = usageOf(pids); err != nil {
+				return fmt.Errorf("%s: %w", b.Name, err)
+			}
+		}
+		all = append(all, of)
 		return nil
 	})
 	return all, err
@@ -74,6 +86,11 @@ func usageOf(pids []int) (sum usage, err error) {
 				return sum, err
 			}
 			sum.busy += time.Duration(ran.RunningNanoseconds)
+			status, err := thread.NewStatus()
+			if err != nil && !ended(err) {
+				return sum, err
+			}
+			sum.wakes += status.VoluntaryCtxtSwitches
 		}
 	}
 	return sum, nil
