@@ -130,7 +130,7 @@ const maxRunning = 48
 // serve answers one request. It closes the files that came with it unless the session keeps them. A daemon that has
 // ended by then needs no answer.
 func (s *session) serve(send sender, message []byte, files []int) {
-	if len(message) == 0 || holderRequest(message[0]) != askRenew { // for the next one, the kernel would map the same pages again
+	if len(message) == 0 || holderRequest(message[0]) != askRenew { // the next renewal comes soon, and needs the same pages
 		s.idle.Reset(programIdle)
 	}
 	answer, given, err := s.handle(message, &files)
