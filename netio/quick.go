@@ -23,12 +23,6 @@ func setTimer(fd int, flags uintptr, t time.Duration) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(fd), flags, uintptr(unsafe.Pointer(&value)), 0, 0, 0)
 }
 
-// readTimer reads how often a timerfd has expired. It reports whether it has.
-func readTimer(fd uintptr, count *uint64) bool {
-	_, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(count)), unsafe.Sizeof(*count))
-	return errno == 0
-}
-
 // receiveNetlink receives what is there for a netlink socket, and returns its length, which may be more than fits, and the port that
 // has sent it, which is 0 for the kernel.
 func receiveNetlink(fd uintptr, message []byte) (n int, from uint32, errno unix.Errno) {
