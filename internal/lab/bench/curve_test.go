@@ -68,7 +68,7 @@ func TestCurvePlan(t *testing.T) {
 			t.Errorf("%s is no point", s)
 		}
 	}
-	if n := len(o.plan.systems); n != 17 {
+	if n := len(o.plan.systems); n != 18 {
 		t.Errorf("%d points", n)
 	}
 	o, err = parse([]string{"--long"})

@@ -122,7 +122,7 @@ func allSystems() []*system {
 		{program: keepalived, key: "keepalived-100ms", setting: "100 ms", H: 100 * ms, curve: "three", point: "100 ms"},
 		{program: keepalived, key: "keepalived-100ms-hasty", setting: "100 ms, one missed advert", H: 100 * ms, Adverts: 1,
 			curve: "100 ms, one", point: "100 ms, 1 missed, 200"},
-		// What takes topdog H/2 and 11 ms after a pulled cable takes keepalived 3.2 adverts.
+		// What takes topdog without its watch H/2 and 11 ms after a pulled cable takes keepalived 3.2 adverts.
 		{program: keepalived, key: "keepalived-20ms", setting: "20 ms", H: 20 * ms, curve: "three", point: "20 ms"},
 		{program: keepalived, key: "keepalived-10ms", setting: "10 ms", H: 10 * ms, curve: "three", point: "10 ms"},
 		{program: ucarp, key: "ucarp-1s", setting: "default", H: carp(1, 0), Base: 1, curve: "1 s", point: "default"},
@@ -133,6 +133,8 @@ func allSystems() []*system {
 
 		// The other points of the curves. How late a leader may be before another board takes over is the grace with topdog,
 		// which learns none that is longer than its patience, and the skew with keepalived: (256 - priority)/256 of an advert.
+		{program: topdog, key: "topdog-100ms-unwatched", setting: "100 ms, no watch", H: 100 * ms, More: "watch = \"off\"\n",
+			curve: "100 ms", point: "no watch", onlyCurve: true},
 		patient("topdog-100ms-100ms", 100*ms, "100ms"),
 		patient("topdog-100ms-30ms", 100*ms, "30ms"),
 		patient("topdog-100ms-10ms", 100*ms, "10ms"),     // it learns nothing
