@@ -112,6 +112,7 @@ func (c *Core) duties() timetable {
 		{&c.listening.end, func(c *Core) { c.turn(ReasonNoLeader) }},
 		{&c.listening.query, (*Core).sendQuery},
 		{&c.following.turn, (*Core).turnCame},
+		{&c.following.missed, func(c *Core) { c.addressMissed(c.now - c.wokeLate) }},
 		{&c.candidacy.address.ask, (*Core).askAddress},
 		{&c.candidacy.address.silent, (*Core).addressUnanswered},
 		{&c.candidacy.askLAN, (*Core).missEvidence},

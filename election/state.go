@@ -77,6 +77,7 @@ type listenerState struct {
 // followerState is that of a follower.
 type followerState struct {
 	turn    clock.Deadline // the leader is late, or there is none, and it is this board's turn to act
+	missed  clock.Deadline // the address of the leader has gone unanswered for longer than a heartbeat that came late explains
 	measure clock.Deadline // it measures the round trip to the leader
 	preempt clock.Deadline // it asks a leader of lower rank for the lead
 	// preemptFirst is when it asks for the first time if no other board outranks it.
@@ -341,7 +342,7 @@ type duty struct {
 }
 
 // timetable has all duties of one core, in the order in which what is due together is done.
-type timetable [25 + ownDeadlines]duty
+type timetable [26 + ownDeadlines]duty
 
 // earliest returns the first deadline to come, beside one.
 func (t *timetable) earliest(beside *clock.Deadline) (first clock.Deadline) {

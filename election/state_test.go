@@ -86,7 +86,7 @@ func TestEveryDeadlineIsInTheTimetable(t *testing.T) {
 	}
 	for name, d := range map[string]*clock.Deadline{
 		"listening.end": &b.listening.end, "listening.query": &b.listening.query,
-		"following.turn": &b.following.turn, "following.measure": &b.following.measure, "following.preempt": &b.following.preempt,
+		"following.turn": &b.following.turn, "following.missed": &b.following.missed, "following.measure": &b.following.measure, "following.preempt": &b.following.preempt,
 		"candidacy.incumbent": &b.candidacy.incumbent, "candidacy.coordinator": &b.candidacy.coordinator,
 		"leading.reclaim": &b.leading.reclaim, "leading.hearing.again": &b.leading.hearing.again, "candidacy.askLAN": &b.candidacy.askLAN,
 		"candidacy.address.ask": &b.candidacy.address.ask, "candidacy.address.silent": &b.candidacy.address.silent,
@@ -99,8 +99,8 @@ func TestEveryDeadlineIsInTheTimetable(t *testing.T) {
 			t.Errorf("nobody looks after the deadline %s", name)
 		}
 	}
-	if len(listed) != 25+ownDeadlines {
-		t.Errorf("the timetable has %d deadlines, this test knows %d", len(listed), 25+ownDeadlines)
+	if len(listed) != 26+ownDeadlines {
+		t.Errorf("the timetable has %d deadlines, this test knows %d", len(listed), 26+ownDeadlines)
 	}
 }
 

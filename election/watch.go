@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"topdog/election/clock"
 	"topdog/election/silence"
 	"topdog/wire"
 )
@@ -83,10 +84,21 @@ func (c *Core) WatchState() WatchState {
 // AddressMissed tells that the address that this board watches has answered nothing that it was asked since then.
 func (c *Core) AddressMissed(now, since Instant) []Effect {
 	c.enter(now)
-	if _, every := c.Watch(); every > 0 && c.role == Follower && c.detector.Missed(since) {
-		c.turn(ReasonAddressSilent)
-	}
+	c.addressMissed(since)
 	return c.effects
+}
+
+// addressMissed begins to suspect the leader. A heartbeat that was read after the question may have been sent before it. Then the
+// leader is suspected when the next answer is due, unless the address has returned by then.
+func (c *Core) addressMissed(since Instant) {
+	_, every := c.Watch()
+	switch {
+	case every == 0 || c.role != Follower:
+	case c.detector.Missed(since):
+		c.turn(ReasonAddressSilent)
+	default:
+		c.following.missed = clock.Due(c.now - c.detector.Age(c.now) + every)
+	}
 }
 
 // AddressReturned tells that the address that this board watches answers again.
@@ -94,6 +106,7 @@ func (c *Core) AddressReturned(now Instant) []Effect {
 	c.enter(now)
 	c.evidence.at = c.now
 	c.detector.Returned()
+	c.following.missed = clock.Deadline{}
 	if c.missesAddress() && c.now < c.detector.Freshness() {
 		c.becomeFollower(c.leader, ReasonAddressReturned)
 	}
