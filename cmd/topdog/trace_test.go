@@ -65,7 +65,7 @@ func TestTrace(t *testing.T) {
 			}
 		}
 		for _, want := range []string{
-			"heard HEARTBEAT", "heartbeat_due", "timer", "sent ELECTION", "acquire_begun", "acquire_ended", "announced", "sent COORDINATOR",
+			"heard HEARTBEAT", "address_missed", "sent ELECTION", "acquire_begun", "acquire_ended", "announced", "sent COORDINATOR",
 		} {
 			if !slices.Contains(steps, want) {
 				t.Errorf("%s does not tell of %q: %q", leader, want, steps)

@@ -34,6 +34,8 @@ const (
 	// suspicionRecurrence bounds how often a living leader is suspected in vain. Each time
 	// costs some packets, and a group in which nothing happens should send few.
 	suspicionRecurrence = time.Second
+	// missRecurrence is the same for suspicions because an address does not answer: whoever watches it sees to that.
+	missRecurrence = time.Minute
 	// overlookMax bounds for how long lost heartbeats are overlooked to keep that.
 	overlookMax = time.Second
 	// questionsMin keeps a clean wire from trusting few datagrams. With the copies of
@@ -154,7 +156,7 @@ func cautious(lost, seen float64) float64 {
 // mistake with the probability q^k, q = 1-(1-p)². So mistakes are rarer than one per
 // mistakeRecurrence when mistakeRecurrence·p^(n+1)/H·q^k < 1. What other followers know is not
 // counted, and neither are the further copies of later answers; they come on top. An address that
-// is watched is missed in vain once in suspicionRecurrence at most.
+// is watched is missed in vain once in missRecurrence at most.
 //
 // Questions follow each other as fast as answers come on average: then most of
 // what is sent is needed. Only the last one is given the time that few answers exceed.
@@ -163,7 +165,7 @@ func (d *askDetector) Questions() Questions {
 	q := 1 - (1-p)*(1-p)
 	suspicions := math.Pow(p, float64(d.overlooked()+1)) * float64(mistakeRecurrence) / float64(d.interval)
 	if d.missed.Set {
-		suspicions = max(suspicions, float64(mistakeRecurrence/suspicionRecurrence))
+		suspicions = max(suspicions, float64(mistakeRecurrence/missRecurrence))
 	}
 	k := int(math.Ceil(math.Log(suspicions) / -math.Log(q)))
 	k = min(max(k, questionsMin), questionsMax)

@@ -87,8 +87,10 @@ func (b *Board) askAddress() {
 		return // Thaw looks again
 	}
 	answered := b.addressAnswers()
-	if a.lost *= askerFade; !answered {
-		a.lost += 1 - askerFade
+	if a.works {
+		if a.lost *= askerFade; !answered {
+			a.lost += 1 - askerFade
+		}
 	}
 	switch {
 	case answered:
