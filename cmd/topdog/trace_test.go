@@ -101,6 +101,6 @@ func TestTrace(t *testing.T) {
 			t.Errorf("%d changes with --all: that it found its first leader is missing", len(all.Changes))
 		}
 		leader.topdog("trace").want(t, 0, "trace",
-			"the lead went from "+old.String(), "the next heartbeat is due", "has announced the address")
+			"the lead went from "+old.String(), "asks for the leader's address in vain", "has announced the address")
 	})
 }

@@ -311,7 +311,9 @@ func TestFenceFollowsTheInterfaces(t *testing.T) {
 func TestLateHeartbeatOpensNoFence(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
 		const interval = time.Second
-		_, _, three, latest := l.armedThree(func(c *config.Config) { c.Interval = interval })
+		_, _, three, latest := l.armedThree(func(c *config.Config) {
+			c.Interval, c.Watch = interval, election.NoWatch // else the address that falls silent would be missed first
+		})
 		fence := latest().fakeFence
 		fence.get(func() { fence.running = nil }) // the switch stands still as well
 		said := three.says(t)
