@@ -134,13 +134,14 @@ func (a *Announcer) openWatchTimer() error {
 	return nil
 }
 
-// closeWatch ends the watch.
+// closeWatch ends the watch. To close the timer waits for watchDue, which may wait for reading.
 func (a *Announcer) closeWatch() {
 	a.reading.Lock()
-	defer a.reading.Unlock()
 	a.watching.wanted, a.watching.target = AddressWatch{}, hardwareAddr{}
-	if a.watching.timer != nil {
-		a.watching.timer.Close()
+	timer := a.watching.timer
+	a.reading.Unlock()
+	if timer != nil {
+		timer.Close()
 	}
 }
 

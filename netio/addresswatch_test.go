@@ -314,3 +314,27 @@ func runTime(t testing.TB, pid int) (total time.Duration) {
 	}
 	return total
 }
+
+// TestWatchCloses: the watch ends while it is about to ask. To close its timer waits for that, which waits for the lock.
+func TestWatchCloses(t *testing.T) {
+	a := &Announcer{}
+	timer, err := openWakeTimer()
+	must(t, err)
+	a.watching.timer = timer
+	due, ask, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go timer.each(func() {
+		close(due)
+		<-ask
+		a.reading.Lock() // as watchDue does
+		defer a.reading.Unlock()
+	})
+	timer.Set(0)
+	receive(t, "the timer", due)
+	go func() {
+		a.closeWatch()
+		close(closed)
+	}()
+	until(Now() + 20*ms) // it waits for the timer by now
+	close(ask)
+	receive(t, "the end of the watch", closed)
+}
