@@ -36,13 +36,20 @@ func receiveNetlink(fd uintptr, message []byte) (n int, from uint32, errno unix.
 	return int(length), name.Pid, 0
 }
 
-// sendQuickly sends a message with control messages, either of which may be empty. It does not wait for room.
-func sendQuickly(fd int, message, control []byte) error {
-	vector := unix.Iovec{Base: unsafe.SliceData(message)}
+// headerOf returns the header of a message in one piece, which the vector describes, with its control messages.
+func headerOf(vector *unix.Iovec, message, control []byte) unix.Msghdr {
+	vector.Base = unsafe.SliceData(message)
 	vector.SetLen(len(message))
-	header := unix.Msghdr{Iov: &vector, Control: unsafe.SliceData(control)}
+	header := unix.Msghdr{Iov: vector, Control: unsafe.SliceData(control)}
 	header.SetIovlen(1)
 	header.SetControllen(len(control))
+	return header
+}
+
+// sendQuickly sends a message with control messages, either of which may be empty. It does not wait for room.
+func sendQuickly(fd int, message, control []byte) error {
+	var vector unix.Iovec
+	header := headerOf(&vector, message, control)
 	_, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&header)), unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 	if errno != 0 {
 		return errno
@@ -59,11 +66,8 @@ func hasMessage(fd uintptr) bool {
 
 // receiveQuickly receives a message and what comes with it. It does not wait.
 func receiveQuickly(fd int, message, control []byte) (n, controls, flags int, err error) {
-	vector := unix.Iovec{Base: unsafe.SliceData(message)}
-	vector.SetLen(len(message))
-	header := unix.Msghdr{Iov: &vector, Control: unsafe.SliceData(control)}
-	header.SetIovlen(1)
-	header.SetControllen(len(control))
+	var vector unix.Iovec
+	header := headerOf(&vector, message, control)
 	length, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&header)), unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
 	if errno != 0 {
 		return 0, 0, 0, errno

@@ -25,12 +25,12 @@ func (l *lan) setWatch(leader wire.ID, every time.Duration) {
 	if l.announcer == nil || leader == w.leader && every == w.asked.Every {
 		return
 	}
-	if w.asked.Every > 0 { // what the former leader has answered says nothing about this one
+	if w.asked.Every > 0 { // what the former leader has answered says nothing about the next one
 		l.failed(l.announcer.Watch(netio.AddressWatch{}))
 	}
 	*w = watch{leader: leader, asked: netio.AddressWatch{Addr: l.link.firstFloating(), Every: every}}
-	l.failed(l.announcer.Watch(w.asked))
 	if every > 0 { // if nobody has announced the address since the link was opened, only the kernel knows the Ethernet address
+		l.failed(l.announcer.Watch(w.asked))
 		l.readTable(func() { l.watchByTable(leader) })
 	}
 }
