@@ -60,7 +60,8 @@ func (r *record) point(bench string, sys *system, amid string) *series {
 	return nil
 }
 
-// curveAlone reports whether nothing else was measured, so that there is nothing to say about the rest.
+// curveAlone reports whether nothing else was measured but the size of the program, which each session has. Then there is
+// nothing to say about the rest.
 func (r *record) curveAlone() bool {
-	return !slices.ContainsFunc(r.samples, func(one sample) bool { return one.bench != curve && one.bench != curvePull })
+	return !slices.ContainsFunc(r.samples, func(one sample) bool { return !slices.Contains([]string{curve, curvePull, size}, one.bench) })
 }

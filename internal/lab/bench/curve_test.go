@@ -14,6 +14,7 @@ import (
 func curveLines() string {
 	var b strings.Builder
 	b.WriteString("# version topdog-100ms: 1.2.0\n# version keepalived-100ms-hasty: 1:2.2.7-1+b2\n# version other-keepalived-100ms-hasty: 2.3.4\n")
+	b.WriteString("BenchmarkSize/system=topdog-100ms 1 9.4 MB\n") // which each session has
 	for _, a := range amids {
 		for system, figures := range map[string]string{
 			"topdog-100ms": "0 69", "keepalived-100ms-hasty": "42 90", "other-keepalived-100ms-hasty": "40 90",
