@@ -14,7 +14,7 @@ type verdict int
 const (
 	held      verdict = iota // a live board has it
 	unguarded                // a live board has it, and no other could take over
-	suspected                // a board has it, but its heartbeat is late, so this board asks whether it lives
+	suspected                // a board has it, but its heartbeat or its address is late, so this board asks whether it lives
 	silent                   // the board that had it counts as dead now
 	contested                // several live boards say that they lead
 	nobody                   // nobody has it
@@ -46,7 +46,7 @@ func (s *Status) verdict() verdict {
 	}
 }
 
-// Held reports whether a live leader that this board knows of holds the addresses. A leader whose heartbeat is late counts
+// Held reports whether a live leader that this board knows of holds the addresses. A leader that is late counts
 // as alive until it has failed to answer, so that a late heartbeat alarms nobody.
 func (s *Status) Held() bool {
 	v := s.verdict()
@@ -81,7 +81,7 @@ func (s *Status) headline() string {
 		}
 		return fmt.Sprintf("%s %s last held by %s, of which nothing more is known", what, was, holder)
 	case suspected:
-		return fmt.Sprintf("%s %s held by %s, whose heartbeat is late: this board is asking whether it lives", what, is, holder)
+		return fmt.Sprintf("%s %s held by %s, which has fallen silent: this board is asking whether it lives", what, is, holder)
 	}
 	text := fmt.Sprintf("%s %s held by %s", what, is, holder)
 	next := ","

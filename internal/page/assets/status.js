@@ -46,7 +46,7 @@ export function leads(s, b) {
   return b.role === 'leader' && live(b) && !outdated;
 }
 
-// verdict answers who has the address: 'held', 'suspected' (its heartbeat is late), 'silent' (it
+// verdict answers who has the address: 'held', 'suspected' (it is late), 'silent' (it
 // counts as dead), 'contested', 'nobody', or 'unknown' (this board cannot know).
 export function verdict(s) {
   if (s.boards.filter((b) => leads(s, b)).length > 1) return 'contested';
@@ -83,7 +83,7 @@ export function headline(s, more = 0) {
     case 'unknown':
       return { ...said, verb: `${is} held by`, who: 'unknown', after: whyNotHeld(s), tone: 'warn' };
     case 'suspected':
-      return { ...said, verb: `${is} held by`, who: name, after: 'its heartbeat is late: this board asks whether it lives', tone: 'warn', pattern: 'leader' };
+      return { ...said, verb: `${is} held by`, who: name, after: 'it has fallen silent: this board asks whether it lives', tone: 'warn', pattern: 'leader' };
   }
   const facts = own && own !== name ? [own] : [];
   const unguarded = s.spares === 0; // undefined from a daemon that does not tell
