@@ -21,15 +21,15 @@ func (s *Status) watch() string {
 	if s.Heir == "" || s.Heir != s.Board.ID {
 		return ""
 	}
-	const instead = "so a dead leader is missed when its next heartbeat is"
+	const instead = "so only a heartbeat that fails to come shows that a leader is dead"
 	w, leader := &s.Watch, s.shortName(s.Leader, s.LeaderName)
 	switch w.State {
 	case watchRuns:
 		if w.EveryNs == 0 {
 			return fmt.Sprintf("begins to ask %s for the address", leader)
 		}
-		return fmt.Sprintf("asks %s for the address every %s, and has an answer within %s: if it dies, it is replaced after %s on average, and not after %s. "+
-			"That takes %.0f small packets a second", leader, ns(w.EveryNs), ns(w.RoundTripNs), span(s.replacedOnAverageMs()),
+		return fmt.Sprintf("asks %s for the address every %s, and has an answer %s: if it dies, it is replaced after %s on average, and not after %s. "+
+			"That takes %.0f small packets a second", leader, ns(w.EveryNs), afterNs(w.RoundTripNs), span(s.replacedOnAverageMs()),
 			span(s.HeartbeatMs/2+float64(s.Patience.GraceNs)/1e6), 2e9/float64(w.EveryNs))
 	case watchMissed:
 		return fmt.Sprintf("the address of %s does not answer", leader)
@@ -44,6 +44,9 @@ func (s *Status) watch() string {
 	case watchVotes:
 		return "none: the voters have promised their support until after the next heartbeat, so it would gain nothing"
 	case watchOff:
+		if s.Algorithm != "heir" || s.Detector.Kind != "ask" { // nobody has switched it off
+			return "none: only the algorithm heir with the detector ask has one"
+		}
 		return "off, " + instead
 	}
 	return ""
@@ -51,6 +54,14 @@ func (s *Status) watch() string {
 
 // ns is a time in nanoseconds for people.
 func ns(d int64) string { return span(float64(d) / 1e6) }
+
+// afterNs says after which time something comes. Times below 0.1 ms would read as 0 ms.
+func afterNs(d int64) string {
+	if d < 100_000 {
+		return "within 0.1" + string(joint) + "ms"
+	}
+	return "after " + ns(d)
+}
 
 // replacedOnAverageMs is how long after its death a leader is replaced, on average.
 func (s *Status) replacedOnAverageMs() float64 {
