@@ -31,7 +31,8 @@ type lan struct {
 	index     int       // of the interface; 0 while the link is closed
 	table     netio.Neighbours
 	readAt    time.Duration
-	reading   int // counts the readings of the table, to recognize the result of an old one
+	reading   int  // counts the readings of the table, to recognize the result of an old one
+	underWay  bool // the latest one has not ended
 
 	configured config.Witness
 	witnesses  []*witness
@@ -75,7 +76,7 @@ func (l *lan) open(announcer Announcer, index int) {
 func (l *lan) close() {
 	l.announcer, l.index, l.table.Hosts, l.witnesses, l.seen, l.watch = nil, 0, nil, nil, nil, watch{}
 	l.reading++
-	l.readAt, l.asking, l.doubtEnd = -time.Hour, false, never
+	l.underWay, l.readAt, l.asking, l.doubtEnd = false, -time.Hour, false, never
 }
 
 // ask asks the LAN because the core doubts. suspect is the own address of the board that had the floating address, or
@@ -233,6 +234,7 @@ func (l *lan) readTable(done func()) {
 		return
 	}
 	l.reading++
+	l.underWay = true
 	number, index := l.reading, l.index
 	l.tasks.start(func(context.Context) {
 		table, err := l.platform.ReadNeighbours(index)
@@ -241,8 +243,9 @@ func (l *lan) readTable(done func()) {
 				return // the link was closed, or another reading was begun
 			}
 			l.failed(err)
-			l.table, l.readAt = table, l.now()
+			l.table, l.readAt, l.underWay = table, l.now(), false
 			l.chooseWitnesses()
+			l.watchByTable()
 			done()
 		})
 	})

@@ -29,17 +29,24 @@ func (l *lan) setWatch(leader wire.ID, every time.Duration) {
 		l.failed(l.announcer.Watch(netio.AddressWatch{}))
 	}
 	*w = watch{leader: leader, asked: netio.AddressWatch{Addr: l.link.firstFloating(), Every: every}}
-	if every > 0 { // if nobody has announced the address since the link was opened, only the kernel knows the Ethernet address
-		l.failed(l.announcer.Watch(w.asked))
-		l.readTable(func() { l.watchByTable(leader) })
+	if every == 0 {
+		return
+	}
+	l.failed(l.announcer.Watch(w.asked))
+	if !l.underWay { // else somebody waits for what is being read, and to read anew would make nothing of it
+		l.readTable(func() {})
 	}
 }
 
-// watchByTable tells the announcer the Ethernet address of the leader.
-func (l *lan) watchByTable(leader wire.ID) {
+// watchByTable tells the announcer the Ethernet address of the leader when the kernel's table was read. If nobody has announced
+// the floating address since the link was opened, only the kernel knows it.
+func (l *lan) watchByTable() {
 	w := &l.watch
-	to := l.hardwareAddrOf(leader)
-	if leader != w.leader || to == nil || l.announcer == nil {
+	if w.asked.Every == 0 {
+		return
+	}
+	to := l.hardwareAddrOf(w.leader)
+	if to == nil || slices.Equal(to, w.asked.To) {
 		return
 	}
 	w.asked.To = to
