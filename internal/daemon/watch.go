@@ -14,9 +14,12 @@ import (
 // watch has the kernel of the leader asked for the floating address as often as the core wants it, and keeps what has come of
 // that. The announcer asks, so this process is woken by news alone.
 type watch struct {
-	leader wire.ID
-	asked  netio.AddressWatch // what the announcer was told; Every is 0 if it asks nobody
-	report netio.WatchReport  // the last one since then
+	leader   wire.ID
+	asked    netio.AddressWatch // what the announcer was told; Every is 0 if it asks nobody
+	begun    time.Duration      // when that was
+	report   netio.WatchReport  // the last one since then
+	reported bool               // there is one
+	missed   bool               // the core was told that the address does not answer, and not yet that it does again
 }
 
 // setWatch has the announcer ask the kernel of that board so often; every is 0 to end that.
@@ -28,7 +31,7 @@ func (l *lan) setWatch(leader wire.ID, every time.Duration) {
 	if w.asked.Every > 0 { // what the former leader has answered says nothing about the next one
 		l.failed(l.announcer.Watch(netio.AddressWatch{}))
 	}
-	*w = watch{leader: leader, asked: netio.AddressWatch{Addr: l.link.firstFloating(), Every: every}}
+	*w = watch{leader: leader, asked: netio.AddressWatch{Addr: l.link.firstFloating(), Every: every}, begun: l.now()}
 	if every == 0 {
 		return
 	}
@@ -64,23 +67,24 @@ func (l *lan) hardwareAddrOf(board wire.ID) net.HardwareAddr {
 }
 
 // watchReported gives the core what the watch has found out. A heartbeat may be waiting in its socket, so what has arrived is
-// read before.
+// read before. That may end the watch as well. The report of a watch that was ended says nothing about the present leader.
 func (d *Daemon) watchReported(r netio.WatchReport) {
 	w := &d.lan.watch
-	if w.asked.Every == 0 {
-		return // the report of a watch that was ended
+	if w.asked.Every == 0 || r.MissedSince > 0 && r.MissedSince < w.begun {
+		return
 	}
-	missed := w.report.MissedSince > 0
-	w.report = r
+	w.report, w.reported = r, true
 	switch {
 	case r.MissedSince > 0:
+		w.missed = true
 		d.group.drain()
 		d.receiveAll()
-		if d.lan.watch.asked.Every > 0 { // that has not ended the watch
+		if leader, every := d.core.Watch(); every > 0 && leader == w.leader {
 			d.trace.addressMissed(r.MissedSince)
 			d.carryOut(d.core.AddressMissed(d.now(), r.MissedSince))
 		}
-	case missed:
+	case w.missed && r.Why != netio.WatchNoAnswer: // else another machine is asked by now, and has not answered
+		w.missed = false
 		d.carryOut(d.core.AddressReturned(d.now()))
 	}
 }
@@ -89,7 +93,7 @@ func (d *Daemon) watchReported(r netio.WatchReport) {
 func (d *Daemon) describeWatch() console.Watch {
 	state, w := d.core.WatchState(), &d.lan.watch
 	described := console.Watch{State: state.String()}
-	if state != election.WatchRuns {
+	if state != election.WatchRuns || !w.reported {
 		return described
 	}
 	described.EveryNs, described.RoundTripNs = int64(w.report.Every), int64(w.report.RoundTrip)

@@ -77,10 +77,10 @@ func (a *Asker) asked(answers bool) {
 	missed := a.misses >= lastMiss
 	switch {
 	case answers:
-		a.begun, a.misses = true, 0
-		if missed {
-			a.report(0)
+		if !a.begun || missed {
+			a.report(netio.WatchAnswers, 0)
 		}
+		a.begun, a.misses = true, 0
 		a.after(a.every)
 		return
 	case !a.begun:
@@ -91,7 +91,7 @@ func (a *Asker) asked(answers bool) {
 	}
 	a.misses++
 	if a.misses == lastMiss {
-		a.report(a.since)
+		a.report(netio.WatchMissed, a.since)
 	}
 	if a.misses > lastMiss+patient {
 		a.after(a.every)
@@ -100,8 +100,8 @@ func (a *Asker) asked(answers bool) {
 	}
 }
 
-func (a *Asker) report(since time.Duration) {
+func (a *Asker) report(why netio.WatchState, since time.Duration) {
 	if heard := a.heard; heard != nil {
-		heard(netio.WatchReport{MissedSince: since, Every: a.every})
+		heard(netio.WatchReport{MissedSince: since, Every: a.every, Why: why})
 	}
 }
