@@ -96,15 +96,10 @@ func (a *Announcer) Watch(w AddressWatch) error {
 	}
 	former := a.watching.wanted
 	a.watching.wanted = w
-	switch {
-	case former.Addr != w.Addr:
-		a.watching.target = hardwareAddr{}
-		a.watching.rounds.begin(w.Every, Now())
-	case former.Every != w.Every:
-		a.watching.rounds.change(w.Every, Now())
+	if former.Addr != w.Addr || former.Every != w.Every {
+		a.watching.target = hardwareAddr{} // to begin anew
 	}
 	a.aim()
-	a.setWatchTimer()
 	return nil
 }
 

@@ -71,12 +71,6 @@ func (r *rounds) begin(want, now time.Duration) {
 	*r = rounds{want: want, counted: lossAssumed, deadline: now, told: r.told}
 }
 
-// change changes the time between two rounds, and keeps what was learned.
-func (r *rounds) change(want, now time.Duration) {
-	r.want, r.deadline = want, min(r.deadline, now+want)
-	r.news = r.why == WatchAnswers
-}
-
 // waits reports whether a question was not answered yet.
 func (r *rounds) waits() bool { return r.questions > 0 && r.answers == 0 }
 
