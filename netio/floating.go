@@ -138,8 +138,11 @@ func (f *FloatingIP) checkARP() error {
 	}
 	if ignore != 0 {
 		f.askARPAt = 0 // the next time it is asked at once
-		return fmt.Errorf("net.ipv4.conf.{all,%s}.arp_ignore is %d, so the kernel would not answer ARP for an address that is not on %[1]s itself",
-			f.options.Interface, ignore)
+		whatFor := "an address that is not on " + f.options.Interface + " itself"
+		if ignore == arpIgnoresAll {
+			whatFor = "any address"
+		}
+		return fmt.Errorf("net.ipv4.conf.{all,%s}.arp_ignore is %d, so the kernel would not answer ARP for %s", f.options.Interface, ignore, whatFor)
 	}
 	return nil
 }

@@ -170,6 +170,9 @@ func raiseTUN(handle *netlink.Handle, name string) (index int, err error) {
 	return link.Attrs().Index, nil
 }
 
+// arpIgnoresAll is the value of arp_ignore by which the kernel answers ARP for no address at all.
+const arpIgnoresAll = 8
+
 // arpIgnore reads the setting that decides whether the kernel answers ARP on
 // the interface for an address that is on another device, such as ours. It
 // does with 0, the default. The greater of the interface's value and that of "all"
