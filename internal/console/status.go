@@ -299,6 +299,7 @@ const (
 	ProblemAddressElsewhere   ProblemKind = "address_elsewhere"         // a floating address is in the network of another interface
 	ProblemAddressNotFree     ProblemKind = "address_not_free"          // another machine has the address, or nobody can tell, so it is not acquired
 	ProblemAddressNotHeld     ProblemKind = "address_not_held"          // the kernel does not let this board hold the address
+	ProblemAddressUnanswered  ProblemKind = "address_unanswered"        // the leader's kernel does not answer for the address
 	ProblemBoardSilent        ProblemKind = "board_silent"              // another board is not heard
 	ProblemCheckAim           ProblemKind = "check_aim"                 // a check is aimed at a floating address
 	ProblemChecker            ProblemKind = "checker"                   // the process that runs the checks cannot be started, or is not heard

@@ -45,6 +45,7 @@ type Daemon struct {
 
 	majorityMissed condition // too few voters are heard
 	portSilent     condition // nothing at all is heard
+	unanswered     condition // the leader's kernel does not answer for the address
 	portDead       bool      // and has been so for long
 
 	timer       timer

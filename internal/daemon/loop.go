@@ -85,6 +85,7 @@ func (d *Daemon) look(now time.Duration) {
 	d.group.rejoin(now)
 	d.lan.maintain(now)
 	d.checkPort()
+	d.checkAnswers()
 	d.checkMajority()
 	d.address.checkStrays()
 	d.checkArrivals(now)

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"net"
 	"slices"
 	"time"
@@ -102,4 +103,15 @@ func (d *Daemon) describeWatch() console.Watch {
 		described.State = w.report.Why.String()
 	}
 	return described
+}
+
+// checkAnswers tells people as long as the leader's kernel does not answer for the address. The leader lives, so nobody
+// replaces it for that.
+func (d *Daemon) checkAnswers() {
+	w, text := &d.lan.watch, ""
+	if d.unanswered.update(d.now(), w.reported && w.report.Why == netio.WatchNoAnswer) {
+		text = fmt.Sprintf("%s leads, and does not answer this board's ARP requests for %v, so perhaps nobody reaches the address: "+
+			"look there for arp_ignore, for an interface with NOARP, and for whatever filters ARP", d.called(w.leader), w.asked.Addr)
+	}
+	d.reporter.set(console.ProblemAddressUnanswered, text)
 }

@@ -2,10 +2,12 @@ package daemon
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"topdog/election"
+	"topdog/internal/console"
 	"topdog/internal/lab/assert"
 	"topdog/netio"
 	"topdog/wire"
@@ -83,5 +85,24 @@ func TestWatchIsReported(t *testing.T) {
 			two.watchReported(netio.WatchReport{Every: every, Why: netio.WatchAnswers})
 			is(election.Follower, "paused")
 		})
+	})
+}
+
+// TestUnansweredAddress: the leader lives, and its kernel does not answer for the address. People are told, and after that it answers.
+func TestUnansweredAddress(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, two, _ := l.three()
+		pass(time.Second)
+		report := func(r netio.WatchReport) {
+			two.onLoop(t, func() { two.watchReported(r) })
+			pass(unheardFor + lookEvery)
+		}
+		report(netio.WatchReport{})
+		const want = "pi3 (10.0.0.3) leads, and does not answer this board's ARP requests for 10.0.0.100"
+		if text := two.problem(t, console.ProblemAddressUnanswered); !strings.Contains(text, want) {
+			t.Errorf("the problem is %q, want %q", text, want)
+		}
+		report(netio.WatchReport{Every: 10 * time.Millisecond, Why: netio.WatchAnswers})
+		two.wantTold(t, console.ProblemAddressUnanswered, "")
 	})
 }
