@@ -87,7 +87,7 @@ func testAllKilled(t *judge.T) {
 	needTUN(t)
 	b := newLAN(t, 1).boards[0]
 	for range 4 {
-		daemon, holder := startArmed(t, b, HoldTUN)
+		daemon, holder := startArmedAs(t, b, strconv.Itoa(int(HoldTUN))+informed)
 		if kinds[0] == FenceTCX {
 			eth0 := b.link(t, "eth0").Index
 			for _, attach := range []uint32{unix.BPF_TCX_INGRESS, unix.BPF_TCX_EGRESS} {

@@ -25,6 +25,9 @@ import (
 // the variable gives, with an armed switch.
 const armedVariable = "TOPDOG_TEST_ARMED"
 
+// informed, behind the method, has that daemon say nothing before its holder has put the device and the fence into its store.
+const informed = "+informed"
+
 // beating, behind the method, has that daemon extend a lease as with heartbeats, which ends when
 // it is frozen. Else it has no end.
 const (
@@ -37,6 +40,7 @@ const (
 // says the number of the holder's process, and waits for its end.
 func holdArmed(method string) error {
 	method, beats := strings.CutSuffix(method, beating)
+	method, waits := strings.CutSuffix(method, informed)
 	n, err := strconv.Atoi(method)
 	if err != nil {
 		return err
@@ -65,12 +69,18 @@ func holdArmed(method string) error {
 	if err != nil {
 		return err
 	}
-	if err := g.Prepare(PreparedResign{Datagram: testResign, To: []netip.AddrPort{testGroup, netip.MustParseAddrPort("10.77.0.2:9254")}}); err != nil {
+	resign := PreparedResign{Datagram: testResign, To: []netip.AddrPort{testGroup, netip.MustParseAddrPort("10.77.0.2:9254")}}
+	if err := g.Prepare(resign); err != nil {
 		return err
 	}
 	g.arm()
 	if err := g.floating.Acquire(); err != nil {
 		return err
+	}
+	if waits { // the holder has answered before it did that, and answers nothing else meanwhile
+		if err := g.Prepare(resign); err != nil {
+			return err
+		}
 	}
 	if beats {
 		g.extend(Now() + beatenLease)
