@@ -29,7 +29,8 @@ type step struct {
 	For   int // milliseconds, or another number
 }
 
-// Beside clean faults no two boards may hold the address. Those of the network may cut a leader off that does not notice it.
+// Beside clean faults no two boards may hold the address. Those of the network may cut a leader off that does not notice it. A daemon
+// that stands still does not notice that its cable is out, and another one may lead before its lease ends: it is not counted.
 var (
 	clean = []string{
 		"unplug", "plug", "lose address", "lose address", "get address", "get another address", "freeze", "freeze", "kill", "stop", "start", "start",
@@ -78,6 +79,8 @@ type schedule struct {
 
 	mu     sync.Mutex
 	cut    [4]bool   // from the others
+	pulled [4]bool   // its cable is out
+	missed [4]bool   // its cable was out at some time since it acquired the address
 	heals  time.Time // when boards have sorted out what the network has done last
 	thawed time.Time // when a daemon that stood still went on last
 	wrong  []string
@@ -100,9 +103,12 @@ func (s *schedule) failed(format string, values ...any) {
 
 func (s *schedule) start(n int) {
 	if s.running[n] == nil {
+		s.mu.Lock()
+		s.pulled[n], s.missed[n] = false, false
+		s.mu.Unlock()
 		s.running[n] = s.board(n+1, func(_ *config.Config, b *fakeBoard) {
 			withSwitch(b)
-			b.onAcquire = func() { go s.checkHolders() } // in the same instant, and without the lock of the board
+			b.onAcquire = func() { go s.acquired(n) } // in the same instant, and without the lock of the board
 		})
 	}
 }
@@ -120,7 +126,23 @@ func (s *schedule) end(n int) {
 // leader has handed over to it meanwhile, it acts on that RESIGN when it goes on, also if another board has taken over since.
 const sortedOut = 10 * time.Millisecond
 
-// checkHolders is called when a board has acquired the address.
+// pull pulls the cable of a board, or puts it in.
+func (s *schedule) pull(n int, out bool) {
+	s.mu.Lock()
+	s.pulled[n], s.missed[n] = out, out || s.missed[n]
+	s.mu.Unlock()
+	s.running[n].unplugged(out)
+}
+
+// acquired is called when a board has acquired the address.
+func (s *schedule) acquired(n int) {
+	s.mu.Lock()
+	s.missed[n] = s.pulled[n]
+	s.mu.Unlock()
+	s.checkHolders()
+}
+
+// checkHolders wants one holder at most.
 func (s *schedule) checkHolders() {
 	s.mu.Lock()
 	thawed := time.Since(s.thawed) < sortedOut
@@ -130,6 +152,7 @@ func (s *schedule) checkHolders() {
 	}
 	holders := s.holders()
 	s.mu.Lock()
+	holders = slices.DeleteFunc(holders, func(number int) bool { return s.missed[number-1] })
 	allowed := slices.Contains(s.cut[:], true) || time.Now().Before(s.heals)
 	s.mu.Unlock()
 	if len(holders) > 1 && !allowed {
@@ -172,7 +195,7 @@ func (s *schedule) do(e step) {
 	}
 	switch e.Do {
 	case "unplug", "plug":
-		b.unplugged(e.Do == "unplug")
+		s.pull(e.Board, e.Do == "unplug")
 	case "lose address":
 		b.ownAddress(0)
 	case "get address":
