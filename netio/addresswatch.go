@@ -153,7 +153,7 @@ func (a *Announcer) aim() {
 		return
 	}
 	w.target, w.own = target, hardwareAddr{}
-	w.to = unix.RawSockaddrLinklayer{Family: unix.AF_PACKET, Protocol: arpProtocol, Ifindex: int32(a.index), Halen: uint8(len(target))}
+	w.to = unix.RawSockaddrLinklayer{Family: unix.AF_PACKET, Protocol: a.socket.protocol, Ifindex: int32(a.index), Halen: uint8(len(target))}
 	copy(w.to.Addr[:], target[:])
 	w.rounds.begin(w.wanted.Every, Now())
 	a.setWatchTimer()
@@ -207,7 +207,7 @@ func (a *Announcer) sendWatch(fd uintptr) {
 	}
 }
 
-// sendAsk sends the question. It does not wait; see inboxOfARP.read.
+// sendAsk sends the question. It does not wait; see packetInbox.read.
 func (w *addressWatching) sendAsk(fd uintptr) error {
 	if _, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(&w.ask)), uintptr(len(w.ask)), unix.MSG_DONTWAIT,
 		uintptr(unsafe.Pointer(&w.to)), unsafe.Sizeof(w.to)); errno != 0 {

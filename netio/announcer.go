@@ -1,15 +1,13 @@
 package netio
 
 import (
-	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 	"unsafe"
 
@@ -24,16 +22,15 @@ import (
 // rivals (RFC 5227), asks single hosts whether they are there, and watches a floating address by asking its host for it again
 // and again. For an added address the
 // kernel does none of that; it only answers when it is asked. While a board doubts that it hears
-// anything, the Announcer also counts the frames of other hosts.
+// anything, the Announcer also counts the frames of other hosts. For the floating addresses of IPv6 it speaks Neighbor Discovery,
+// see discovery.
 //
-// One packet socket is kept open for all of it: closing one takes about 17 ms
-// (the kernel waits for an RCU grace period), which a take-over cannot spare.
 // All methods may be called from any goroutine.
 type Announcer struct {
 	index  int
 	local  netip.Addr // this host's own address
-	file   *os.File
-	socket syscall.RawConn
+	socket packetSocket
+	six    *discovery // speaks for the floating addresses of IPv6; nil if there are none
 
 	close    sync.Once
 	closed   chan struct{}
@@ -44,7 +41,7 @@ type Announcer struct {
 	reading   sync.Mutex
 	limit     wire.Limit // of the packets that are read
 	throttled bool       // the kernel drops whatever this board does not wait for
-	inbox     inboxOfARP
+	inbox     packetInbox
 	watching  addressWatching
 
 	mu         sync.Mutex
@@ -64,9 +61,7 @@ type Announcer struct {
 
 // OpenAnnouncer opens the packet socket on the interface with the given index,
 // and starts to listen. It needs CAP_NET_RAW. The Announcer is tied to that
-// index: open a new one when Watch reports another. It keeps no copy of the
-// interface's Ethernet address, which may change at any time (a bond that fails
-// over, `ip link set address`): it asks the kernel with each packet, but for those of a watch.
+// index: open a new one when Watch reports another.
 //
 // local is this host's own address, in whose name it asks; it may be invalid.
 // If floating addresses are given, only these packets wake the process: those that speak as one of
@@ -80,53 +75,50 @@ func OpenAnnouncer(index int, local netip.Addr, floating ...netip.Addr) (*Announ
 		waiting: map[*awaited]struct{}{},
 		asked:   map[netip.Addr]time.Duration{}, announcers: map[netip.Addr]hardwareAddr{},
 	}
-	for _, addr := range floating {
-		a.announcers[addr.Unmap()] = hardwareAddr{}
+	four, six := byFamily(floating)
+	for _, addr := range four {
+		a.announcers[addr] = hardwareAddr{}
 	}
 	a.announcing.say = a.say
-	if err := a.open(); err != nil {
+	var filter []bpf.Instruction
+	if len(floating) > 0 {
+		filter = a.filter()
+	}
+	var err error
+	if a.socket, err = openPacketSocket(index, unix.ETH_P_ARP, filter); err == nil && len(six) > 0 {
+		if a.six, err = openDiscovery(index, six, a.discovered); err != nil {
+			a.socket.file.Close()
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("netio: announce on interface %d: %w", index, err)
 	}
-	a.listener.Go(a.listen)
+	a.listener.Go(func() { a.socket.listen(a.closed, a.read) })
+	if a.six != nil {
+		a.listener.Go(func() { a.six.socket.listen(a.closed, a.six.read) })
+	}
 	return a, nil
 }
 
-// arpProtocol is ETH_P_ARP as packet sockets want it.
-var arpProtocol = htons(unix.ETH_P_ARP)
-
-// htons puts a number into the byte order of the network.
-func htons(v uint16) uint16 {
-	var b [2]byte
-	binary.BigEndian.PutUint16(b[:], v)
-	return binary.NativeEndian.Uint16(b[:])
+// FirstIPv4 returns the first address of IPv4 among floating addresses, which stands for all: whoever answers for it holds them all.
+// It is invalid if there is none.
+func FirstIPv4(floating []netip.Addr) (first netip.Addr) {
+	if four, _ := byFamily(floating); len(four) > 0 {
+		first = four[0]
+	}
+	return first
 }
 
-func (a *Announcer) open() error {
-	// The socket receives nothing before it is bound, and so nothing that the filter would drop.
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return fmt.Errorf("open a packet socket (needs CAP_NET_RAW): %w", err)
-	}
-	if len(a.announcers) > 0 {
-		if err := setFilter(fd, a.filter()); err != nil {
-			unix.Close(fd)
-			return err
+// byFamily sorts addresses by their families.
+func byFamily(addrs []netip.Addr) (four, six []netip.Addr) {
+	for _, addr := range addrs {
+		if addr = addr.Unmap(); addr.Is4() {
+			four = append(four, addr)
+		} else {
+			six = append(six, addr)
 		}
 	}
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: arpProtocol, Ifindex: a.index}); err != nil {
-		unix.Close(fd)
-		return fmt.Errorf("bind the packet socket: %w", withLinkDown(err))
-	}
-	if _, err := ownHardwareAddr(fd); err != nil {
-		unix.Close(fd)
-		return err
-	}
-	a.file = os.NewFile(uintptr(fd), "arp")
-	if a.socket, err = a.file.SyscallConn(); err != nil {
-		a.file.Close()
-		return fmt.Errorf("hand the packet socket to the runtime: %w", err)
-	}
-	return nil
+	return four, six
 }
 
 // Hold has the floating addresses that are ours announced, at once and then again and again, for as long as lasts reports that
@@ -136,18 +128,28 @@ func (a *Announcer) Hold(ours []netip.Addr, lasts func() bool) {
 	a.mu.Lock()
 	a.ours = slices.Clone(ours)
 	a.mu.Unlock()
-	a.announcing.hold(ours, lasts)
+	four, six := byFamily(ours)
+	a.announcing.hold(four, lasts)
+	if a.six != nil {
+		a.six.announcing.hold(six, lasts)
+	}
 }
 
 // AnnounceAnew announces what is held as if it had been acquired now.
-func (a *Announcer) AnnounceAnew() { a.announcing.anew() }
+func (a *Announcer) AnnounceAnew() {
+	a.announcing.anew()
+	if a.six != nil {
+		a.six.announcing.anew()
+	}
+}
 
 // Unannounced sets the function that is told why what is held could not be announced. It is tried again all the same. failed must
 // not call Hold, AnnounceAnew or Close.
 func (a *Announcer) Unannounced(failed func(error)) {
-	a.announcing.mu.Lock()
-	defer a.announcing.mu.Unlock()
-	a.announcing.failed = failed
+	a.announcing.tell(failed)
+	if a.six != nil {
+		a.six.announcing.tell(failed)
+	}
 }
 
 // say announces addresses once, and perhaps asks who else has them. It returns the first error.
@@ -164,11 +166,14 @@ func (a *Announcer) say(addrs []netip.Addr, ask bool) (first error) {
 	return first
 }
 
-// Announce tells every neighbour once that addr is at our Ethernet address, by
-// an ARP request and by a reply. The error matches ErrLinkDown when the link is away.
+// Announce tells every neighbour once that addr is at our Ethernet address: by
+// an ARP request and a reply, or by an advertisement. The error matches ErrLinkDown when the link is away.
 func (a *Announcer) Announce(addr netip.Addr) error {
-	announcements := announcements(addr.Unmap())
-	if err := a.send(broadcast, announcements[:]...); err != nil {
+	if addr = addr.Unmap(); addr.Is6() && a.six != nil {
+		return a.six.announce(addr)
+	}
+	announcements := announcements(addr)
+	if err := a.socket.send(broadcast, announcements[0], announcements[1]); err != nil {
 		return fmt.Errorf("netio: announce %s on interface %d: %w", addr, a.index, err)
 	}
 	return nil
@@ -181,74 +186,6 @@ func (a *Announcer) Rivals(ours []netip.Addr, heard func(addr netip.Addr, mac ne
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ours, a.heard = slices.Clone(ours), heard
-}
-
-// send sends ARP packets of this interface to an Ethernet address.
-func (a *Announcer) send(destination hardwareAddr, packets ...arpPacket) error {
-	to := &unix.SockaddrLinklayer{Protocol: arpProtocol, Ifindex: a.index, Halen: uint8(len(destination))}
-	copy(to.Addr[:], destination[:])
-	var result error
-	if err := a.socket.Write(func(fd uintptr) bool {
-		var own hardwareAddr
-		if own, result = ownHardwareAddr(int(fd)); result != nil {
-			return true
-		}
-		for _, packet := range packets {
-			if result = sendFrame(int(fd), packet.from(own), to); result != nil {
-				return true
-			}
-		}
-		return true // do not wait while the queue is full: a late announcement would be wrong
-	}); err != nil {
-		return net.ErrClosed // RawConn has no other error, but another name for it
-	}
-	return withLinkDown(result)
-}
-
-func sendFrame(fd int, packet arpPacket, to unix.Sockaddr) error {
-	frame := packet.append(make([]byte, 0, arpLength))
-	err := unix.Sendto(fd, frame, 0, to)
-	if err == unix.ENETDOWN {
-		// The link may be up again: when it goes down, the kernel leaves an error on
-		// the socket for the next call, however late that comes.
-		err = unix.Sendto(fd, frame, 0, to)
-	}
-	return err
-}
-
-// ownHardwareAddr asks the kernel for the current Ethernet address of the interface of a packet socket. There
-// is none while the interface is gone.
-func ownHardwareAddr(fd int) (own hardwareAddr, err error) {
-	name, err := unix.Getsockname(fd)
-	if err != nil {
-		return own, fmt.Errorf("ask for the interface's Ethernet address: %w", err)
-	}
-	link, ok := name.(*unix.SockaddrLinklayer)
-	switch {
-	case !ok || link.Hatype == 0: // that is what packet_getname returns if the interface is gone
-		return own, unix.ENODEV
-	case int(link.Halen) != len(own):
-		return own, fmt.Errorf("its hardware address %q is not an Ethernet address: set `interface` to an Ethernet or Wi-Fi interface",
-			net.HardwareAddr(link.Addr[:min(int(link.Halen), len(link.Addr))]))
-	}
-	return hardwareAddr(link.Addr[:len(own)]), nil
-}
-
-// listen reads ARP until Close. A read that fails (the interface went down or
-// was deleted) is tried again after a while; it then blocks or succeeds.
-func (a *Announcer) listen() {
-	var result error
-	read := func(fd uintptr) bool {
-		result = a.read(fd)
-		return result != unix.EAGAIN
-	}
-	next := func() error {
-		if a.socket.Read(read) != nil {
-			return net.ErrClosed // RawConn has no other error, but another name for it
-		}
-		return result
-	}
-	readUntilClosed(a.closed, next, func() {})
 }
 
 // read locks reading, and calls readLocked.
@@ -277,8 +214,8 @@ func (a *Announcer) readLocked(fd uintptr) error {
 	return nil
 }
 
-// inboxOfARP is a packet that was read, and where it was sent to. Its memory is reused.
-type inboxOfARP struct {
+// packetInbox is a packet that was read, and where it was sent to. Its memory is reused.
+type packetInbox struct {
 	data   [128]byte // Ethernet pads the 28 bytes to 46
 	sender unix.RawSockaddrLinklayer
 	vector unix.Iovec
@@ -287,7 +224,7 @@ type inboxOfARP struct {
 
 // read reads one packet. It is not unix.Recvfrom, which allocates the sender. The system call is one that does not wait, and is
 // made as such (RawSyscall): otherwise the runtime wakes a second thread of an idle process, which costs more than the call.
-func (i *inboxOfARP) read(fd uintptr) ([]byte, error) {
+func (i *packetInbox) read(fd uintptr) ([]byte, error) {
 	i.vector.Base = &i.data[0]
 	i.vector.SetLen(len(i.data))
 	i.header = unix.Msghdr{Name: (*byte)(unsafe.Pointer(&i.sender)), Namelen: unix.SizeofSockaddrLinklayer, Iov: &i.vector}
@@ -306,14 +243,7 @@ func (a *Announcer) receive(packet arpPacket, own hardwareAddr) {
 		return
 	}
 	a.mu.Lock()
-	for w := range a.waiting {
-		if packet.conflictsWith(w.addr) {
-			select {
-			case w.heard <- packet.senderMAC:
-			default:
-			}
-		}
-	}
+	a.tellWaiting(packet.conflictsWith, packet.senderMAC)
 	heard := a.heard
 	// A host that only probes for this host's own address may be a switch that looks for hosts, and does not have the
 	// address.
@@ -331,14 +261,47 @@ func (a *Announcer) receive(packet arpPacket, own hardwareAddr) {
 	}
 }
 
+// tellWaiting tells the probes for those addresses with which something conflicts that a host has sent. It is called with mu locked.
+func (a *Announcer) tellWaiting(conflictsWith func(netip.Addr) bool, sender hardwareAddr) {
+	for w := range a.waiting {
+		if conflictsWith(w.addr) {
+			select {
+			case w.heard <- sender:
+			default:
+			}
+		}
+	}
+}
+
+// discovered is receive for a message of IPv6 that another host has sent. It reports whether somebody waited for such messages.
+func (a *Announcer) discovered(m ndpMessage, sender hardwareAddr) (awaited bool) {
+	a.mu.Lock()
+	awaited = len(a.waiting) > 0
+	a.tellWaiting(m.conflictsWith, sender)
+	heard := a.heard
+	i := slices.IndexFunc(a.ours, m.speaksAs)
+	var rival netip.Addr
+	if i >= 0 {
+		rival = a.ours[i]
+	}
+	a.mu.Unlock()
+	if i >= 0 && heard != nil {
+		heard(rival, sender[:])
+	}
+	return awaited
+}
+
 // Close stops listening, and closes the sockets. It may be called more than once.
 func (a *Announcer) Close() error {
 	var err error
 	a.close.Do(func() {
 		close(a.closed)
-		a.announcing.hold(nil, nil)
+		a.Hold(nil, nil)
 		a.closeWatch()
-		err = a.file.Close()
+		err = a.socket.file.Close()
+		if a.six != nil {
+			err = errors.Join(err, a.six.close())
+		}
 		a.listener.Wait()
 		_ = a.Calm()
 		a.closing.Wait()

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
@@ -39,9 +38,8 @@ func (a *Announcer) hasOwner(t testing.TB, addr netip.Addr, times int, spacing t
 // sendAs sends a packet as it is, whoever it says that its sender is.
 func (a *Announcer) sendAs(t testing.TB, destination hardwareAddr, packet arpPacket) {
 	t.Helper()
-	to := &unix.SockaddrLinklayer{Protocol: arpProtocol, Ifindex: a.index, Halen: 6}
-	copy(to.Addr[:], destination[:])
-	must(t, a.socket.Control(func(fd uintptr) { must(t, sendFrame(int(fd), packet, to)) }))
+	to := a.socket.to(destination)
+	must(t, a.socket.Control(func(fd uintptr) { must(t, sendFrame(int(fd), packet.append(nil), to)) }))
 }
 
 type rival struct {
@@ -82,7 +80,7 @@ func TestProbeAndRivals(t *testing.T) {
 			done <- owner.String()
 		}()
 		eventually(t, "we probe", func() bool { return probing(ours) })
-		must(t, theirs.send(broadcast, probe(testVIP)))
+		must(t, theirs.socket.send(broadcast, probe(testVIP)))
 		assert.Is(t, them.mac(t), receive(t, "our probe to end", done), "who was found")
 	})
 
@@ -336,7 +334,7 @@ func TestAskAnnouncer(t *testing.T) {
 		})
 	}
 	must(t, us.Announce(testVIP))
-	must(t, us.send(broadcast, probe(testVIP)))
+	must(t, us.socket.send(broadcast, probe(testVIP)))
 	assert.Is(t, l.boards[2].mac(t), announcer(), "who is asked: the other board that has announced last")
 	same := ARPQuestion{Addr: testVIP, To: l.boards[2].link(t, "eth0").HardwareAddr}
 	assert.Is(t, 1, len(us.addressed(append(toAnnouncer, same))), "how often that board is asked")

@@ -39,6 +39,19 @@ func (a *announcing) anew() {
 	a.announce()
 }
 
+// tell sets who is told that something could not be announced.
+func (a *announcing) tell(failed func(error)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failed = failed
+}
+
+// answers reports whether this board may answer for an address now. It is called with mu locked: then it may until that is
+// unlocked.
+func (a *announcing) answers(addr netip.Addr) bool {
+	return slices.Contains(a.addrs, addr) && (a.lasts == nil || a.lasts())
+}
+
 // again is called by the timer.
 func (a *announcing) again() {
 	a.mu.Lock()

@@ -83,6 +83,8 @@ func (p arpPacket) conflictsWith(addr netip.Addr) bool {
 		p.operation == arpRequest && p.senderIP.IsUnspecified() && p.targetIP == addr
 }
 
+func (p arpPacket) appendFrom(b []byte, own hardwareAddr) []byte { return p.from(own).append(b) }
+
 func (p arpPacket) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint16(b, unix.ARPHRD_ETHER)
 	b = binary.BigEndian.AppendUint16(b, unix.ETH_P_IP)

@@ -398,7 +398,7 @@ func TestHeardByTheOtherInterface(t *testing.T) {
 
 func (b *board) listen(t testing.TB, at netip.AddrPort) *net.UDPConn {
 	t.Helper()
-	conn, err := on(b, func() (*net.UDPConn, error) { return net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at)) })
+	conn, err := on(b, func() (*net.UDPConn, error) { return net.ListenUDP("udp", net.UDPAddrFromAddrPort(at)) })
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn

@@ -6,7 +6,7 @@
 //   - [Conn] is the UDP sockets of one board: one for each [Path], the kind of address that a
 //     datagram is sent to. Nothing from beyond the link gets through (GTSM, RFC 5082), and
 //     neither sending nor receiving allocates memory.
-//   - [Watch] reports the group's interface and every IPv4 address of the host
+//   - [Watch] reports the group's interface and every address of the host
 //     whenever one of them changes. [FindInterface] names the interface that a
 //     floating IP belongs to.
 //   - [FloatingIP] holds the floating addresses by a [HoldMethod], so that they do
@@ -16,8 +16,8 @@
 //     announcer, the sockets, and [HeldFence]: the lease of the leader, and programs in the kernel
 //     that drop packets to the addresses when the lease is over. It is also the dead
 //     man's switch: it removes the addresses at once when the daemon is killed or frozen.
-//   - [Announcer] speaks ARP as RFC 5227 wants it: probe, announce, and listen
-//     for rivals. It repeats the announcements by itself while the lease lasts. It also asks
+//   - [Announcer] speaks ARP as RFC 5227 wants it, and Neighbor Discovery (RFC 4861) for addresses of IPv6: probe, announce,
+//     and listen for rivals. It answers solicitations, too, since the kernel does not. It repeats the announcements by itself while the lease lasts. It also asks
 //     single hosts whether they are there, or still have a floating address, asks the host that has
 //     one again and again ([AddressWatch]), and counts the frames of other hosts while a board doubts that it hears any.
 //   - [Neighbours] are what the kernel knows of the hosts on the link.

@@ -13,7 +13,7 @@ import (
 )
 
 // kernelFence is the lease of the leader, and programs in the kernel that enforce it. When the
-// lease is over, they drop ARP and IPv4 to and from the floating addresses, on every
+// lease is over, they drop ARP, IPv4 and IPv6 to and from the floating addresses, on every
 // interface, even if no process of this board runs any more. They do not touch the board's own
 // addresses. While there is nothing to release, everything passes: a router or a
 // container on a follower must reach the address on another board.
@@ -328,12 +328,16 @@ const (
 )
 
 // direction says which packets a program drops while the fence is closed: incoming ones to a floating address, or
-// outgoing ones from it. It has the offsets of that address in ARP and in IPv4.
-type direction struct{ arp, ip int32 }
+// outgoing ones from it. It has the offsets of that address in ARP, IPv4 and IPv6, and what of Neighbor Discovery about the
+// address is dropped as well, whoever it is to or from.
+type direction struct {
+	arp, ip, ip6 int32
+	ndp          ndpKind
+}
 
 var (
-	inbound  = direction{arpTarget, ipTarget}
-	outbound = direction{arpSender, ipSource}
+	inbound  = direction{arpTarget, ipTarget, ip6Target, solicitation}
+	outbound = direction{arpSender, ipSource, ip6Source, advertisement}
 )
 
 // fenceProgram makes the programs of a fence, for these addresses and with the lease in that array map.
@@ -349,17 +353,18 @@ func (f fenceProgram) tcx(d direction) []instruction {
 	a.copy(r6, r1)
 	a.mapValue(r7, f.array)
 	a.load(unix.BPF_W, r8, r6, skbProtocol)
-	a.jumpOpen("pass")
-	a.jump(unix.BPF_JEQ, r8, networkOrder(unix.ETH_P_ARP), "arp")
-	a.jump(unix.BPF_JNE, r8, networkOrder(unix.ETH_P_IP), "pass")
-	a.loadBytesRelative(d.ip, 4)
-	a.always("compare")
-	a.label("arp")
-	a.loadBytesRelative(d.arp, 4)
-	a.label("compare")
-	a.jump(unix.BPF_JNE, r0, 0, "pass") // the packet is too short
-	a.load(unix.BPF_W, r1, r10, -8)
-	f.compare(a, r1)
+	f.each(a, d, fenceSteps{
+		word: func(offset int32) {
+			a.loadBytesRelative(offset, 4)
+			a.jump(unix.BPF_JNE, r0, 0, "pass") // the packet is too short
+			a.load(unix.BPF_W, r1, r10, -8)
+		},
+		octet: func(offset int32) {
+			a.loadBytesRelative(offset, 1)
+			a.jump(unix.BPF_JNE, r0, 0, "pass")
+			a.load(unix.BPF_B, r1, r10, -8)
+		},
+	})
 	a.label("pass")
 	a.leave(tcxNext)
 	a.label("drop")
@@ -375,17 +380,11 @@ func (f fenceProgram) xdp() []instruction {
 	a.mapValue(r7, f.array)
 	a.jumpShort(r6, r9, etherBytes, "pass")
 	a.load(unix.BPF_H, r8, r6, etherType)
-	a.jumpOpen("pass")
-	a.jump(unix.BPF_JEQ, r8, networkOrder(unix.ETH_P_ARP), "arp")
-	a.jump(unix.BPF_JNE, r8, networkOrder(unix.ETH_P_IP), "pass")
-	a.jumpShort(r6, r9, etherBytes+ipBytes, "pass")
-	a.load(unix.BPF_W, r1, r6, etherBytes+ipTarget)
-	a.always("compare")
-	a.label("arp")
-	a.jumpShort(r6, r9, etherBytes+arpBytes, "pass")
-	a.load(unix.BPF_W, r1, r6, etherBytes+arpTarget)
-	a.label("compare")
-	f.compare(a, r1)
+	f.each(a, inbound, fenceSteps{
+		needs: func(length int32) { a.jumpShort(r6, r9, etherBytes+length, "pass") },
+		word:  func(offset int32) { a.load(unix.BPF_W, r1, r6, int16(etherBytes+offset)) },
+		octet: func(offset int32) { a.load(unix.BPF_B, r1, r6, int16(etherBytes+offset)) },
+	})
 	a.label("pass")
 	a.leave(xdpPass)
 	a.label("drop")
@@ -393,11 +392,64 @@ func (f fenceProgram) xdp() []instruction {
 	return a.program()
 }
 
-// compare jumps to "drop" if the register has one of the addresses.
-func (f fenceProgram) compare(a *assembler, r register) {
-	for _, address := range f.addresses {
+// fenceSteps read a packet from the network header on, into r1. They jump to "pass" if it is too short.
+type fenceSteps struct {
+	needs       func(length int32) // is called before the others; nil if that is not needed
+	word, octet func(offset int32)
+}
+
+// each jumps to "drop" if the packet, whose protocol is in r8, is one that the closed fence drops, and to "pass" if not.
+func (f fenceProgram) each(a *assembler, d direction, steps fenceSteps) {
+	needs := func(length int32) {
+		if steps.needs != nil {
+			steps.needs(length)
+		}
+	}
+	four, six := byFamily(f.addresses)
+	a.jumpOpen("pass")
+	a.jump(unix.BPF_JEQ, r8, networkOrder(unix.ETH_P_ARP), "arp")
+	if len(six) > 0 {
+		a.jump(unix.BPF_JEQ, r8, networkOrder(unix.ETH_P_IPV6), "ip6")
+	}
+	a.jump(unix.BPF_JNE, r8, networkOrder(unix.ETH_P_IP), "pass")
+	needs(ipBytes)
+	steps.word(d.ip)
+	a.always("compare")
+	a.label("arp")
+	needs(arpBytes)
+	steps.word(d.arp)
+	a.label("compare")
+	for _, address := range four {
 		b := address.As4()
-		a.jump(unix.BPF_JEQ, r, int32(binary.NativeEndian.Uint32(b[:])), "drop")
+		a.jump(unix.BPF_JEQ, r1, int32(binary.NativeEndian.Uint32(b[:])), "drop")
+	}
+	a.always("pass")
+	if len(six) == 0 {
+		return
+	}
+	a.label("ip6")
+	needs(ip6Bytes)
+	compare6(a, "ip6 address", six, d.ip6, steps.word)
+	steps.octet(ip6Next)
+	a.jump(unix.BPF_JNE, r1, unix.IPPROTO_ICMPV6, "pass")
+	needs(ndpBytes)
+	steps.octet(ndpKindAt)
+	a.jump(unix.BPF_JNE, r1, int32(d.ndp), "pass")
+	compare6(a, "target", six, ndpSubjectAt, steps.word)
+	a.always("pass")
+}
+
+// compare6 jumps to "drop" if one of the addresses is at the offset. Its labels begin with a name.
+func compare6(a *assembler, name string, addresses []netip.Addr, offset int32, word func(offset int32)) {
+	for i, address := range addresses {
+		next := fmt.Sprint(name, " ", i+1)
+		b := address.As16()
+		for at := int32(0); at < 16; at += 4 {
+			word(offset + at)
+			a.jump(unix.BPF_JNE, r1, int32(binary.NativeEndian.Uint32(b[at:])), next)
+		}
+		a.always("drop")
+		a.label(next)
 	}
 }
 

@@ -104,7 +104,7 @@ func (b *fencedBoard) serve(t *testing.T, addr netip.Addr) {
 			service.WriteTo(buffer[:n], from)
 		}
 	}()
-	conn, err := on(b.client, func() (net.Conn, error) { return net.Dial("udp4", at.String()) })
+	conn, err := on(b.client, func() (net.Conn, error) { return net.Dial("udp", at.String()) })
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	b.services[addr], b.answers[addr] = conn, service

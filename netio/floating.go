@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,8 +27,11 @@ var (
 
 // FloatingIP holds the floating addresses while this board leads.
 //
-// Each address is added as a /32, which creates no route to a subnet, never
+// Each address is added alone, as a /32 or /128, which creates no route to a subnet, never
 // becomes the board's main address, and is not deleted together with another one.
+//
+// The addresses of IPv6 never keep those of IPv4 from being held, by which the boards find each other. If the kernel refuses one, as
+// it does while IPv6 is switched off, HoldState.Problem says so.
 //
 // All methods may be called from any goroutine.
 type FloatingIP struct {
@@ -46,6 +50,7 @@ type FloatingIP struct {
 	present  bool          // one of the addresses may be there
 	expireAt time.Duration // when the lifetimes end, on the clock of Now
 	routes   []*netlink.Route
+	without  []error       // why addresses or routes of IPv6 could not be added
 	former   *os.File      // of a TUN device that somebody has deleted, or is not used any more, or nil
 	askARPAt time.Duration // when the kernel is asked again whether an address on a TUN device is of any use
 
@@ -216,6 +221,7 @@ func (f *FloatingIP) Acquire() error {
 	if err == nil {
 		_, err = f.ensureRoutes()
 	}
+	f.tellProblem()
 	if err != nil {
 		return fmt.Errorf("netio: acquire the floating address: %w", err)
 	}
@@ -244,6 +250,7 @@ func (f *FloatingIP) Renew() (restored bool, err error) {
 		restored, err = f.ensureOnDevice()
 	}
 	restoredRoutes, routeErr := f.ensureRoutes()
+	f.tellProblem()
 	if err := errors.Join(err, routeErr); err != nil {
 		return restored, fmt.Errorf("netio: renew the floating address: %w", err)
 	}
@@ -267,6 +274,7 @@ func (f *FloatingIP) ensure() (added bool, err error) {
 	// too early here, never too late.
 	end := Now() + f.options.lifetime
 	var failed []error
+	f.without = nil
 	link := f.device.Load().link
 	for _, p := range f.options.Addresses {
 		// Adding fails if the address is there, which is how to find out; only
@@ -280,7 +288,10 @@ func (f *FloatingIP) ensure() (added bool, err error) {
 		case errors.Is(err, unix.EEXIST):
 			err = f.renewal.addAddress(p.Addr(), link, f.options.lifetime, unix.NLM_F_REPLACE)
 		}
-		if err != nil {
+		switch {
+		case err != nil && p.Addr().Is6() && !errors.Is(err, unix.ENODEV):
+			f.without = append(f.without, f.explain("add", p, err))
+		case err != nil:
 			failed = append(failed, f.explain("add", p, err))
 		}
 	}
@@ -289,6 +300,25 @@ func (f *FloatingIP) ensure() (added bool, err error) {
 	}
 	f.expireAt = end
 	return added, nil
+}
+
+// tellProblem says why the addresses of IPv6 are not held, or of no use.
+func (f *FloatingIP) tellProblem() {
+	problem := ""
+	if slices.ContainsFunc(f.options.Addresses, func(p netip.Prefix) bool { return p.Addr().Is6() }) {
+		err := checkIPv6(f.options.Interface)
+		if err == nil {
+			err = errors.Join(f.without...)
+		}
+		if err != nil {
+			problem = "no IPv6: " + err.Error()
+		}
+	}
+	at := *f.device.Load()
+	if at.Problem != problem {
+		at.Problem = problem
+		f.device.Store(&at)
+	}
 }
 
 // move sets where the addresses are from now on.
@@ -327,9 +357,14 @@ func (f *FloatingIP) remove() error {
 	var failed []error
 	link := f.device.Load().link
 	for _, p := range f.options.Addresses {
-		// The kernel removes a route together with its source address, so there is nothing to do for the routes.
 		if err := removeAddress(f.handle, link, p.Addr()); err != nil && !isGone(err) {
 			failed = append(failed, f.explain("remove", p, err))
+		}
+	}
+	for _, route := range f.routes {
+		// The kernel removes one of IPv4 together with its source address.
+		if route.Src == nil {
+			_ = f.handle.RouteDel(route) // it only says where those hosts are
 		}
 	}
 	return errors.Join(failed...)

@@ -106,7 +106,7 @@ func TestFloatingIP(t *testing.T) {
 		f := openFloating(t, b, FloatingOptions{Method: method, lifetime: 30 * time.Second, Addresses: []netip.Prefix{testFloating, second}})
 		device := map[HoldMethod]string{HoldTUN: DefaultDevice, HoldLifetime: "eth0"}[method]
 		const lease = "/32 for 30 s"
-		if got := f.State(); got != (HoldState{method, "as configured", device}) {
+		if got := f.State(); got != (HoldState{Method: method, Reason: "as configured", Device: device}) {
 			t.Errorf("holds it by %s (%s) on %s, want %s on %s", got.Method, got.Reason, got.Device, method, device)
 		}
 		expect := func(when, want string) {
@@ -292,9 +292,9 @@ func TestFileOfDeletedDevice(t *testing.T) {
 func TestARPIsIgnoredLater(t *testing.T) {
 	needTUN(t)
 	for method, want := range map[HoldMethod]HoldState{
-		HoldAuto: {HoldLifetime, "a TUN device cannot be used here: net.ipv4.conf.{all,eth0}.arp_ignore is 1, so the kernel would not " +
-			"answer ARP for an address that is not on eth0 itself", "eth0"},
-		HoldTUN: {HoldTUN, "as configured", DefaultDevice},
+		HoldAuto: {Method: HoldLifetime, Reason: "a TUN device cannot be used here: net.ipv4.conf.{all,eth0}.arp_ignore is 1, so the kernel would not " +
+			"answer ARP for an address that is not on eth0 itself", Device: "eth0"},
+		HoldTUN: {Method: HoldTUN, Reason: "as configured", Device: DefaultDevice},
 	} {
 		b := newLAN(t, 1).boards[0]
 		f := openFloating(t, b, FloatingOptions{Method: method})

@@ -82,6 +82,8 @@ type HoldState struct {
 	Method HoldMethod `json:"method"` // never HoldAuto
 	Reason string     `json:"reason"` // why that one, in words for a status display
 	Device string     `json:"device"` // has the addresses while they are held
+	// Problem says why some of the addresses are not held, or of no use, and what to do; "" if all are well.
+	Problem string `json:"problem,omitempty"`
 }
 
 // holdMethods are the names of the methods, as the configuration writes them.
@@ -199,9 +201,10 @@ func arpIgnore(iface string) (value int, err error) {
 
 // A floating IP usually lies in the subnet of the interface, and the board
 // reaches its neighbours through its own address there. If it lies in another
-// subnet, the /32 alone would leave the board without a way to answer. Then a
+// subnet, the address alone would leave the board without a way to answer. Then a
 // route to that subnet is added with the floating IP as its source. The kernel
-// removes such a route together with the address, so it cannot be left over.
+// removes such a route of IPv4 together with the address, so it cannot be left over. One of IPv6, which has no source, is
+// removed with the address by us. If it is left over, it only says what is true: that those hosts are on this link.
 
 // findRoutes works out which routes the addresses need on the interface as it is now.
 func (f *FloatingIP) findRoutes() error {
@@ -224,20 +227,22 @@ func (f *FloatingIP) findRoutes() error {
 		}
 	}
 	for _, p := range missingSubnets(f.options.Addresses, own) {
-		f.routes = append(f.routes, &netlink.Route{
+		route := &netlink.Route{
 			LinkIndex: index,
-			Scope:     netlink.SCOPE_LINK,
 			Protocol:  unix.RTPROT_STATIC,
-			Dst:       &net.IPNet{IP: p.Masked().Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)},
-			Src:       p.Addr().AsSlice(),
-		})
+			Dst:       &net.IPNet{IP: p.Masked().Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())},
+		}
+		if p.Addr().Is4() {
+			route.Scope, route.Src = netlink.SCOPE_LINK, p.Addr().AsSlice()
+		}
+		f.routes = append(f.routes, route)
 	}
 	return nil
 }
 
 // missingSubnets returns those of the floating addresses, one for each subnet,
 // whose subnet none of the interface's own addresses covers. The floating
-// addresses themselves do not count as own: they are /32.
+// addresses themselves do not count as own: they are alone (/32 or /128).
 func missingSubnets(floating, own []netip.Prefix) []netip.Prefix {
 	var missing []netip.Prefix
 	for _, p := range floating {
@@ -257,7 +262,10 @@ func (f *FloatingIP) ensureRoutes() (added bool, err error) {
 		switch err := f.handle.RouteAdd(route); {
 		case err == nil:
 			added = true
-		case !errors.Is(err, unix.EEXIST):
+		case errors.Is(err, unix.EEXIST):
+		case route.Src == nil: // of IPv6
+			f.without = append(f.without, fmt.Errorf("add route %s on %s: %w", route.Dst, f.options.Interface, err))
+		default:
 			failed = append(failed, fmt.Errorf("add route %s on %s: %w", route.Dst, f.options.Interface, withLinkDown(err)))
 		}
 	}
@@ -268,7 +276,7 @@ func (f *FloatingIP) ensureRoutes() (added bool, err error) {
 // device they are. It runs after the daemon has ended (ExecStopPost=topdog cleanup), and normally finds nothing. It
 // returns what it removed, in words. The kernel removes a TUN device with the process that made it, so none is left.
 //
-// Only what topdog itself can have made is touched: an address must be one of addresses and a /32, so that an address
+// Only what topdog itself can have made is touched: an address must be one of addresses and alone (/32 or /128), so that an address
 // that a person has given to the board stays.
 func RemoveLeftovers(addresses []netip.Prefix) (removed []string, err error) {
 	handle, err := openHandle()

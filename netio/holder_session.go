@@ -352,7 +352,7 @@ func (s *session) closeAnnouncer() {
 func (s *session) isFloating(addr netip.Addr) bool { return slices.Contains(s.options.Floating, addr) }
 
 // checkInterface refuses an interface that is not the group's. If none is configured, the daemon may choose among
-// those whose subnet contains the first floating address.
+// those whose subnet contains the first floating address of IPv4.
 func (s *session) checkInterface(name string) error {
 	if group := s.options.Interface; group != "" {
 		if name != group {
@@ -364,7 +364,7 @@ func (s *session) checkInterface(name string) error {
 	if err != nil {
 		return err
 	}
-	floating := s.options.Floating[0]
+	floating := FirstIPv4(s.options.Floating)
 	if !slices.ContainsFunc(own, func(p netip.Prefix) bool { return !p.IsSingleIP() && p.Addr() != floating && p.Contains(floating) }) {
 		return fmt.Errorf("netio: the holder works on an interface whose subnet contains %s, which is not %s", floating, name)
 	}

@@ -211,8 +211,9 @@ type bind struct {
 // binds lists the binds of all sockets, in the order in which they are opened.
 func (c *Conn) binds() []bind {
 	all := []bind{{c.self, PathUnicast}, {c.options.Group, PathMulticast}, {c.broadcast, PathBroadcast}}
-	for _, addr := range c.options.Floating {
-		all = append(all, bind{netip.AddrPortFrom(addr.Unmap(), c.self.Port()), PathFloating})
+	four, _ := byFamily(c.options.Floating)
+	for _, addr := range four {
+		all = append(all, bind{netip.AddrPortFrom(addr, c.self.Port()), PathFloating})
 	}
 	return all
 }

@@ -187,7 +187,7 @@ func (b *board) newFloatingIP(o FloatingOptions) (*FloatingIP, error) {
 }
 
 func netlinkAddr(index int, p netip.Prefix) *netlink.Addr {
-	return &netlink.Addr{LinkIndex: index, IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}}
+	return &netlink.Addr{LinkIndex: index, IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
 }
 
 // newNamespace makes a network namespace with loopback up. It ends with the test.

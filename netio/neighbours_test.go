@@ -23,7 +23,7 @@ func TestFrameCounter(t *testing.T) {
 		must(t, err)
 		return n
 	}
-	announce := func() { must(t, theirs.send(broadcast, announcements(them.addr)[0])) }
+	announce := func() { must(t, theirs.socket.send(broadcast, announcements(them.addr)[0])) }
 	eventually(t, "the bridge forwards", func() bool {
 		announce()
 		return count() > 0
@@ -57,9 +57,9 @@ func TestFrameCounter(t *testing.T) {
 	must(t, c.begin([]netip.Addr{testVIP, them.addr}))
 	assert.Is(t, 0, count(), "frames, counted from now on")
 	for range 10 {
-		must(t, ours.send(broadcast, probe(testVIP)))
-		must(t, ours.send(broadcast, announcements(us.addr)[0]))
-		must(t, theirs.send(broadcast, probe(testVIP)))
+		must(t, ours.socket.send(broadcast, probe(testVIP)))
+		must(t, ours.socket.send(broadcast, announcements(us.addr)[0]))
+		must(t, theirs.socket.send(broadcast, probe(testVIP)))
 		must(t, theirs.Announce(testVIP))
 		announce()
 		sendOf(unix.ETH_P_IPV6)
@@ -68,6 +68,6 @@ func TestFrameCounter(t *testing.T) {
 		send(t, foreign, 1, []byte("foreign"), netip.AddrPortFrom(testGroup.Addr(), 9))
 	}
 	assert.Is(t, 0, count(), "frames, without those that prove nothing")
-	must(t, theirs.send(broadcast, announcements(other)[0]))
+	must(t, theirs.socket.send(broadcast, announcements(other)[0]))
 	assert.Is(t, 1, count(), "frames, with that of a host that is not ignored")
 }

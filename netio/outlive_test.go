@@ -211,7 +211,7 @@ func outlive(t testing.TB, l *lan, method HoldMethod, signal syscall.Signal) (re
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		for pause(stop, time.Millisecond) {
-			arp.send(broadcast, probe(testVIP))
+			arp.socket.send(broadcast, probe(testVIP))
 		}
 	})
 	defer asking.Wait()

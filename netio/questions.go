@@ -56,7 +56,7 @@ func (a *Announcer) Ask(questions []ARPQuestion) error {
 		if len(q.To) == len(to) {
 			to = hardwareAddr(q.To)
 		}
-		if err := a.send(to, a.question(q.Addr)); err != nil {
+		if err := a.socket.send(to, a.question(q.Addr)); err != nil {
 			failed = append(failed, fmt.Errorf("netio: ask %s on interface %d: %w", q.Addr, a.index, err))
 		}
 	}
@@ -139,7 +139,10 @@ func (a *Announcer) answer(packet arpPacket, own hardwareAddr) (answer ARPAnswer
 // (net.ipv4.neigh.default.retrans_time_ms), and holds back packets until then. Here it learns the address from the
 // answer, and on the other host from the question. The error matches ErrLinkDown when the link is away.
 func (a *Announcer) Resolve(addr netip.Addr) error {
-	if err := a.send(broadcast, a.question(addr)); err != nil {
+	if addr = addr.Unmap(); addr.Is6() && a.six != nil {
+		return a.six.probe(addr)
+	}
+	if err := a.socket.send(broadcast, a.question(addr)); err != nil {
 		return fmt.Errorf("netio: ask for the Ethernet address of %s on interface %d: %w", addr, a.index, err)
 	}
 	return nil
@@ -222,7 +225,7 @@ func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing t
 	ticker := time.NewTicker(spacing)
 	defer ticker.Stop()
 	for range n {
-		err := a.send(broadcast, probe(addr))
+		err := a.sendProbe(addr)
 		if err == nil {
 			select {
 			case mac := <-w.heard:
@@ -238,6 +241,13 @@ func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing t
 		return nil, false, fmt.Errorf("netio: probe for %s on interface %d: %w", addr, a.index, err)
 	}
 	return nil, false, nil
+}
+
+func (a *Announcer) sendProbe(addr netip.Addr) error {
+	if addr.Is6() && a.six != nil {
+		return a.six.probe(addr)
+	}
+	return a.socket.send(broadcast, probe(addr))
 }
 
 // awaited is a Probe that waits for a conflict.

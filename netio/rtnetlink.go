@@ -48,46 +48,47 @@ func openRouteSocket(groups uint32) (routeSocket, error) {
 	return routeSocket{os.NewFile(uintptr(fd), "rtnetlink")}, nil
 }
 
-// addressRequest is a request to add an IPv4 address, as the kernel wants it.
-type addressRequest struct {
-	unix.NlMsghdr
-	unix.IfAddrmsg
-	local, address addressAttr
-	cache          unix.RtAttr
-	lifetimes      unix.IfaCacheinfo
-}
-
-type addressAttr struct {
-	unix.RtAttr
-	addr [4]byte
-}
-
 var requests atomic.Uint32 // their number is that of the last one
 
-// addAddress adds an address to a device, as a /32 with that lifetime. With unix.NLM_F_EXCL it fails if the address is
-// there, and with unix.NLM_F_REPLACE it gives that address the lifetime. Without a lifetime the address would become
+// addAddress adds an address to a device, alone (/32 or /128) and with that lifetime. With unix.NLM_F_EXCL it fails if the address
+// is there, and with unix.NLM_F_REPLACE it gives that address the lifetime. Without a lifetime the address would become
 // permanent, even if it had one before.
+//
+// An address of IPv6 is added without Duplicate Address Detection (RFC 4862, section 5.4), which would keep it from use for a
+// second, and for ever if the former leader still answered. Whether somebody else has it was asked before. It is deprecated from
+// the start, so that no program has it as its source unless it asks for that, or there is no other.
 func (s routeSocket) addAddress(addr netip.Addr, link int, lifetime time.Duration, flag int) error {
 	seconds := uint32(lifetime / time.Second)
-	request := addressRequest{
-		NlMsghdr: unix.NlMsghdr{
-			Len: uint32(unsafe.Sizeof(addressRequest{})), Type: unix.RTM_NEWADDR, Seq: requests.Add(1),
-			Flags: uint16(unix.NLM_F_REQUEST | unix.NLM_F_ACK | unix.NLM_F_CREATE | flag),
-		},
-		IfAddrmsg: unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: 32, Index: uint32(link)},
-		local:     addressAttr{unix.RtAttr{Len: uint16(unsafe.Sizeof(addressAttr{})), Type: unix.IFA_LOCAL}, addr.As4()},
-		address:   addressAttr{unix.RtAttr{Len: uint16(unsafe.Sizeof(addressAttr{})), Type: unix.IFA_ADDRESS}, addr.As4()},
-		cache:     unix.RtAttr{Len: uint16(unix.SizeofRtAttr + unsafe.Sizeof(unix.IfaCacheinfo{})), Type: unix.IFA_CACHEINFO},
-		lifetimes: unix.IfaCacheinfo{Valid: seconds, Prefered: seconds},
+	head := unix.IfAddrmsg{Family: unix.AF_INET, Prefixlen: uint8(addr.BitLen()), Index: uint32(link)}
+	lifetimes := unix.IfaCacheinfo{Valid: seconds, Prefered: seconds}
+	var flags []byte
+	if addr.Is6() {
+		head.Family, lifetimes.Prefered = unix.AF_INET6, 0
+		flags = attribute(unix.IFA_FLAGS, binary.NativeEndian.AppendUint32(nil, unix.IFA_F_NODAD|unix.IFA_F_NOPREFIXROUTE))
 	}
-	return s.exchange(&request)
+	return s.exchange(unix.RTM_NEWADDR, unix.NLM_F_CREATE|flag, slices.Concat(bytesOf(&head),
+		attribute(unix.IFA_LOCAL, addr.AsSlice()), attribute(unix.IFA_ADDRESS, addr.AsSlice()),
+		attribute(unix.IFA_CACHEINFO, bytesOf(&lifetimes)), flags))
 }
 
-// exchange sends a request that wants to be acknowledged, and returns the error of the kernel.
-func (s routeSocket) exchange(request *addressRequest) error {
+// attribute is an attribute of a message, whose length must be a multiple of 4 bytes.
+func attribute(kind uint16, value []byte) []byte {
+	head := unix.RtAttr{Len: uint16(unix.SizeofRtAttr + len(value)), Type: kind}
+	return append(bytesOf(&head), value...)
+}
+
+// bytesOf returns a copy of a struct of the kernel's.
+func bytesOf[T any](value *T) []byte {
+	return slices.Clone(unsafe.Slice((*byte)(unsafe.Pointer(value)), unsafe.Sizeof(*value)))
+}
+
+// exchange sends a request, and returns the error of the kernel.
+func (s routeSocket) exchange(kind uint16, flags int, body []byte) error {
+	head := unix.NlMsghdr{
+		Len: uint32(unix.SizeofNlMsghdr + len(body)), Type: kind, Seq: requests.Add(1), Flags: uint16(unix.NLM_F_REQUEST | unix.NLM_F_ACK | flags),
+	}
 	kernel := &unix.SockaddrNetlink{Family: unix.AF_NETLINK}
-	message := unsafe.Slice((*byte)(unsafe.Pointer(request)), unsafe.Sizeof(*request))
-	if err := unix.Sendto(int(s.Fd()), message, 0, kernel); err != nil {
+	if err := unix.Sendto(int(s.Fd()), append(bytesOf(&head), body...), 0, kernel); err != nil {
 		return os.NewSyscallError("sendto", err)
 	}
 	// The answer is a struct nlmsghdr, the negative error, and what fits of the request.
@@ -100,7 +101,7 @@ func (s routeSocket) exchange(request *addressRequest) error {
 		if err != nil {
 			return os.NewSyscallError("read", err)
 		}
-		ours := n >= unix.NLMSG_HDRLEN+4 && binary.NativeEndian.Uint32(answer[8:]) == request.Seq
+		ours := n >= unix.NLMSG_HDRLEN+4 && binary.NativeEndian.Uint32(answer[8:]) == head.Seq
 		if !ours || binary.NativeEndian.Uint16(answer[4:]) != unix.NLMSG_ERROR {
 			continue // the answer to a request that was given up
 		}
@@ -152,7 +153,11 @@ func isRefresh(message []byte, seen *Snapshot) bool {
 	head := nl.DeserializeIfAddrmsg(parts[0].Data)
 	attrs, err := nl.ParseRouteAttr(parts[0].Data[unix.SizeofIfAddrmsg:])
 	for i := 0; err == nil && i < len(attrs); i++ {
-		if attrs[i].Attr.Type == unix.IFA_LOCAL {
+		own := uint16(unix.IFA_LOCAL)
+		if head.Family == unix.AF_INET6 {
+			own = unix.IFA_ADDRESS
+		}
+		if attrs[i].Attr.Type == own {
 			addr, _ := netip.AddrFromSlice(attrs[i].Value)
 			prefix := netip.PrefixFrom(addr, int(head.Prefixlen))
 			return slices.ContainsFunc(seen.Local, func(l LocalAddr) bool { return l.Prefix == prefix && l.Index == int(head.Index) })

@@ -28,7 +28,8 @@ type Link struct {
 	// of them is; the ports of its containers and virtual machines have a carrier without any cable. Other interfaces
 	// have no uplinks.
 	Uplinks []Port
-	// Addrs are the IPv4 addresses on it with their prefix lengths, sorted.
+	// Addrs are the addresses on it with their prefix lengths, sorted, those of IPv4 first. What is only of this link (RFC 4291,
+	// section 2.5.6) is not there.
 	Addrs []netip.Prefix
 }
 
@@ -38,7 +39,7 @@ type Port struct {
 	Index int
 }
 
-// LocalAddr is one IPv4 address of this host, and the index and the name of the interface it is on.
+// LocalAddr is one address of this host, and the index and the name of the interface it is on.
 type LocalAddr struct {
 	Prefix netip.Prefix
 	Index  int
@@ -54,7 +55,7 @@ type Snapshot struct {
 	Missing string
 	// Ambiguous is that of the Choice.
 	Ambiguous string
-	// Local lists every IPv4 address in the network namespace, sorted.
+	// Local lists every address in the network namespace, sorted, those of IPv4 first. See Link.Addrs for what is not there.
 	Local []LocalAddr
 	// Interfaces are the indexes of all interfaces, sorted, but for loopback and our own TUN
 	// devices, and HardwareAddrs are their hardware addresses.
@@ -75,7 +76,7 @@ func (s Snapshot) SharesNetwork(index int, local netip.Addr) bool {
 	})
 }
 
-// network is the links and the IPv4 addresses of this host, as the kernel lists them.
+// network is the links and the addresses of this host, as the kernel lists them.
 type network struct {
 	links []netlink.Link
 	addrs []LocalAddr // sorted
@@ -144,13 +145,13 @@ func isUp(flags uint32) bool {
 // isLoopback reports whether an interface is loopback, by which nothing comes in.
 func isLoopback(link netlink.Link) bool { return link.Attrs().RawFlags&unix.IFF_LOOPBACK != 0 }
 
-// subnets lists the host's addresses and their subnets, without those of loopback.
+// subnets lists the host's IPv4 addresses and their subnets, without those of loopback.
 func (n *network) subnets() (all []subnet) {
 	for _, link := range n.links {
 		attrs, up := link.Attrs(), n.isConnected(link)
 		ethernet := len(attrs.HardwareAddr) == len(hardwareAddr{})
 		for _, l := range n.addrs {
-			if l.Index == attrs.Index && !isLoopback(link) {
+			if l.Index == attrs.Index && !isLoopback(link) && l.Prefix.Addr().Is4() {
 				all = append(all, subnet{attrs.Name, attrs.Index, ethernet, up, l.Prefix})
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -92,7 +93,7 @@ func (w *watcher) follow(ctx context.Context) (listed bool, err error) {
 		return false, err
 	}
 	defer handle.Close()
-	changes, err := openRouteSocket(1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_IPV4_IFADDR-1))
+	changes, err := openRouteSocket(1<<(unix.RTNLGRP_LINK-1) | 1<<(unix.RTNLGRP_IPV4_IFADDR-1) | 1<<(unix.RTNLGRP_IPV6_IFADDR-1))
 	if err != nil {
 		return false, fmt.Errorf("subscribe to links and addresses: %w", err)
 	}
@@ -159,18 +160,22 @@ func isGone(err error) bool {
 	return errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV)
 }
 
-// hostNet is the /32 of addr.
+// hostNet is addr alone as a network.
 func hostNet(addr netip.Addr) *net.IPNet {
-	return &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(32, 32)}
+	return &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(addr.BitLen(), addr.BitLen())}
 }
 
-// listAddrs lists the IPv4 addresses of the host.
+// listAddrs lists the addresses of the host, but for those of IPv6 that are of one link only: every interface makes one for
+// itself.
 func listAddrs(handle *netlink.Handle) ([]netlink.Addr, error) {
-	addrs, err := dump(func() ([]netlink.Addr, error) { return handle.AddrList(nil, netlink.FAMILY_V4) })
+	addrs, err := dump(func() ([]netlink.Addr, error) { return handle.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}
-	return addrs, nil
+	return slices.DeleteFunc(addrs, func(a netlink.Addr) bool {
+		p, ok := prefixOf(a.IPNet)
+		return !ok || p.Addr().Is6() && !p.Addr().IsGlobalUnicast()
+	}), nil
 }
 
 // dump calls a listing again when something changed in the middle of it, which
@@ -184,17 +189,15 @@ func dump[T any](list func() ([]T, error)) (all []T, err error) {
 	return all, err
 }
 
-// prefixOf converts netlink's form of an address; it is not ok for anything but IPv4.
+// prefixOf converts netlink's form of an address.
 func prefixOf(n *net.IPNet) (prefix netip.Prefix, ok bool) {
-	if n == nil || n.IP.To4() == nil {
+	if n == nil {
 		return netip.Prefix{}, false
 	}
-	addr, _ := netip.AddrFromSlice(n.IP.To4())
+	addr, ok := netip.AddrFromSlice(n.IP)
 	ones, bits := n.Mask.Size()
-	if bits != 32 {
-		return netip.Prefix{}, false
-	}
-	return netip.PrefixFrom(addr, ones), true
+	addr = addr.Unmap()
+	return netip.PrefixFrom(addr, ones), ok && bits == addr.BitLen()
 }
 
 // What nl80211 calls them (linux/nl80211.h). The library knows none of it.

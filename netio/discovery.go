@@ -1,0 +1,230 @@
+package netio
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"topdog/wire"
+)
+
+// discovery speaks Neighbor Discovery (RFC 4861) on one interface for the floating addresses of IPv6: it announces them, as long
+// as the lease lasts, asks whether another host has one, and listens for rivals.
+//
+// It also answers solicitations. Unlike ARP, the kernel answers these only for an address of the interface at which they arrive,
+// and the floating addresses are on a device of their own. So a holder that stands still falls silent by itself.
+//
+// Every board has joined the groups of the addresses, whether or not it leads. So a take-over need not wait until the switches
+// know that it has (RFC 4541).
+type discovery struct {
+	addrs      []netip.Addr
+	socket     packetSocket
+	announcing announcing
+	// heard is told of each message of another host, and reports whether somebody waits for such messages.
+	heard func(m ndpMessage, sender hardwareAddr) (awaited bool)
+
+	reading   sync.Mutex // guards what follows
+	inbox     packetInbox
+	limit     wire.Limit // of the messages that are read
+	throttled bool       // the kernel drops all
+
+	joining    sync.Mutex // guards what follows
+	groups     int        // a socket that has joined the groups; -1 if the kernel has no IPv6
+	joined     bool
+	forwarding *os.File // says whether the interface forwards packets; nil if the kernel has no IPv6
+}
+
+// openDiscovery opens the packet socket on the interface with that index.
+func openDiscovery(index int, addrs []netip.Addr, heard func(ndpMessage, hardwareAddr) bool) (d *discovery, err error) {
+	d = &discovery{addrs: addrs, heard: heard}
+	d.announcing.say = d.say
+	if d.socket, err = openPacketSocket(index, unix.ETH_P_IPV6, ndpFilter(addrs)); err != nil {
+		return nil, err
+	}
+	// What has no IPv6 at present may get it later. Both are opened now, since later this may be another network namespace.
+	if d.groups, err = unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
+		d.groups = -1
+	}
+	if link, err := net.InterfaceByIndex(index); err == nil {
+		d.forwarding, _ = os.Open(filepath.Join(confIPv6, link.Name, "forwarding"))
+	}
+	_ = d.join() // is tried again
+	return d, nil
+}
+
+func (d *discovery) close() error {
+	err := d.socket.file.Close()
+	d.joining.Lock()
+	defer d.joining.Unlock()
+	if d.groups >= 0 {
+		unix.Close(d.groups)
+	}
+	d.groups, d.joined = -1, false
+	if d.forwarding != nil {
+		d.forwarding.Close()
+	}
+	return err
+}
+
+// join joins the groups of the addresses, unless that was done.
+func (d *discovery) join() error {
+	d.joining.Lock()
+	defer d.joining.Unlock()
+	if d.joined {
+		return nil
+	}
+	if d.groups < 0 {
+		return fmt.Errorf("%w: this kernel has no IPv6", ErrLinkDown)
+	}
+	for _, addr := range d.addrs {
+		request := &unix.IPv6Mreq{Multiaddr: solicitedNode(addr).As16(), Interface: uint32(d.socket.index)}
+		err := unix.SetsockoptIPv6Mreq(d.groups, unix.IPPROTO_IPV6, unix.IPV6_JOIN_GROUP, request)
+		if err != nil && err != unix.EADDRINUSE { // two addresses may have one group
+			return fmt.Errorf("%w (join the group %v: %w)", ErrLinkDown, solicitedNode(addr), err)
+		}
+	}
+	d.joined = true
+	return nil
+}
+
+// say announces addresses once, and perhaps asks who else has them. It returns the first error.
+func (d *discovery) say(addrs []netip.Addr, ask bool) (first error) {
+	for _, addr := range addrs {
+		err := d.announce(addr)
+		if ask && err == nil {
+			err = d.probe(addr)
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func (d *discovery) announce(addr netip.Addr) error {
+	err := d.join()
+	if err == nil {
+		err = d.socket.send(etherMulticast(allNodes), advertise(addr, d.isRouter()))
+	}
+	if err != nil {
+		return fmt.Errorf("netio: announce %s on interface %d: %w", addr, d.socket.index, err)
+	}
+	return nil
+}
+
+// probe asks everybody for an address. Whoever has it answers.
+func (d *discovery) probe(addr netip.Addr) error {
+	question := probe6(addr)
+	return d.socket.send(etherMulticast(question.destination), question)
+}
+
+// isRouter reports whether the interface forwards packets, which neighbours are told (RFC 4861, section 4.4): to those that use
+// this board as a router, an advertisement that does not say so takes the route away.
+func (d *discovery) isRouter() bool {
+	d.joining.Lock()
+	defer d.joining.Unlock()
+	if d.forwarding == nil {
+		return false
+	}
+	value := []byte{'0'}
+	_, err := d.forwarding.ReadAt(value, 0)
+	return err == nil && value[0] != '0'
+}
+
+// read reads and handles one packet, or returns EAGAIN if there is none.
+func (d *discovery) read(fd uintptr) error {
+	d.reading.Lock()
+	defer d.reading.Unlock()
+	data, err := d.inbox.read(fd)
+	if err != nil {
+		return err
+	}
+	m, err := parseNDP(data)
+	awaited := false
+	if err == nil {
+		awaited = d.receive(m, hardwareAddr(d.inbox.sender.Addr[:len(hardwareAddr{})]), fd)
+	}
+	if !awaited {
+		d.throttle(fd)
+	}
+	return nil
+}
+
+// receive handles a message that has come in a frame of that sender, unless this host has sent it: a bridge or an access point
+// may reflect that.
+func (d *discovery) receive(m ndpMessage, sender hardwareAddr, fd uintptr) (awaited bool) {
+	own, err := ownHardwareAddr(int(fd))
+	if err != nil || sender == own || m.mac == own {
+		return false
+	}
+	if m.mac != (hardwareAddr{}) {
+		sender = m.mac
+	}
+	if m.kind == solicitation {
+		d.answer(m, sender)
+	}
+	return d.heard(m, sender)
+}
+
+// answer answers a solicitation if this board may answer for the address.
+func (d *discovery) answer(m ndpMessage, sender hardwareAddr) {
+	d.announcing.mu.Lock() // so that nothing is sent once the address was released
+	defer d.announcing.mu.Unlock()
+	if !d.announcing.answers(m.target) || slices.Contains(d.announcing.addrs, m.source) {
+		return
+	}
+	answer := answerTo(m, d.isRouter())
+	if answer.destination == allNodes {
+		sender = etherMulticast(allNodes)
+	}
+	_ = d.socket.send(sender, answer) // whoever has asked will ask again
+}
+
+// throttle counts a packet that was read. In a flood the kernel drops all for a moment, see arpRate. It is called with reading
+// locked.
+func (d *discovery) throttle(fd uintptr) {
+	if d.throttled || d.limit.Allow(Now(), arpRate) || setFilter(int(fd), ndpFilter(nil)) != nil {
+		return // what was already in the queue does not count
+	}
+	d.throttled = true
+	time.AfterFunc(arpPause, d.passAll)
+}
+
+// passAll lets all messages in again. If the kernel refuses, it is tried again later.
+func (d *discovery) passAll() {
+	d.reading.Lock()
+	defer d.reading.Unlock()
+	_ = d.socket.Control(func(fd uintptr) { // an error says that the socket is closed
+		if setFilter(int(fd), ndpFilter(d.addrs)) != nil {
+			time.AfterFunc(arpPause, d.passAll)
+			return
+		}
+		d.throttled = false
+	})
+}
+
+// confIPv6 has the settings of IPv6 for each interface.
+const confIPv6 = "/proc/sys/net/ipv6/conf"
+
+// checkIPv6 says why an address of IPv6 would be of no use on an interface.
+func checkIPv6(iface string) error {
+	value, err := os.ReadFile(filepath.Join(confIPv6, iface, "disable_ipv6"))
+	switch {
+	case err == nil && len(value) > 0 && value[0] != '0':
+		return fmt.Errorf("IPv6 is switched off on %s: sysctl net.ipv6.conf.%[1]s.disable_ipv6=0", iface)
+	case errors.Is(err, os.ErrNotExist):
+		if _, err := os.Stat(confIPv6); err != nil {
+			return errors.New("this kernel has no IPv6: leave out ipv6.disable=1 in its command line, or the address in the configuration")
+		}
+		return nil // the interface is not there
+	}
+	return nil
+}
