@@ -193,7 +193,7 @@ func TestFloatingIP6(t *testing.T) {
 		b.sysctl6(t, "disable_ipv6", "1")
 		_, err := f.Renew()
 		must(t, err)
-		assert.ErrorContains(t, errorOf(f.State().Problem), "IPv6 is switched off on eth0", "the problem")
+		assert.ErrorContains(t, errorOf(f.State().Problem), "nobody reaches [fd00:77::100 fd00:88::100]: IPv6 is switched off on eth0: sysctl", "the problem")
 		assert.Is(t, want[0], held()[0], "the address of IPv4 without IPv6")
 		b.sysctl6(t, "disable_ipv6", "0")
 		_, err = f.Renew()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -304,21 +303,24 @@ func (f *FloatingIP) ensure() (added bool, err error) {
 
 // tellProblem says why the addresses of IPv6 are not held, or of no use.
 func (f *FloatingIP) tellProblem() {
-	problem := ""
-	if slices.ContainsFunc(f.options.Addresses, func(p netip.Prefix) bool { return p.Addr().Is6() }) {
-		err := checkIPv6(f.options.Interface)
-		if err == nil {
-			err = errors.Join(f.without...)
+	var six []netip.Addr
+	for _, p := range f.options.Addresses {
+		if p.Addr().Is6() {
+			six = append(six, p.Addr())
 		}
-		if err != nil {
-			problem = "no IPv6: " + err.Error()
-		}
+	}
+	if len(six) == 0 {
+		return
 	}
 	at := *f.device.Load()
-	if at.Problem != problem {
-		at.Problem = problem
-		f.device.Store(&at)
+	at.Problem = ""
+	if err := errors.Join(f.without...); err != nil {
+		at.Problem = err.Error()
 	}
+	if err := checkIPv6(f.options.Interface); err != nil {
+		at.Problem = fmt.Sprintf("nobody reaches %v: %v", six, err)
+	}
+	f.device.Store(&at)
 }
 
 // move sets where the addresses are from now on.
