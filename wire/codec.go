@@ -21,7 +21,7 @@ const (
 	// MaxPacket is the length of the longest packet: what an Ethernet frame
 	// carries without fragments, 1500 bytes less 20 of IPv4 and 8 of UDP. A
 	// fragmented packet is lost about twice as often. The longest message of this
-	// version, a REPORT, has 1320 bytes.
+	// version, a HELLO with MaxIPv6 addresses, has 1470 bytes.
 	MaxPacket = 1500 - 20 - 8
 
 	// MinPacket is the length of the shortest packet: nothing but a header.

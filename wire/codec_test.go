@@ -3,8 +3,11 @@ package wire
 import (
 	"bytes"
 	"encoding/hex"
+	"net/netip"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -265,7 +268,10 @@ func goldenOf(kind Type) *golden {
 func (g *golden) missing() []byte {
 	if g.message.Type == TypeHello {
 		h := &g.message.Hello
-		return make([]byte, 4+8+3+4*len(h.Settings.Addresses)+1+len(h.Program)-g.tail) // score, keys, settings, program
+		ipv4 := h.Settings.ipv4()
+		ipv6 := len(h.Settings.Addresses) - ipv4
+		// score, keys, settings, program, addresses of IPv6
+		return make([]byte, 4+8+3+idSize*ipv4+1+len(h.Program)+1+ipv6Size*ipv6-g.tail)
 	}
 	if g.tail > 0 {
 		return nil
@@ -313,7 +319,24 @@ func TestTailless(t *testing.T) {
 		m.Coordinator.Candidates = []ID{} // empty is as good as nil
 		assert.Equal(t, cut, encoded(t, c, &m), "packet without a tail")
 	})
-	assert.Is(t, 2*7, tails, "tails")
+	assert.Is(t, 2*9, tails, "tails")
+}
+
+// TestBuildBefore: the build that knows no IPv6 addresses sends what comes before the last tail, byte for byte, so each of
+// the two reads the other. What the older one does not know lies behind its message, and it ignores that (TestLonger).
+func TestBuildBefore(t *testing.T) {
+	// Recorded from that build: pi3 tells of 10.0.0.100, and that its version is 1.4.0.
+	recorded := fromHex("4201467e0a000003000007641f2e3d4c0000002a0a00000500000e1005dc0000066bc3a4666967" +
+		"000000000000000000000000" + "0064010a000064" + "05312e342e30")
+	c := newCodec(t, goldenGroup, nil)
+	m := decoded(t, c, recorded)
+	assert.Is(t, "1.4.0", m.Hello.Program, "the version of the build before")
+	assert.Equal(t, bothFamilies[:1], m.Hello.Settings.Addresses, "its addresses")
+
+	m.Hello.Settings.Addresses = bothFamilies
+	now := encoded(t, c, &m)
+	assert.Equal(t, recorded, now[:len(recorded)], "what that build reads of ours")
+	assert.Is(t, len(recorded)+1+2*ipv6Size, len(now), "the length of ours")
 }
 
 // TestTailHalfEmpty has a score without candidates, and the other way round.
@@ -347,10 +370,15 @@ func TestLongestLists(t *testing.T) {
 	ok, coordinator, report := goldenOf(TypeOK).message, goldenOf(TypeCoordinator).message, goldenOf(TypeReport).message
 	ok.OK.Trust, coordinator.Coordinator.Candidates = ids, ids
 	report.Report.Standings = slices.Repeat([]Standing{{1, 1}}, MaxBoards)
+	hello := goldenOf(TypeHello).message
+	hello.Hello.Name, hello.Hello.Program = strings.Repeat("n", MaxName), strings.Repeat("p", MaxName)
+	hello.Hello.Settings = Settings{time.Second,
+		append(slices.Repeat([]netip.Addr{here}, MaxBoards), slices.Repeat([]netip.Addr{netip.IPv6Loopback()}, MaxIPv6)...)}
 	for _, test := range []struct {
 		message *Message
 		size    int
-	}{{&ok, 25 + 4*255 + 16}, {&coordinator, 33 + 4*255 + 16}, {&report, 1320}} {
+	}{{&ok, 25 + 4*255 + 16}, {&coordinator, 33 + 4*255 + 16}, {&report, 1320},
+		{&hello, 50 + 32 + 4*255 + 32 + 16*20 + 16}} {
 		packet, err := c.Append(nil, test.message)
 		if err != nil || len(packet) != test.size || len(packet) > MaxPacket {
 			t.Errorf("longest %v has %d bytes, error %v; want %d", test.message.Type, len(packet), err, test.size)

@@ -240,9 +240,12 @@ func (c *cursor) appendText(field, text string) {
 
 // count is how many entries of that size follow. A receiver believes it only after it has seen that the
 // packet is that long.
-func (c *cursor) count(field string, n, size int) int {
-	if !c.reading && n > MaxBoards {
-		c.refuse(field, fmt.Sprintf("has %d entries, at most %d fit", n, MaxBoards))
+func (c *cursor) count(field string, n, size int) int { return c.countTo(MaxBoards, field, n, size) }
+
+// countTo is a count that is bounded more tightly than by its byte.
+func (c *cursor) countTo(most int, field string, n, size int) int {
+	if !c.reading && n > most {
+		c.refuse(field, fmt.Sprintf("has %d entries, at most %d fit", n, most))
 	}
 	at := c.at
 	b := c.next(1)
@@ -250,7 +253,7 @@ func (c *cursor) count(field string, n, size int) int {
 		b[0] = byte(n)
 		return n
 	}
-	if n = int(b[0]); n*size > len(c.packet)-c.at {
+	if n = int(b[0]); n > most || n*size > len(c.packet)-c.at {
 		c.malformed(at)
 		return 0
 	}
@@ -290,22 +293,41 @@ func (c *cursor) entry(list string, i int, id *ID) {
 	}
 }
 
-// addresses are IPv4 addresses.
-func (c *cursor) addresses(field string, addrs *[]netip.Addr) {
-	if n := c.count(field, len(*addrs), idSize); c.reading {
+// addresses4 are the IPv4 addresses that a list begins with, n of them in a message that is appended.
+func (c *cursor) addresses4(field string, addrs *[]netip.Addr, n int) {
+	if n = c.count(field, n, idSize); c.reading {
 		*addrs = resized(*addrs, n)
 	}
-	for i := range *addrs {
-		addr := &(*addrs)[i]
-		b := c.next(idSize)
-		switch {
-		case c.reading:
-			*addr = netip.AddrFrom4([4]byte(b))
-		case addr.Is4():
-			as4 := addr.As4()
+	for i := range n {
+		if b := c.next(idSize); c.reading {
+			(*addrs)[i] = netip.AddrFrom4([4]byte(b))
+		} else {
+			as4 := (*addrs)[i].As4()
 			copy(b, as4[:])
-		default:
-			c.refuse(fmt.Sprintf("%s[%d]", field, i), fmt.Sprintf("is %q, which is not an IPv4 address", *addr))
 		}
+	}
+}
+
+// ipv6Size is the length of an IPv6 address.
+const ipv6Size = 16
+
+// addresses6 are the IPv6 addresses of a list, which stand behind its n IPv4 addresses in a message that is appended, and
+// behind what the list holds already in one that is read.
+func (c *cursor) addresses6(field string, addrs *[]netip.Addr, n int) {
+	count := c.countTo(MaxIPv6, field, len(*addrs)-n, ipv6Size)
+	if c.reading {
+		for range count {
+			*addrs = append(*addrs, netip.AddrFrom16([ipv6Size]byte(c.next(ipv6Size))))
+		}
+		return
+	}
+	for i, addr := range (*addrs)[n:] {
+		b := c.next(ipv6Size)
+		if !addr.Is6() || addr.Zone() != "" {
+			c.refuse(fmt.Sprintf("%s[%d]", field, n+i), fmt.Sprintf("is %q, which is not an IPv6 address without a zone", addr))
+			continue
+		}
+		as16 := addr.As16()
+		copy(b, as16[:])
 	}
 }

@@ -74,11 +74,14 @@
 //	             41+n - 44+n fingerprint of the other key that it accepts, or 0  45 + n bytes
 //	             45+n - 46+n settings, optional, and only together with the fingerprints:
 //	                         time between two heartbeats, ms
-//	             47+n        m: number of floating addresses, 0 to 255
+//	             47+n        m: number of floating IPv4 addresses, 0 to 255
 //	             48+n ...    m times: floating address (4 bytes)            48 + n + 4m bytes
 //	          48+n+4m        p: length of the version of the sender's program, 0 to 32;
 //	                         optional, and only together with the settings
 //	          49+n+4m ...    that version: p bytes, as the name              49 + n + 4m + p bytes
+//	        49+n+4m+p        q: number of floating IPv6 addresses, 0 to 20;
+//	                         optional, and only together with the version
+//	        50+n+4m+p ...    q times: floating address (16 bytes)      50 + n + 4m + p + 16q bytes
 //
 //	 3 ELECTION      20 - 23 suspect: its id, or 0 at a cold start
 //	                 24 - 27 incarnation of the suspect
@@ -170,11 +173,12 @@
 // zeros. A receiver reads a missing tail as zeros: a score of 0, and no candidates. A tail
 // that is there may hold zeros.
 //
-// A HELLO has four tails, and each one comes with all before it. The first is the score. The
+// A HELLO has five tails, and each one comes with all before it. The first is the score. The
 // second has the fingerprints; it is missing if the sender has no key, or if its program
 // cannot change keys. The third has the settings; a time of 0 between heartbeats says that
 // the sender has not told them. The fourth is the version of the sender's program, for people
-// alone.
+// alone. The fifth has the floating addresses of IPv6, which belong to the settings; a program
+// that does not know of it hears of the IPv4 ones.
 //
 // A sender rounds the interval until its next message up, so that nobody expects
 // the message too early. It rounds ages down. The greatest age that fits stands

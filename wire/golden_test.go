@@ -190,4 +190,17 @@ var goldenMessages = []Message{
 		Hello: Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig",
 			Settings: Settings{Heartbeat: 100 * time.Millisecond, Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.100")}}, Program: "1.4.0"},
 	},
+	{
+		Header: ofPi3(Header{Type: TypeHello, Algorithm: AlgorithmHeir}),
+		Hello: Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig",
+			Settings: Settings{Heartbeat: 100 * time.Millisecond, Addresses: bothFamilies}, Program: "1.4.0"},
+	},
+	{
+		Header: ofPi3(Header{Type: TypeHello, Algorithm: AlgorithmHeir}),
+		Hello: Hello{Following: 0x0a000005, Age: time.Hour, Interval: 1500 * time.Millisecond, Name: "käfig",
+			Settings: Settings{Heartbeat: 100 * time.Millisecond, Addresses: bothFamilies[1:]}},
+	},
 }
+
+// bothFamilies are floating addresses as they travel: those of IPv6 last.
+var bothFamilies = []netip.Addr{netip.MustParseAddr("10.0.0.100"), netip.MustParseAddr("fd00:1::250"), netip.MustParseAddr("2001:db8::250")}

@@ -63,11 +63,18 @@ func TestFieldErrors(t *testing.T) {
 		{TypeHello, "Settings.Heartbeat", func(m *Message) { m.Hello.Settings.Heartbeat = -1 }},
 		{TypeHello, "Settings.Heartbeat", func(m *Message) { m.Hello.Settings.Heartbeat = 2 * time.Minute }},
 		{TypeHello, "Settings.Addresses", func(m *Message) {
-			m.Hello.Settings = Settings{time.Second, make([]netip.Addr, MaxBoards+1)}
+			m.Hello.Settings = Settings{time.Second, slices.Repeat([]netip.Addr{here}, MaxBoards+1)}
 		}},
-		{TypeHello, "Settings.Addresses[1]", func(m *Message) {
-			m.Hello.Settings = Settings{time.Second, []netip.Addr{here, netip.IPv6Loopback()}}
+		{TypeHello, "Settings.Addresses", func(m *Message) {
+			m.Hello.Settings = Settings{time.Second, slices.Repeat([]netip.Addr{netip.IPv6Loopback()}, MaxIPv6+1)}
 		}},
+		{TypeHello, "Settings.Addresses[2]", func(m *Message) {
+			m.Hello.Settings = Settings{time.Second, []netip.Addr{here, netip.IPv6Loopback(), here}}
+		}},
+		{TypeHello, "Settings.Addresses[0]", func(m *Message) {
+			m.Hello.Settings = Settings{time.Second, []netip.Addr{netip.MustParseAddr("fd00::1%eth0")}}
+		}},
+		{TypeHello, "Settings.Addresses[1]", func(m *Message) { m.Hello.Settings = Settings{time.Second, []netip.Addr{here, {}}} }},
 		{TypeHello, "Program", func(m *Message) { m.Hello.Program = strings.Repeat("x", MaxName+1) }},
 		{TypeHello, "Program", func(m *Message) { m.Hello.Program = "\n" }},
 		{TypeLeader, "Leader", func(m *Message) { m.Leader.Leader = Nobody }},
@@ -143,6 +150,9 @@ func randomMessage(r *rand.Rand) Message {
 			s.Heartbeat = interval()
 			for range r.IntN(3) {
 				s.Addresses = append(s.Addresses, id().Addr())
+			}
+			for range r.IntN(MaxIPv6+1) * r.IntN(2) {
+				s.Addresses = append(s.Addresses, netip.AddrFrom16([ipv6Size]byte{0xfd, 14: byte(r.Uint32()), 15: byte(r.Uint32())}))
 			}
 		}
 		return s

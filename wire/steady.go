@@ -56,16 +56,32 @@ func (h *Hello) fields(c *cursor) {
 	c.u32((*uint32)(&h.Keys.Also))
 	c.tail(settings)
 	c.milliseconds("Settings.Heartbeat", &h.Settings.Heartbeat)
-	c.addresses("Settings.Addresses", &h.Settings.Addresses)
-	c.tail(h.Program != "")
+	ipv4 := h.Settings.ipv4()
+	ipv6 := len(h.Settings.Addresses) > ipv4
+	c.addresses4("Settings.Addresses", &h.Settings.Addresses, ipv4)
+	c.tail(h.Program != "" || ipv6)
 	c.text("Program", &h.Program)
+	c.tail(ipv6)
+	c.addresses6("Settings.Addresses", &h.Settings.Addresses, ipv4)
 }
 
 // Settings must be the same on all boards of a group. A board tells its own, so that the others can tell
 // people when they differ. The election does not depend on them.
 type Settings struct {
 	Heartbeat time.Duration // between two heartbeats of a leader; whole milliseconds, at most 65,535; 0: it has not told
-	Addresses []netip.Addr  // the floating ones, IPv4, at most 255
+	Addresses []netip.Addr  // the floating ones: at most 255 of IPv4, and behind them at most MaxIPv6 of IPv6
+}
+
+// MaxIPv6 is how many IPv6 addresses a HELLO carries. With every other part of it at its longest, one more
+// would not fit a packet.
+const MaxIPv6 = 20
+
+// ipv4 is how many IPv4 addresses the addresses begin with.
+func (s Settings) ipv4() int {
+	if n := slices.IndexFunc(s.Addresses, func(a netip.Addr) bool { return !a.Is4() }); n >= 0 {
+		return n
+	}
+	return len(s.Addresses)
 }
 
 // Told reports whether a board has told its settings. A board with an older program does not.
