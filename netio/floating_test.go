@@ -70,11 +70,25 @@ func openFloating(t testing.TB, b *board, o FloatingOptions) floating {
 func TestCheckFloating(t *testing.T) {
 	for addr, want := range map[string]string{
 		"192.168.1.100": "",
-		"fd00::1":       "is not an IPv4 address",
 		"224.0.0.1":     "is not a unicast address",
 		"127.0.0.1":     "is a loopback address",
-		"169.254.1.1":   "is a link-local address",
+		"169.254.1.1":   "is a link-local address, which machines choose for themselves",
 		"0.0.0.0":       "is not a unicast address",
+
+		"fd00:1::250":          "",
+		"fc00::1":              "",
+		"2a01:4f8::250":        "",
+		"2001:db8::250":        "", // of documentation: examples have these
+		"::ffff:192.168.1.100": "is an IPv4 address in the form",
+		"::1":                  "is a loopback address",
+		"::":                   "is not a unicast address",
+		"ff02::1":              "is not a unicast address",
+		"fe80::1":              "is a link-local address, which every machine makes for itself",
+		"fe80::1%eth0":         "is a link-local address",
+		"fd00:1::250%eth0":     "names the interface eth0",
+		"fec0::1":              "these are deprecated (RFC 3879)",
+		"64:ff9b::1":           "is neither a global (2000::/3) nor a unique local address",
+		"4000::1":              "is neither a global (2000::/3) nor a unique local address",
 	} {
 		assert.ErrorContains(t, CheckFloating(netip.MustParseAddr(addr)), want, "%s", addr)
 	}

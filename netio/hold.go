@@ -35,17 +35,30 @@ type FloatingOptions struct {
 // CheckFloating says why an address cannot be a floating IP.
 func CheckFloating(ip netip.Addr) error {
 	switch {
-	case !ip.Is4():
-		return fmt.Errorf("%s is not an IPv4 address", ip)
+	case ip.Is4In6():
+		return fmt.Errorf("%s is an IPv4 address in the form of an IPv6 address (RFC 4291, section 2.5.5.2)", ip)
 	case ip.IsLoopback():
 		return fmt.Errorf("%s is a loopback address, which no other board can reach", ip)
-	case ip.IsLinkLocalUnicast():
+	case ip.Is4() && ip.IsLinkLocalUnicast():
 		return fmt.Errorf("%s is a link-local address, which machines choose for themselves (RFC 3927)", ip)
+	case ip.IsLinkLocalUnicast():
+		return fmt.Errorf("%s is a link-local address, which every machine makes for itself and which means another host on each link (RFC 4291, section 2.5.6)", ip)
+	case ip.Zone() != "":
+		return fmt.Errorf("%s names the interface %s, and a floating address is the same on all boards", ip, ip.Zone())
 	case !ip.IsGlobalUnicast():
 		return fmt.Errorf("%s is not a unicast address", ip)
+	case siteLocal.Contains(ip):
+		return fmt.Errorf("%s is a site-local address, and these are deprecated (RFC 3879)", ip)
+	case ip.Is6() && !globalUnicast.Contains(ip) && !ip.IsPrivate():
+		return fmt.Errorf("%s is neither a global (2000::/3) nor a unique local address (fc00::/7)", ip)
 	}
 	return nil
 }
+
+var (
+	siteLocal     = netip.MustParsePrefix("fec0::/10")
+	globalUnicast = netip.MustParsePrefix("2000::/3") // all that is assigned (RFC 4291, section 2.4)
+)
 
 const (
 	// DefaultDevice is the name of the TUN device. That of a second daemon on the

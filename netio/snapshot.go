@@ -185,19 +185,22 @@ func (n *network) snapshot(name string) Snapshot {
 	return s
 }
 
-// LastAddr returns the last address of an IPv4 network, which is its broadcast address.
+// LastAddr returns the last address of a network. That of an IPv4 network is its broadcast address.
 func LastAddr(network netip.Prefix) netip.Addr {
-	last := network.Masked().Addr().As4()
-	for i := network.Bits(); i < 32; i++ {
+	last := network.Masked().Addr().AsSlice()
+	for i := network.Bits(); i < 8*len(last); i++ {
 		last[i/8] |= 1 << (7 - i%8)
 	}
-	return netip.AddrFrom4(last)
+	addr, _ := netip.AddrFromSlice(last) // its length is right
+	return addr
 }
 
-// IsEdge reports whether an address is the first or the last one of a network. No machine has these (RFC 1122, section
-// 3.2.1.3), except in networks of two addresses (RFC 3021).
+// IsEdge reports whether an address is one that no machine of a network has: in IPv4 the first and the last one (RFC 1122,
+// section 3.2.1.3), and in IPv6 the first one, which is that of all routers (RFC 4291, section 2.6.1). In networks of two
+// addresses machines have both (RFC 3021, RFC 6164).
 func IsEdge(addr netip.Addr, network netip.Prefix) bool {
-	return network.Bits() < 31 && (addr == network.Masked().Addr() || addr == LastAddr(network))
+	first := network.Masked().Addr()
+	return network.Bits() < first.BitLen()-1 && (addr == first || addr.Is4() && addr == LastAddr(network))
 }
 
 // Choice is the interface that an address belongs to.

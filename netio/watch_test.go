@@ -303,8 +303,33 @@ func TestChoose(t *testing.T) {
 func TestLastAddr(t *testing.T) {
 	for subnet, want := range map[string]string{
 		"192.168.1.0/24": "192.168.1.255", "10.0.0.0/8": "10.255.255.255", "10.0.0.8/30": "10.0.0.11", "0.0.0.0/0": "255.255.255.255",
+		"fd00:1::/64": "fd00:1::ffff:ffff:ffff:ffff", "fd00:1::250/128": "fd00:1::250",
 	} {
 		assert.Is(t, want, LastAddr(netip.MustParsePrefix(subnet)).String(), "%s", subnet)
+	}
+}
+
+func TestIsEdge(t *testing.T) {
+	for _, test := range []struct {
+		network string
+		edges   []string
+		inner   []string
+	}{
+		{"192.168.1.0/24", []string{"192.168.1.0", "192.168.1.255"}, []string{"192.168.1.1", "192.168.0.0", "fd00:1::"}},
+		{"192.168.1.0/31", nil, []string{"192.168.1.0", "192.168.1.1"}},
+		{"192.168.1.7/32", nil, []string{"192.168.1.7"}},
+		{"fd00:1::/64", []string{"fd00:1::"}, []string{"fd00:1::1", "fd00:1::ffff:ffff:ffff:ffff", "192.168.1.0"}},
+		{"fd00:1::8/126", []string{"fd00:1::8"}, []string{"fd00:1::b"}},
+		{"fd00:1::8/127", nil, []string{"fd00:1::8", "fd00:1::9"}},
+		{"fd00:1::8/128", nil, []string{"fd00:1::8"}},
+	} {
+		network := netip.MustParsePrefix(test.network)
+		for _, edge := range test.edges {
+			assert.Is(t, true, IsEdge(netip.MustParseAddr(edge), network), "%s in %s", edge, network)
+		}
+		for _, inner := range test.inner {
+			assert.Is(t, false, IsEdge(netip.MustParseAddr(inner), network), "%s in %s", inner, network)
+		}
 	}
 }
 
