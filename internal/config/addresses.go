@@ -14,11 +14,11 @@ import (
 	"topdog/wire"
 )
 
-// Address is a floating address. Its prefix length is optional: usually it is
+// Address is a floating address, of IPv4 or of IPv6. Its prefix length is optional: usually it is
 // that of the subnet in which the address lies.
 type Address struct {
 	IP   netip.Addr
-	Bits int // 1 to 32, or FromSubnet
+	Bits int // 1 to 32, with IPv6 to 128, or FromSubnet
 }
 
 // FromSubnet as [Address.Bits] stands for the prefix length of the subnet of the
@@ -33,38 +33,68 @@ func (a Address) String() string {
 	return a.IP.String() + "/" + strconv.Itoa(a.Bits)
 }
 
-// ParseAddress reads "192.168.1.250" or "192.168.1.250/24".
+// ParseAddress reads "192.168.1.250", "192.168.1.250/24", "fd00:1::250" or "fd00:1::250/64".
 func ParseAddress(text string) (Address, error) {
 	host, length, hasLength := strings.Cut(text, "/")
-	ip, err := parseIPv4(host)
+	ip, err := parseFloating(host)
 	if err != nil {
-		return Address{}, err
-	}
-	if err := netio.CheckFloating(ip); err != nil {
 		return Address{}, err
 	}
 	if !hasLength {
 		return Address{ip, FromSubnet}, nil
 	}
 	size, err := strconv.Atoi(length)
-	if err != nil || size < 1 || size > 32 || length != strconv.Itoa(size) {
-		hint := "write a prefix length from 1 to 32, or leave it out: then it is that of the subnet"
-		if ones := prefixLength(length); ones > 0 {
+	if err != nil || size < 1 || size > ip.BitLen() || length != strconv.Itoa(size) {
+		hint := fmt.Sprintf("write a prefix length from 1 to %d, or leave it out: then it is that of the subnet", ip.BitLen())
+		if ones := prefixLength(length); ones > 0 && ip.Is4() {
 			hint = "write the netmask as a prefix length: " + Quote(host+"/"+strconv.Itoa(ones))
 		}
 		return Address{}, refuse(hint, "%s is not a prefix length", quoted("/"+length))
 	}
-	// RFC 3021 gives /31 no network and broadcast address; /32 has one address.
-	if size < 31 {
-		hostPart := uint32(1)<<(32-size) - 1
-		switch uint32(wire.IDFromAddr(ip)) & hostPart {
-		case 0:
-			return Address{}, fmt.Errorf("%s is the address of the network itself", text)
-		case hostPart:
-			return Address{}, fmt.Errorf("%s is the broadcast address of its network", text)
-		}
+	switch network := netip.PrefixFrom(ip, size); {
+	case !netio.IsEdge(ip, network):
+		return Address{ip, size}, nil
+	case ip.Is6():
+		return Address{}, refuse("write another address of that network",
+			"%s is the address that all routers of the network have (RFC 4291, section 2.6.1)", text)
+	case ip == network.Masked().Addr():
+		return Address{}, fmt.Errorf("%s is the address of the network itself", text)
+	default:
+		return Address{}, fmt.Errorf("%s is the broadcast address of its network", text)
 	}
-	return Address{ip, size}, nil
+}
+
+// parseFloating reads an address that can float, or says precisely what is wrong with the text.
+func parseFloating(text string) (netip.Addr, error) {
+	plain := strings.Trim(text, "[]")
+	ip, err := netip.ParseAddr(plain)
+	switch {
+	case err == nil && ip.Is6() && plain != text:
+		return ip, refuse("write "+Quote(ip.String()), "%s has brackets, which belong only where a port follows", quoted(text))
+	case err == nil && ip.Is6():
+		return ip, checkFloating6(ip)
+	case strings.Count(text, ":") > 1 && !strings.ContainsAny(text, "[] "):
+		return ip, fmt.Errorf("%s is not an IPv6 address", quoted(text))
+	}
+	if ip, err = parseIPv4(text); err != nil {
+		return ip, err
+	}
+	return ip, netio.CheckFloating(ip)
+}
+
+// checkFloating6 says why an IPv6 address cannot float, and what to write instead.
+func checkFloating6(ip netip.Addr) error {
+	err := netio.CheckFloating(ip)
+	switch {
+	case err == nil:
+		return nil
+	case ip.Is4In6():
+		return refuse("write "+Quote(ip.Unmap().String()), "%v", err)
+	case netio.CheckFloating(ip.WithZone("")) == nil:
+		return refuse("write "+Quote(ip.WithZone("").String()), "%v", err)
+	}
+	return refuse("write an unused address of a prefix that the router announces, or of a unique local one such as "+
+		Quote("fd00:1::/64"), "%v", err)
 }
 
 // prefixLength returns 24 for the netmask "255.255.255.0", and 0 for a text that is
@@ -94,7 +124,7 @@ func parseIPv4(text string) (netip.Addr, error) {
 		}
 		return ip, fmt.Errorf("%s is not an IPv4 address", quoted(text))
 	case !ip.Is4():
-		return ip, fmt.Errorf("%s is an IPv6 address; topdog holds IPv4 addresses", quoted(text))
+		return ip, fmt.Errorf("%s is an IPv6 address; the boards elect and ask by IPv4", quoted(text))
 	case ip.As4()[0] == 0:
 		return ip, fmt.Errorf("%s names no host (RFC 1122: 0.0.0.0/8 is \"this network\")", text)
 	case ip.IsMulticast():
@@ -134,7 +164,7 @@ func parseID(text string) (wire.ID, error) {
 	if text == autoID {
 		return wire.Nobody, nil
 	}
-	if strings.Contains(text, ".") {
+	if strings.ContainsAny(text, ".:") {
 		ip, err := parseIPv4(text)
 		if err != nil {
 			return wire.Nobody, err
@@ -172,6 +202,9 @@ func voters(c *Config, k setting) setting {
 	k.takes, k.max = aText|aNumber|aList, election.MaxVoters
 	return scalar(&c.Voters, func(text string) ([]wire.ID, error) {
 		id, err := parseID(text)
+		if ip, notIP := netip.ParseAddr(text); notIP == nil && ip.Is6() {
+			return nil, err
+		}
 		if err != nil || id == wire.Nobody {
 			return nil, fmt.Errorf("%s is not the id of a voter", quoted(text))
 		}

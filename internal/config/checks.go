@@ -158,9 +158,13 @@ func (s *section) refuseFloatingTarget(c *check.Check, kind entry) {
 		host, _ = serverOf(server)
 	}
 	if addr, err := netip.ParseAddr(host); err == nil && s.cfg.isFloating(addr) {
+		itself := "127.0.0.1"
+		if addr.Unmap().Is6() {
+			itself = "[::1]"
+		}
 		s.refuse(kind.key, kind.value.at,
 			fmt.Sprintf("%s is the floating address, so all boards would ask the leader, and not themselves", addr),
-			`write 127.0.0.1, or when = "leading" too`)
+			"write "+itself+`, or when = "leading" too`)
 	}
 }
 

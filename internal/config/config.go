@@ -73,8 +73,8 @@ type Config struct {
 	// board's own IPv4 address. The daemon finds out Incarnation and Members, which no key sets.
 	election.Config
 
-	Addresses []Address // address: the floating addresses
-	Interface string    // interface: "" means the one whose subnet contains the first address
+	Addresses []Address // address: the floating addresses, of which at least one is of IPv4
+	Interface string    // interface: "" means the one whose subnet contains the first IPv4 address
 	Group     string    // group: the boards with the same group and key share one leader
 	// ScoreCommand is score_command: a program and its arguments; empty unless
 	// ScoreSource is election.ScoreFromCommand.
@@ -102,6 +102,17 @@ type origin struct{ place, text string }
 
 // unset is both the place and the text of a value that the file does not set.
 const unset = "the default"
+
+// FirstIPv4 returns the floating address that the election is about: other machines are asked by ARP who has it, and the
+// interface is the one whose subnet contains it. The other addresses, of either family, move with it.
+func (c *Config) FirstIPv4() netip.Addr {
+	for _, a := range c.Addresses {
+		if a.IP.Is4() {
+			return a.IP
+		}
+	}
+	return netip.Addr{} // Parse returns no such configuration
+}
 
 // Where returns where the value of key comes from: "/etc/topdog/topdog.toml:3:13", or
 // "the default". It is for messages about values that only turn out to be wrong later, such as

@@ -134,11 +134,38 @@ func TestParseAddresses(t *testing.T) {
 		{`address = "10.0.0.0/32"`, []Address{address("10.0.0.0", 32)}},
 		{`address = ["172.16.1.1", "10.0.0.9/24"]`, []Address{address("172.16.1.1", FromSubnet), address("10.0.0.9", 24)}},
 		{"\ufeffaddress = \"10.0.0.9\"\r\n", []Address{address("10.0.0.9", FromSubnet)}},
+		{`address = ["10.0.0.9", "fd00:1::250"]`, []Address{address("10.0.0.9", FromSubnet), address("fd00:1::250", FromSubnet)}},
+		{`address = ["FD00:0001:0:0::0250/64", "10.0.0.9"]`, []Address{address("fd00:1::250", 64), address("10.0.0.9", FromSubnet)}},
+		{`address = ["10.0.0.9", "2001:db8::/127", "2a01:4f8::/128", "fc00::ffff/112"]`, []Address{address("10.0.0.9", FromSubnet),
+			address("2001:db8::", 127), address("2a01:4f8::", 128), address("fc00::ffff", 112)}},
 	} {
 		if diff := cmp.Diff(tc.want, parse(t, tc.text).Addresses, compareConfigs); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.text, diff)
 		}
 	}
+}
+
+func TestAddressString(t *testing.T) {
+	for text, want := range map[string]string{
+		"10.0.0.9": "10.0.0.9", "10.0.0.9/24": "10.0.0.9/24", "FD00:1:0::0250": "fd00:1::250", "fd00:1::250/64": "fd00:1::250/64",
+	} {
+		a, err := ParseAddress(text)
+		assert.NoError(t, err)
+		assert.Is(t, want, a.String(), "%s", text)
+	}
+}
+
+func TestFirstIPv4(t *testing.T) {
+	for text, want := range map[string]string{
+		`"10.0.0.9"`: "10.0.0.9", `["10.0.0.9", "10.0.0.8"]`: "10.0.0.9", `["fd00:1::250", "10.0.0.9", "fd00:1::251", "10.0.0.8"]`: "10.0.0.9",
+	} {
+		assert.Is(t, want, parse(t, "address = "+text).FirstIPv4().String(), "%s", text)
+	}
+}
+
+// A HELLO has to carry all addresses, whatever their family.
+func TestAddressesFitTheWire(t *testing.T) {
+	assert.Is(t, true, MaxAddresses <= wire.MaxIPv6, "%d addresses fit", MaxAddresses)
 }
 
 func TestDefaultName(t *testing.T) {
@@ -286,6 +313,8 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(Reference())
 	f.Add([]byte(uncommented()))
+	f.Add([]byte(`address = ["192.168.1.250/24", "fd00:1::250/64", "2001:db8::1"]`))
+	f.Add([]byte(`address = ["fd00:1::250", "192.168.1.250"]` + "\n[[check]]\nhttp = \"http://[fd00:1::251]/\"\n"))
 	for key, value := range changedValue {
 		f.Add([]byte(good + needed[key] + key + " = " + value + "\n"))
 	}

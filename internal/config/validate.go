@@ -20,6 +20,7 @@ func (r *reading) validate() {
 			Hint:    `add the floating address, an unused one of your network, for example address = "192.168.1.250"`,
 		})
 	}
+	r.validateAddress()
 	r.validateScore()
 	r.validatePatience()
 	r.validateWatch()
@@ -40,6 +41,16 @@ func (r *reading) anyBad(keys ...string) bool {
 // contradicts reports a problem with the value of a key that the file sets, or with one element of it.
 func (r *reading) contradicts(key string, element int, message, hint string) {
 	r.top.refuse(key, r.top.values[key][element], message, hint)
+}
+
+// validateAddress refuses floating addresses without one of IPv4.
+func (r *reading) validateAddress() {
+	if r.anyBad("address") || len(r.cfg.Addresses) == 0 || r.cfg.FirstIPv4().IsValid() {
+		return
+	}
+	r.contradicts("address", 0, "an IPv4 address is missing, by which the boards elect and ask who has the address",
+		fmt.Sprintf("add an unused IPv4 address of the network, for example address = %s",
+			QuoteAll([]string{"192.168.1.250", r.cfg.Addresses[0].String()})))
 }
 
 // validatePatience compares the patience with the heartbeat.
@@ -145,7 +156,7 @@ func (r *reading) validateFloating() {
 // isFloating reports whether addr is one of the floating addresses.
 func (c *Config) isFloating(addr netip.Addr) bool {
 	for _, a := range c.Addresses {
-		if a.IP == addr.Unmap() {
+		if a.IP == addr.Unmap().WithZone("") {
 			return true
 		}
 	}
