@@ -37,13 +37,15 @@ func (t *table) toml() string {
 // tracks has for each list of what an instance tracks the keyword of the blocks that the list names.
 var tracks = map[string]string{"track_script": "vrrp_script", "track_process": "vrrp_track_process"}
 
-// checks converts the scripts and processes that the instance tracks. The others get a note.
+// checks converts the scripts and processes that the instance and its partners track. The others get a note.
 func (c *conversion) checks() (text string, err error) {
 	tracked := map[*statement]bool{}
-	for _, list := range c.instance.block {
-		if keyword := tracks[list.keyword()]; keyword != "" {
-			for _, s := range list.block {
-				c.track(s, c.file.named(keyword, s.keyword()), tracked)
+	for _, instance := range append(block{c.instance}, c.partners...) {
+		for _, list := range instance.block {
+			if keyword := tracks[list.keyword()]; keyword != "" {
+				for _, s := range list.block {
+					c.track(s, c.file.named(keyword, s.keyword()), tracked)
+				}
 			}
 		}
 	}
@@ -219,7 +221,7 @@ func (c *conversion) runs(made *table, s *statement, words []string) {
 	}
 	if m := devTCP.FindStringSubmatch(text); m != nil {
 		made.kind, made.words = check.TCP, []string{net.JoinHostPort(m[1], m[2])}
-		if slices.ContainsFunc(c.Addresses, func(a string) bool { return strings.HasPrefix(a+"/", m[1]+"/") }) {
+		if isAddress(m[1], c.keeps) {
 			made.set("when", config.Quote(check.Leading.String()))
 		}
 		return

@@ -18,6 +18,7 @@ type conversion struct {
 	hasUnit  func(name string) bool
 	file     block
 	instance *statement
+	partners block // of the instance
 	first    Place // of the first address
 
 	priority     int // 0 if the file says none
@@ -52,7 +53,7 @@ func (c *conversion) own() string {
 
 // convert converts what the instance itself says.
 func (c *conversion) convert() error {
-	iface := c.interfaceOf()
+	iface := c.file.interfaceOf(c.instance)
 	state := c.instance.block.last("state")
 	for _, s := range c.instance.block {
 		if err := isWhole(s); err != nil {
@@ -66,12 +67,45 @@ func (c *conversion) convert() error {
 			c.look(s, "keepalived does not heed it beside `state MASTER`, and topdog does. See whether it is meant")
 		}
 	}
-	if len(c.Addresses) == 0 {
-		return mistake(c.instance.place, "write an IPv4 address into its virtual_ipaddress { … }. topdog has no others",
-			"%s has no address that topdog could keep", printable(c.instance.text(1)))
+	for _, s := range c.partners {
+		if err := c.partner(s, iface); err != nil {
+			return err
+		}
+	}
+	isIPv6 := func(text string) bool { return isAddress(text, netip.Addr.Is6) }
+	slices.SortStableFunc(c.Addresses, func(a, b string) int {
+		switch {
+		case isIPv6(a) == isIPv6(b):
+			return 0
+		case isIPv6(a):
+			return 1
+		}
+		return -1
+	})
+	if len(c.Addresses) == 0 || isIPv6(c.Addresses[0]) {
+		return mistake(c.instance.place, "write an IPv4 address into its virtual_ipaddress { … }, or convert the instance that has one",
+			"%s has no IPv4 address, and by that the boards elect", printable(c.instance.text(1)))
 	}
 	if s := c.instance.block.last("interface"); s != nil && s.text(1) != c.Interface {
 		c.look(s, "the addresses are on %s, so topdog elects there as well", printable(c.Interface))
+	}
+	return nil
+}
+
+// partner converts the addresses of a partner.
+func (c *conversion) partner(s *statement, iface string) error {
+	c.look(s, "the addresses of %s, and the checks that it tracks, belong to the group of %s now: one election for both families. "+
+		"Its other lines are left out", printable(s.text(1)), printable(c.instance.text(1)))
+	for _, list := range s.block {
+		if !slices.Contains(addressLists, list.keyword()) {
+			continue
+		}
+		if err := isWhole(list); err != nil {
+			return err
+		}
+		if err := c.addresses(list, iface); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -137,12 +171,12 @@ func number(s *statement, most int, example, what string) (int, error) {
 	return n, nil
 }
 
-// interfaceOf returns the interface of the instance, or "".
-func (c *conversion) interfaceOf() string {
-	if s := c.instance.block.last("interface"); s != nil {
+// interfaceOf returns the interface of an instance, or "".
+func (b block) interfaceOf(instance *statement) string {
+	if s := instance.block.last("interface"); s != nil {
 		return s.text(1)
 	}
-	for _, g := range c.file.all("global_defs") {
+	for _, g := range b.all("global_defs") {
 		if s := g.block.last("default_interface"); s != nil {
 			return s.text(1)
 		}
@@ -157,13 +191,24 @@ const secondGroup = "take it out of a copy of the file, and convert that. " +
 // addresses converts a list of floating addresses. The words behind an address are for `ip address`.
 func (c *conversion) addresses(list *statement, iface string) error {
 	for _, s := range list.block {
-		text, _ := strings.CutSuffix(s.keyword(), "/32") // keepalived's default; topdog takes the subnet's length
-		if isAddress(text, netip.Addr.Is6) {
-			c.look(s, "topdog has IPv4 addresses only")
+		if isAddress(s.keyword(), isLinkLocal6) {
+			c.look(s, "left out: VRRPv3 demands a link-local address, and topdog does not. Every board has one of its own, "+
+				"and hosts that have this one as their gateway need a router")
 			continue
 		}
-		if _, err := config.ParseAddress(text); err != nil {
+		// These lengths are keepalived's defaults; topdog takes the subnet's.
+		text, isIPv6 := s.keyword(), isAddress(s.keyword(), netip.Addr.Is6)
+		if isIPv6 {
+			text = strings.TrimSuffix(text, "/128")
+		} else {
+			text = strings.TrimSuffix(text, "/32")
+		}
+		address, err := config.ParseAddress(text)
+		if err != nil {
 			return mistake(s.place, "", "%v", err)
+		}
+		if isIPv6 {
+			text = address.String()
 		}
 		name, rest := iface, s.options(0)
 		if i := slices.Index(rest, "dev"); i >= 0 && i+1 < len(rest) {
@@ -184,7 +229,7 @@ func (c *conversion) addresses(list *statement, iface string) error {
 			return mistake(s.place, secondGroup,
 				"this address is on %s, and the one of %v is on %s: a group of topdog has its addresses on one interface",
 				printable(name), c.first, printable(c.Interface))
-		case slices.Contains(c.Addresses, text):
+		case c.keeps(address.IP):
 			continue
 		case len(c.Addresses) == config.MaxAddresses:
 			return mistake(s.place, secondGroup, "this address is one too many: a group of topdog has %d at most", config.MaxAddresses)
@@ -193,6 +238,15 @@ func (c *conversion) addresses(list *statement, iface string) error {
 	}
 	return nil
 }
+
+// keeps reports whether an address is among those that were converted.
+func (c *conversion) keeps(ip netip.Addr) bool {
+	return slices.ContainsFunc(c.Addresses, func(text string) bool {
+		return isAddress(text, func(kept netip.Addr) bool { return kept == ip })
+	})
+}
+
+func isLinkLocal6(ip netip.Addr) bool { return ip.Is6() && ip.IsLinkLocalUnicast() }
 
 // isAddress reports whether a text is an address, perhaps with a prefix length, that suits.
 func isAddress(text string, suits func(netip.Addr) bool) bool {

@@ -2,6 +2,7 @@ package keepalived
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,8 @@ func FuzzConvert(f *testing.F) {
 	f.Add("$A=${A}\n@pi1 @^x ~SEQ(\n\"\\\\\\#\n{}}{", "VI_1")
 	f.Add(tracked(`script "\x \c \777 'a"`), "")
 	f.Add("vrrp_instance V {\ninterface a\nvirtual_ipaddress {\n10.0.0.1 dev\n}\nnotify \"a'b c\\nd\" x\nunicast_peer {\n10.0.0.2 y\n}\n}\n", "V")
+	f.Add("vrrp_instance A {\nvirtual_ipaddress {\n10.0.0.1\n}\n}\nvrrp_instance B {\nnative_ipv6\nvirtual_ipaddress {\nfe80::1 dev\nFD00::1/128 dev x y\n}\ntrack_script {\ns\n}\n}\n", "")
+	f.Add("vrrp_sync_group G {\ngroup {\nA B\n}\n}\nvrrp_instance B {\nvirtual_ipaddress {\n::1/0\n}\n}\nvrrp_instance A {\nvirtual_ipaddress_excluded {\n10.0.0.1\n}\n}\n", "A")
 	f.Fuzz(func(t *testing.T, text, name string) {
 		if len(text) > 10_000 {
 			return
@@ -56,6 +59,9 @@ func FuzzConvert(f *testing.F) {
 			if !within(n.Place) || n.Text == "" || strings.ContainsAny(n.Keyword+n.Text, "\x00\x1b\r\n\t") {
 				t.Errorf("a note that cannot be shown, or is elsewhere: %+v", n)
 			}
+		}
+		if first := g.Addresses[0]; !isAddress(first, netip.Addr.Is4) {
+			t.Errorf("%s is the first address", first)
 		}
 		var anything map[string]any
 		if err := toml.Unmarshal([]byte(g.Own+g.Checks), &anything); err != nil {

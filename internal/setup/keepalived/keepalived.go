@@ -12,6 +12,7 @@ package keepalived
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -20,7 +21,7 @@ import (
 
 // Converted is what became of one group in keepalived's configuration.
 type Converted struct {
-	Addresses []string // as `address` takes them
+	Addresses []string // as `address` takes them, those of IPv4 first
 	Interface string   // "" if the file says none
 	Group     string   // the name; "" if the file has nothing to make one of
 	Own       string   // the lines of TOML that are this board's own: its priority and the like
@@ -48,8 +49,8 @@ type Place struct {
 
 func (p Place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.column) }
 
-// Convert converts one vrrp_instance of a file: the one of this name, or without a name the only one. Each line is
-// converted, or has a note. hasUnit reports whether systemd has a unit of that name here. The error is a config.Errors with
+// Convert converts one vrrp_instance of a file: the one of this name, or without a name the only one, together with its
+// partners of IPv6. Each line is converted, or has a note. hasUnit reports whether systemd has a unit of that name here. The error is a config.Errors with
 // the place of a mistake, or a *ChoiceError.
 func Convert(path string, data []byte, name string, hasUnit func(name string) bool) (*Converted, error) {
 	file, err := read(path, data)
@@ -60,7 +61,7 @@ func Convert(path string, data []byte, name string, hasUnit func(name string) bo
 	if err != nil {
 		return nil, err
 	}
-	c := &conversion{hasUnit: hasUnit, file: file, instance: chosen, preempt: true}
+	c := &conversion{hasUnit: hasUnit, file: file, instance: chosen, partners: file.partners(chosen), preempt: true}
 	c.sift()
 	if err := c.convert(); err != nil {
 		return nil, err
@@ -90,15 +91,19 @@ func (b block) choose(path, name string) (*statement, error) {
 	if s := b.named("vrrp_instance", ""); s != nil {
 		return nil, mistake(s.place, "write a name behind it", "this vrrp_instance has no name")
 	}
-	var all block
-	var names []string
 	for _, s := range b.all("vrrp_instance") {
-		switch given := s.text(1); {
-		case given == name:
+		if s.text(1) == name {
 			return s, nil
-		case b.named("vrrp_instance", given) == s:
-			all, names = append(all, s), append(names, printable(given))
 		}
+	}
+	all := b.instances()
+	for _, s := range b.instances() {
+		partners := b.partners(s)
+		all = slices.DeleteFunc(all, func(other *statement) bool { return slices.Contains(partners, other) })
+	}
+	var names []string
+	for _, s := range all {
+		names = append(names, printable(s.text(1)))
 	}
 	listed := strings.Join(names, ", ")
 	switch {

@@ -38,7 +38,7 @@ func show(g *Converted) string {
 func TestConvert(t *testing.T) {
 	for _, tt := range []struct{ file, name string }{
 		{"haproxy", ""}, {"pihole", ""}, {"web", "WEB_1"}, {"web", "WEB_2"}, {"lvs", ""}, {"scripts", ""}, {"field", ""},
-		{"kubernetes", ""}, {"database", ""}, {"dualstack", "PROXY4"}, {"routers", "VI_1"}, {"tutorial", ""}, {"resolvers", ""}, {"twice", ""}, {"swarm", ""}, {"shell", ""}, {"cloud", ""},
+		{"kubernetes", ""}, {"database", ""}, {"dualstack", ""}, {"families", ""}, {"pairs", "VI_1"}, {"routers", "VI_1"}, {"tutorial", ""}, {"resolvers", ""}, {"twice", ""}, {"swarm", ""}, {"shell", ""}, {"cloud", ""},
 	} {
 		path := "testdata/" + tt.file
 		if tt.name != "" {
@@ -80,10 +80,17 @@ func TestMistakes(t *testing.T) {
 		{"open quote", "# ok \"\n x \"y # z\n", "k.conf:2:4: this quote is never closed"},
 		{"no text", "a\x00b\n", "k.conf:1:1: this is no line of text"},
 		{"not UTF-8", "a\xffb\n", "k.conf:1:1: this is no line of text"},
-		{"no address", "vrrp_instance V {\n interface eth0\n}\n", "k.conf:1:1: V has no address that topdog could keep"},
-		{"IPv6 only", "vrrp_instance V {\n virtual_ipaddress {\n fd00::1/64\n}\n}\n", "V has no address"},
+		{"no address", "vrrp_instance V {\n interface eth0\n}\n", "k.conf:1:1: V has no IPv4 address, and by that the boards elect"},
+		{"IPv6 only", "vrrp_instance V {\n virtual_ipaddress {\n fd00::1/64\n}\n}\n", "V has no IPv4 address"},
 		{"bad address", "vrrp_instance V {\n virtual_ipaddress {\n  10.0.0.256/24\n }\n}\n", `k.conf:3:3: "10.0.0.256"`},
 		{"loopback", "vrrp_instance V {\n virtual_ipaddress { 127.0.0.1 }\n}\n", "k.conf:2:22: "},
+		{"bad IPv6 address", "vrrp_instance V {\n virtual_ipaddress {\n  10.0.0.1\n  ff02::1\n }\n}\n", `k.conf:4:3: ff02::1 is not a unicast address`},
+		{"router's anycast", "vrrp_instance V {\n virtual_ipaddress {\n  10.0.0.1\n  fd00::/64\n }\n}\n", `k.conf:4:3: fd00::/64 is the address that all routers`},
+		{"bad address of a partner", instance + "vrrp_instance V6 {\n interface eth0\n virtual_ipaddress {\n fd00::1/129\n }\n}\n", `k.conf:10:2: "/129" is not a prefix length`},
+		{"a partner's list in another file", instance + "vrrp_instance V6 {\n interface eth0\n virtual_ipaddress {\n fd00::1\n include vips.conf\n }\n}\n",
+			"k.conf:11:2: include: the file is not read"},
+		{"a partner elsewhere", instance + "vrrp_instance V6 {\n interface eth0\n virtual_ipaddress {\n fd00::1 dev eth1\n }\n}\n",
+			"k.conf:10:2: this address is on eth1, and the one of k.conf:4:2 is on eth0"},
 		{"bad peer", "vrrp_instance V {\n unicast_peer {\n pi2\n }\n}\n", `k.conf:3:2: "pi2" is no address`},
 		{"bad priority", "vrrp_instance V {\n priority high\n}\n", `k.conf:2:11: "high" is no priority`},
 		{"priority 256", "vrrp_instance V {\n priority 256\n}\n", `"256" is no priority`},
@@ -108,7 +115,7 @@ func TestMistakes(t *testing.T) {
 		{"parameter of Docker", strings.Replace(instance, "10.0.0.1", "${IP:-10.0.0.1}/24", 1), "k.conf:4:2: this is a template, or a parameter without a value"},
 		{"bad own address", "vrrp_instance V {\n unicast_src_ip pi1\n unicast_peer {\n 10.0.0.2\n }\n}\n", `k.conf:2:17: "pi1" is no address`},
 		{"quotes with backslashes", tracked(`script \"/bin/x y\"`), "k.conf:12:8: this is no command\n      = help: write script \"/path/to/program argument\""},
-		{"missing list", strings.Replace(instance, "virtual_ipaddress {\n 10.0.0.1\n }", "virtual_ipaddress 10.0.0.1", 1), "V has no address that topdog could keep\n      = help: write an IPv4 address into its virtual_ipaddress { … }"},
+		{"missing list", strings.Replace(instance, "virtual_ipaddress {\n 10.0.0.1\n }", "virtual_ipaddress 10.0.0.1", 1), "V has no IPv4 address, and by that the boards elect\n      = help: write an IPv4 address into its virtual_ipaddress { … }"},
 	} {
 		_, err := convertText(tt.text, "")
 		var problems config.Errors
@@ -157,6 +164,58 @@ func addresses(n int) string {
 // tracked is a file with a script that has one line.
 func tracked(line string) string {
 	return "vrrp_instance V {\n interface eth0\n virtual_ipaddress {\n 10.0.0.1\n }\n track_script {\n  s\n }\n}\n\nvrrp_script s {\n" + line + "\n}\n"
+}
+
+// Which instance of IPv6 moves with which one of IPv4. Each letter is an instance: 4 and 6 are its families, then come
+// its interface, its state, its router ID and its vrrp_sync_group.
+func TestPartners(t *testing.T) {
+	for _, tt := range []struct{ name, instances, want string }{
+		{"one of each", "a 4 eth0 MASTER 1 -, b 6 eth0 MASTER 2 -", "b with a"},
+		{"in the other order", "b 6 eth0 MASTER 2 -, a 4 eth0 MASTER 1 -", "b with a"},
+		{"two of IPv6", "a 4 eth0 MASTER 1 -, b 6 eth0 MASTER 2 -, c 6 eth0 MASTER 3 -", "b with a, c with a"},
+		{"another interface", "a 4 eth0 MASTER 1 -, b 6 eth1 MASTER 1 -", ""},
+		{"another state", "a 4 eth0 MASTER 1 -, b 6 eth0 BACKUP 1 -", ""},
+		{"another state in one sync group", "a 4 eth0 MASTER 1 g, b 6 eth0 BACKUP 2 g", "b with a"},
+		{"two sync groups", "a 4 eth0 MASTER 1 g, b 6 eth0 MASTER 1 h", ""},
+		{"one is in a sync group", "a 4 eth0 MASTER 1 g, b 6 eth0 MASTER 1 -", ""},
+		{"two pairs by state", "a 4 eth0 MASTER 1 -, b 4 eth0 BACKUP 2 -, c 6 eth0 MASTER 3 -, d 6 eth0 BACKUP 4 -", "c with a, d with b"},
+		{"two pairs by number", "a 4 eth0 BACKUP 1 -, b 4 eth0 BACKUP 2 -, c 6 eth0 BACKUP 2 -, d 6 eth0 BACKUP 1 -", "c with b, d with a"},
+		{"two in question", "a 4 eth0 BACKUP 1 -, b 4 eth0 BACKUP 2 -, c 6 eth0 BACKUP 3 -", ""},
+		{"two in one sync group", "a 4 eth0 BACKUP 1 g, b 4 eth0 BACKUP 2 g, c 6 eth0 BACKUP 3 g", "c with a"},
+		{"both families in one", "a 46 eth0 MASTER 1 -, b 6 eth0 MASTER 2 -", "b with a"},
+		{"the same name again", "a 4 eth0 MASTER 1 -, a 6 eth0 MASTER 1 -", ""},
+		{"no addresses", "a 4 eth0 MASTER 1 -, b - eth0 MASTER 1 -", ""},
+	} {
+		var text string
+		groups := map[string]string{}
+		for line := range strings.SplitSeq(tt.instances, ", ") {
+			f := strings.Fields(line)
+			text += fmt.Sprintf("vrrp_instance %s {\n interface %s\n state %s\n virtual_router_id %s\n virtual_ipaddress {\n", f[0], f[2], f[3], f[4])
+			if strings.Contains(f[1], "4") {
+				text += "10.0.0.1\n"
+			}
+			if strings.Contains(f[1], "6") {
+				text += "fe80::1\nfd00::1\n"
+			}
+			text += "}\n}\n"
+			if f[5] != "-" {
+				groups[f[5]] += f[0] + "\n"
+			}
+		}
+		for name, members := range groups {
+			text += "vrrp_sync_group " + name + " {\n group {\n" + members + "}\n}\n"
+		}
+		file, err := read("k.conf", []byte(text))
+		assert.NoError(t, err)
+		var got []string
+		for _, s := range file.instances() {
+			for _, partner := range file.partners(s) {
+				got = append(got, partner.text(1)+" with "+s.text(1))
+			}
+		}
+		slices.Sort(got)
+		assert.Is(t, tt.want, strings.Join(got, ", "), "%s", tt.name)
+	}
 }
 
 // One of several groups has to be chosen.

@@ -101,10 +101,19 @@ func (c *conversion) sift() {
 			for _, a := range s.block.all("authentication") {
 				c.convertible(a.keyword(), a.block)
 			}
+		case keyword == "vrrp_sync_group" && s == c.file.syncGroup(c.instance) && len(c.partners) > 0:
+			c.look(s, "its instances of both families became one group, whose addresses always move together. "+
+				"Its own checks and scripts, if it has any, are left out")
 		case keyword != "vrrp_instance":
 			c.convertible("", block{s})
 		case c.file.named(keyword, s.text(1)) != s:
 			c.look(s, "left out, as with keepalived: a block above has this name")
+		case slices.Contains(c.partners, s): // with the addresses
+		case s.isIPv6() && c.file.leader(s) != nil:
+			c.look(s, "%s goes with %s: convert that one, for a daemon of its own", printable(s.text(1)), printable(c.file.leader(s).text(1)))
+		case s.isIPv6():
+			c.look(s, "left out: %s has IPv6 addresses alone, and a group elects by IPv4. Add them to the `address` of the group that they are to move with",
+				printable(s.text(1)))
 		default:
 			c.look(s, "%s is another group: convert it by its name, for a daemon of its own", printable(s.text(1)))
 		}
