@@ -1,15 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"topdog/internal/config"
 	"topdog/internal/setup"
 )
 
@@ -17,12 +18,12 @@ func initCommand() *cobra.Command {
 	var board setup.Board
 	var export, imports bool
 	c := &cobra.Command{
-		Use:   "init [ADDRESS]",
+		Use:   "init [ADDRESS...]",
 		Short: "Set up the first board of a group, or another one like it",
 		Long: `Write the configuration of the first board of a group, and a fresh 256-bit key
 that nobody else can read. ADDRESS is the floating address: a free one of your
 LAN, outside the range that your router hands out. On a terminal topdog asks
-for it.
+for it. Several move together, and at least one of them is an IPv4 address.
 
 With --strict two boards never answer at once, whatever fails: a leader needs the
 promises of most of the voters, which are at least three boards, or two and a
@@ -42,13 +43,14 @@ Existing files are not replaced, unless --force is given. On a board that is set
 already, the command changes nothing and prints the line again.`,
 		Example: `  sudo topdog init
   sudo topdog init 192.168.1.250 --led GPIO17
+  sudo topdog init 192.168.1.250 fd00:1::250
   sudo topdog init 192.168.1.250 --strict --voters 192.168.1.11,192.168.1.12,192.168.1.13
   sudo topdog init 192.168.1.250 --page
   topdog init --from /etc/keepalived/keepalived.conf --dry-run`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cobra.MaximumNArgs(config.MaxAddresses),
 		RunE: func(c *cobra.Command, args []string) error {
 			board.Path = configPath(c)
-			if err := checkInit(&board, argument(args), export, imports); err != nil {
+			if err := checkInit(&board, args, export, imports); err != nil {
 				return usageError{err}
 			}
 			switch {
@@ -70,7 +72,10 @@ already, the command changes nothing and prints the line again.`,
 // boardFlags gives the command the flags that describe a board.
 func boardFlags(c *cobra.Command, board *setup.Board) {
 	flags := c.Flags()
-	flags.StringVar(&board.Address, "address", "", "the floating `address`, as an alternative to the argument")
+	flags.Func("address", "the floating `address`, as an alternative to the argument; several are separated by commas", func(list string) error {
+		board.Addresses = append(board.Addresses, setup.SplitAddresses(list)...)
+		return nil
+	})
 	flags.StringVar(&board.Interface, "interface", "", "the `name` of the interface (default: each board finds the one whose subnet contains the address)")
 	flags.StringVar(&board.Group, "group", "", "the `name` of the group, if there are several on one LAN")
 	flags.StringVar(&board.LED, "led", "", "the `light`: ACT, GPIO17, GPIO17:low (lit when low), none (default: ACT)")
@@ -88,13 +93,16 @@ func boardFlags(c *cobra.Command, board *setup.Board) {
 	completeFlag(c, "led", lights)
 }
 
-// checkInit takes the address from the argument, and refuses flags that contradict each other.
-func checkInit(b *setup.Board, address string, export, imports bool) error {
+// checkInit takes the addresses from the arguments, and refuses flags that contradict each other.
+func checkInit(b *setup.Board, arguments []string, export, imports bool) error {
 	pipe := export || imports
-	if address != "" && b.Address != "" && address != b.Address {
-		return fmt.Errorf("two addresses: %s and --address %s", address, b.Address)
+	addresses := setup.SplitAddresses(strings.Join(arguments, ","))
+	if len(addresses) > 0 && len(b.Addresses) > 0 && !slices.Equal(addresses, b.Addresses) {
+		return fmt.Errorf("two addresses: %s and --address %s", strings.Join(addresses, " "), strings.Join(b.Addresses, ","))
 	}
-	b.Address = cmp.Or(b.Address, address)
+	if len(addresses) > 0 {
+		b.Addresses = addresses
+	}
 	switch {
 	case b.Voters != nil && !b.Strict:
 		return errors.New("--voters is of use only with --strict")
@@ -102,13 +110,13 @@ func checkInit(b *setup.Board, address string, export, imports bool) error {
 		return errors.New("--instance is of use only with --from")
 	case b.From == "" && b.DryRun:
 		return errors.New("--dry-run is of use only with --from")
-	case b.From != "" && b.Address != "":
+	case b.From != "" && b.Addresses != nil:
 		return errors.New("with --from the addresses are those of the file: leave out the address")
 	case b.From != "" && pipe:
 		return errors.New("--from is for the first board; --export and --import copy its configuration to the others")
 	case export && imports:
 		return errors.New("--export is for the board that has the key, --import for the one that gets it")
-	case pipe && (b.Address != "" || b.Interface != "" || b.Group != "" || b.LED != "" || b.Strict || b.Page):
+	case pipe && (b.Addresses != nil || b.Interface != "" || b.Group != "" || b.LED != "" || b.Strict || b.Page):
 		return errors.New("with --export and --import the configuration is the one of the first board: leave out the address and the other options")
 	case export && b.Force:
 		return errors.New("--export replaces nothing: --force belongs to --import")

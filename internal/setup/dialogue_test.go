@@ -25,7 +25,7 @@ func asksAddress(subnet, free string) question {
 			if strings.HasPrefix(text, "10.") {
 				return fmt.Errorf("%s does not suit", text)
 			}
-			return Board{Address: text}.check()
+			return Board{Addresses: SplitAddresses(text)}.check()
 		})
 	}
 }
@@ -42,6 +42,7 @@ func TestDialogues(t *testing.T) {
 	}{
 		{"the suggestion", asksAddress(subnet, free), "\n"},
 		{"another address", asksAddress(subnet, free), " 192.168.1.99/24 \n"},
+		{"addresses of both families", asksAddress(subnet, free), "192.168.1.99, fd00:1::99\n"},
 		{"no suggestion", asksAddress("", ""), "\n192.168.1.7\n"},
 		{"a mistake first", asksAddress(subnet, ""), "192.168.1\n::1\n192.168.1.7\n"},
 		{"an address of another network first", asksAddress(subnet, ""), "10.0.0.9\n192.168.1.7\n"},

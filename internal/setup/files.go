@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -80,8 +79,9 @@ func (b Board) config() []byte {
 	var text strings.Builder
 	text.WriteString("# topdog: one address that always answers. All boards of a group have this same file.\n" +
 		"# This is all it needs; docs/config.md describes every key.\n\n" +
-		"# The floating address: an unused one of this network, outside the DHCP server's range.\n" +
-		"address = " + config.Quote(cmp.Or(b.Address, "192.0.2.1")) + "\n\n")
+		"# The floating address: an unused one of this network, outside the DHCP server's range.\n")
+	b.writeAddress(&text)
+	text.WriteString("\n")
 	b.writeCommon(&text)
 	text.WriteString("#priority = 100     # more: this board leads rather than others; 0: never\n" +
 		"#preempt = false    # true: a board of higher rank takes over from a living leader\n")
@@ -91,6 +91,18 @@ func (b Board) config() []byte {
 		text.WriteString("#led = \"ACT\"        # the light of the leader; \"GPIO17\" is a pin, \"none\" is no light\n")
 	}
 	return []byte(text.String())
+}
+
+// writeAddress writes the line of the addresses.
+func (b Board) writeAddress(text *strings.Builder) {
+	switch len(b.Addresses) {
+	case 0:
+		text.WriteString("address = \"192.0.2.1\"\n")
+	case 1:
+		text.WriteString("address = " + config.Quote(b.Addresses[0]) + "\n")
+	default:
+		text.WriteString("address = " + config.QuoteAll(b.Addresses) + "\n")
+	}
 }
 
 // writeCommon writes what all boards of a group have in common, except for the address.

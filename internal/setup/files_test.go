@@ -41,7 +41,7 @@ func names(t *testing.T, dir string) []string {
 
 // board is one whose files are in dir.
 func board(dir string) Board {
-	return Board{Path: filepath.Join(dir, configName), Address: "192.168.1.250"}
+	return Board{Path: filepath.Join(dir, configName), Addresses: []string{"192.168.1.250"}}
 }
 
 func mustWrite(t *testing.T, b Board) written {
@@ -72,7 +72,7 @@ func says(t *testing.T, said string, texts ...string) {
 func TestInitSaysWhere(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	b := Board{Path: "." + string(filepath.Separator) + configName, Address: "192.168.1.250", Interface: "eth0"}
+	b := Board{Path: "." + string(filepath.Separator) + configName, Addresses: []string{"192.168.1.250"}, Interface: "eth0"}
 	var out strings.Builder
 	assert.NoError(t, b.Init(t.Context(), strings.NewReader(""), &out))
 	says(t, out.String(), "wrote "+filepath.Join(dir, configName), "wrote "+filepath.Join(dir, keyName))
@@ -89,7 +89,7 @@ func changed(t *testing.T, c *config.Config) []string {
 
 func TestWrite(t *testing.T) {
 	b := board(filepath.Join(t.TempDir(), "new", "it's topdog"))
-	b.Address, b.Group = "192.168.1.250/24", "shelf"
+	b.Addresses, b.Group = []string{"192.168.1.250/24"}, "shelf"
 	done := mustWrite(t, b)
 	assert.Equal(t, []string{"key", "topdog.toml"}, names(t, filepath.Dir(b.Path)), "files")
 	assert.Is(t, 0o600, mode(t, done.keyPath), "the mode of the key")
@@ -117,7 +117,7 @@ func TestWriteOptions(t *testing.T) {
 
 // In its usual place a new board's file needs no key_file.
 func TestWriteNoDefaults(t *testing.T) {
-	text := Board{Path: config.DefaultPath, Address: "192.168.1.250"}.config()
+	text := Board{Path: config.DefaultPath, Addresses: []string{"192.168.1.250"}}.config()
 	c, err := config.Parse(config.DefaultPath, text)
 	assert.NoError(t, err)
 	assert.Equal(t, []string(nil), changed(t, c), "what it changes:\n%s", text)
@@ -130,7 +130,7 @@ func TestWriteReplacesNothing(t *testing.T) {
 	key, text := read(t, first.keyPath), read(t, b.Path)
 
 	other := b
-	other.Address = "192.168.1.251"
+	other.Addresses = []string{"192.168.1.251"}
 	_, err := other.write()
 	assert.ErrorIs(t, err, fs.ErrExist, "a second time")
 	if read(t, first.keyPath) != key || read(t, b.Path) != text {
@@ -150,7 +150,7 @@ func TestWriteReplacesNothing(t *testing.T) {
 	assert.Equal(t, []string{"key"}, names(t, filepath.Dir(b.Path)), "files after a refusal")
 
 	other.Force = true
-	if third := mustWrite(t, other); !third.keyIsNew || read(t, third.keyPath) == key || !strings.Contains(read(t, b.Path), other.Address) {
+	if third := mustWrite(t, other); !third.keyIsNew || read(t, third.keyPath) == key || !strings.Contains(read(t, b.Path), other.Addresses[0]) {
 		t.Errorf("with Force: %+v", third)
 	}
 	assert.Equal(t, []string{"key", "topdog.toml"}, names(t, filepath.Dir(b.Path)), "files")
@@ -174,11 +174,14 @@ func TestRefusesBeforeItWrites(t *testing.T) {
 		b    Board
 		want string
 	}{
-		{"address", Board{Address: "localhost"}, "not an IPv4 address"},
-		{"loopback", Board{Address: "127.0.0.1"}, "loopback"},
-		{"group", Board{Address: "10.0.0.9", Group: "ü\x00\""}, "ASCII"},
-		{"interface", Board{Address: "10.0.0.9", Interface: "a b\nid = 3"}, "interface"},
-		{"led", Board{Address: "10.0.0.9", LED: "GPIO 17"}, `a line is written "GPIO17"`},
+		{"address", Board{Addresses: []string{"localhost"}}, "not an IPv4 address"},
+		{"IPv6 alone", Board{Addresses: []string{"fd00:1::250"}}, "an IPv4 address is missing"},
+		{"link-local", Board{Addresses: []string{"10.0.0.9", "fe80::250"}}, "link-local"},
+		{"twice", Board{Addresses: []string{"10.0.0.9", "fd00:1::250", "fd00:1:0::250"}}, "fd00:1::250 is listed twice"},
+		{"loopback", Board{Addresses: []string{"127.0.0.1"}}, "loopback"},
+		{"group", Board{Addresses: []string{"10.0.0.9"}, Group: "ü\x00\""}, "ASCII"},
+		{"interface", Board{Addresses: []string{"10.0.0.9"}, Interface: "a b\nid = 3"}, "interface"},
+		{"led", Board{Addresses: []string{"10.0.0.9"}, LED: "GPIO 17"}, `a line is written "GPIO17"`},
 	} {
 		assert.ErrorContains(t, tc.b.check(), tc.want, "%s: checked", tc.name)
 		dir := t.TempDir()
@@ -190,8 +193,8 @@ func TestRefusesBeforeItWrites(t *testing.T) {
 }
 
 func TestCheckAccepts(t *testing.T) {
-	for _, address := range []string{"", "10.0.0.9", "10.0.0.9/24"} {
-		assert.ErrorIs(t, (Board{Address: address, Group: "x", Interface: "eth0", LED: "ACT"}).check(), nil, "%q", address)
+	for _, address := range []string{"", "10.0.0.9", "10.0.0.9/24", "10.0.0.9,fd00:1::250", "fd00:1::250/64 10.0.0.9/24 10.0.0.8"} {
+		assert.ErrorIs(t, (Board{Addresses: SplitAddresses(address), Group: "x", Interface: "eth0", LED: "ACT"}).check(), nil, "%q", address)
 	}
 	if err := (Board{Group: "ü"}).check(); err == nil {
 		t.Error("a bad group is taken as long as there is no address")

@@ -36,7 +36,7 @@ func (b *Board) convertText(text []byte, hasUnit func(name string) bool) (err er
 	case err != nil:
 		return err
 	}
-	b.Address = b.converted.Addresses[0]
+	b.Addresses = b.converted.Addresses
 	b.Interface = cmp.Or(b.Interface, b.converted.Interface)
 	b.Group = cmp.Or(b.Group, b.converted.Group)
 	return nil
@@ -57,11 +57,7 @@ func (b Board) convertedConfig() []byte {
 	var text strings.Builder
 	text.WriteString("# topdog: one address that always answers. Converted from keepalived's configuration;\n" +
 		"# docs/keepalived.md says what became of each line, and docs/config.md describes every key.\n\n")
-	if addresses := b.converted.Addresses; len(addresses) == 1 {
-		text.WriteString("address = " + config.Quote(addresses[0]) + "\n")
-	} else {
-		text.WriteString("address = " + config.QuoteAll(addresses) + "\n")
-	}
+	b.writeAddress(&text)
 	b.writeCommon(&text)
 	text.WriteString("\n# These are this board's own: write what the other boards have into their files.\n" + b.converted.Own)
 	if b.LED != "" {

@@ -20,12 +20,15 @@ import (
 // What topdog init prints, and the lines of the configuration that is there then, is in testdata/init.golden. A board with
 // the name of another one has its directory.
 func TestInit(t *testing.T) {
-	plain := Board{Address: "10.0.0.9", Interface: "eth0"}
+	plain := Board{Addresses: []string{"10.0.0.9"}, Interface: "eth0"}
 	page, strict := plain, plain
 	page.Page = true
 	strict.Strict, strict.Voters = true, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 	otherVoters := strict
 	otherVoters.Voters = []string{"10.0.0.1", "10.0.0.2", "10.0.0.4"}
+	families, another := plain, plain
+	families.Addresses = []string{"fd00:1::9/64", "10.0.0.9"}
+	another.Addresses = []string{"10.0.0.9", "fd00:1::8"}
 	parent := t.TempDir()
 	var got strings.Builder
 	for _, test := range []struct {
@@ -38,6 +41,9 @@ func TestInit(t *testing.T) {
 		{"voters", "strict", strict},
 		{"the same again", "strict", strict},
 		{"other voters", "strict", otherVoters},
+		{"both families", "families", families},
+		{"one of them again", "families", plain},
+		{"another one of them", "families", another},
 	} {
 		path := filepath.Join(parent, test.directory, configName)
 		test.board.Path = path
@@ -69,6 +75,7 @@ func networkOf(own ...string) network {
 		},
 		owner: func(string, netip.Addr) (string, bool) { return "", true },
 	}
+	n.own = []ownAddress{{"eth0", netip.MustParsePrefix("fd00:1::1/64")}} // which is nobody's id
 	for _, a := range own {
 		n.own = append(n.own, ownAddress{"eth0", netip.MustParsePrefix(a + "/24")})
 	}
@@ -92,7 +99,7 @@ func TestInitStrictWithoutThisBoard(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := Board{
-				Path: filepath.Join(t.TempDir(), configName), Address: "10.0.0.9", Interface: tc.iface, Strict: true, Voters: tc.voters,
+				Path: filepath.Join(t.TempDir(), configName), Addresses: []string{"10.0.0.9"}, Interface: tc.iface, Strict: true, Voters: tc.voters,
 			}
 			err := b.initIn(networkOf(tc.own...), strings.NewReader(""), new(bytes.Buffer))
 			var wrong UsageError
@@ -116,7 +123,7 @@ func TestPageURL(t *testing.T) {
 		`page_listen = "127.0.0.1:9254"`:    "http://127.0.0.1:9254/",
 		`page_hosts = "topdog.lan"`:         "http://192.168.1.250:9254/",
 	} {
-		cfg, err := config.Parse(configName, []byte("address = [\"192.168.1.250/24\", \"10.0.0.1\"]\n"+line))
+		cfg, err := config.Parse(configName, []byte("address = [\"fd00:1::250\", \"192.168.1.250/24\", \"10.0.0.1\"]\n"+line))
 		assert.NoError(t, err)
 		assert.Is(t, want, pageURL(cfg), "%s", line)
 	}

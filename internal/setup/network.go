@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"golang.org/x/term"
 
@@ -29,7 +30,7 @@ type network struct {
 	owner func(iface string, address netip.Addr) (who string, known bool)
 }
 
-// ownAddress is an IPv4 address that this board has for itself, with its subnet.
+// ownAddress is an address that this board has for itself, with its subnet.
 type ownAddress struct {
 	iface  string
 	prefix netip.Prefix
@@ -58,15 +59,39 @@ func (n network) interfaceOf(address netip.Addr) (netio.Choice, error) {
 	if err != nil {
 		return netio.Choice{}, fmt.Errorf("%w (for `topdog init` that is --interface NAME)", err)
 	}
-	if subnet := found.Prefix.Masked(); netio.IsEdge(address, subnet) {
-		return netio.Choice{}, fmt.Errorf("%s is not an address for a machine: it is the first or the last of %s's network %s",
-			address, found.Name, subnet)
-	}
-	return found, nil
+	return found, isForMachine(address, found.Name, found.Prefix)
 }
 
-// ownAddresses returns the IPv4 addresses that a board has for itself. A /32 is none of them: that is the floating address
-// of a daemon that runs.
+// isForMachine refuses an address that no machine of a network has.
+func isForMachine(address netip.Addr, iface string, network netip.Prefix) error {
+	if !netio.IsEdge(address, network) {
+		return nil
+	}
+	which := "the first or the last"
+	if address.Is6() {
+		which = "the first, which is that of all routers,"
+	}
+	return fmt.Errorf("%s is not an address for a machine: it is %s of %s's network %s", address, which, iface, network.Masked())
+}
+
+// networkOf returns the network of an interface that an address lies in. It is invalid if there is none.
+func (n network) networkOf(address netip.Addr, iface string) (network netip.Prefix, err error) {
+	for _, a := range n.own {
+		switch {
+		case a.prefix.Addr() == address:
+			return netip.Prefix{}, fmt.Errorf("%s is this board's own address; a floating address is one that no machine has for itself", address)
+		case a.iface == iface && a.prefix.Contains(address) && a.prefix.Bits() > network.Bits():
+			network = a.prefix.Masked()
+		}
+	}
+	if network.IsValid() {
+		err = isForMachine(address, iface, network)
+	}
+	return network, err
+}
+
+// ownAddresses returns the addresses that a board has for itself. An address without a subnet is none of them: that is a
+// floating address of a daemon that runs. Nor is one that is valid on one link only, which can be no floating address.
 func ownAddresses() (own []ownAddress) {
 	links, _ := net.Interfaces() // without them, nothing is suggested
 	for _, link := range links {
@@ -75,7 +100,7 @@ func ownAddresses() (own []ownAddress) {
 			continue
 		}
 		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && !p.IsSingleIP() {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && !p.IsSingleIP() && !p.Addr().IsLinkLocalUnicast() {
 				own = append(own, ownAddress{link.Name, p})
 			}
 		}
@@ -110,15 +135,21 @@ func ownerOf(ctx context.Context, iface string, address netip.Addr) (who string,
 // tries is how many addresses are asked about before there is no suggestion.
 const tries = 8
 
+// ownIPv4 returns the IPv4 addresses that this board has for itself.
+func (n network) ownIPv4() []ownAddress {
+	return slices.DeleteFunc(slices.Clone(n.own), func(a ownAddress) bool { return a.prefix.Addr().Is6() })
+}
+
 // suggest returns the subnet that the boards are probably in, and a free address
 // near its end: home routers hand out the middle. Either is invalid if it could not
 // be found out.
 func (n network) suggest() (subnet netip.Prefix, free netip.Addr) {
-	i := slices.IndexFunc(n.own, func(a ownAddress) bool { return a.prefix.Addr() == n.wayOut || len(n.own) == 1 })
-	if i < 0 || n.own[i].prefix.Bits() > 28 {
+	own := n.ownIPv4()
+	i := slices.IndexFunc(own, func(a ownAddress) bool { return a.prefix.Addr() == n.wayOut || len(own) == 1 })
+	if i < 0 || own[i].prefix.Bits() > 28 {
 		return netip.Prefix{}, netip.Addr{}
 	}
-	main := n.own[i]
+	main := own[i]
 	subnet = main.prefix.Masked()
 	// From .250 of a /24 downwards: .254 is often the router's own.
 	const fromTheEnd = 5
@@ -150,43 +181,71 @@ func isTerminal(end any) bool {
 
 // chooseAddress asks for the address if none is given, and makes sure that it belongs to a network of this board.
 func (b *Board) chooseAddress(n network, in io.Reader, out io.Writer) (err error) {
-	suits := func(address string) error { return b.suits(n, out, address) }
-	if b.Address != "" {
-		return suits(b.Address)
+	suits := func(addresses string) error { return b.suits(n, out, SplitAddresses(addresses)) }
+	if b.Addresses != nil {
+		return b.suits(n, out, b.Addresses)
 	}
 	if !isTerminal(in) {
 		return usage("which address shall the boards keep? For example: topdog init 192.168.1.250")
 	}
 	subnet, free := n.suggest()
-	b.Address, err = askAddress(in, out, subnet, free, suits)
+	text, err := askAddress(in, out, subnet, free, suits)
+	b.Addresses = SplitAddresses(text)
 	return err
 }
 
-// suits finds the interface of the address, and says who has the address now. An interface that is named is not looked
+// SplitAddresses reads addresses that are separated by commas or white space.
+func SplitAddresses(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+}
+
+// suits finds the interface of the addresses, and says who has them now. An interface that is named is not looked
 // at: it may belong to a network that this board is not in yet.
-func (b *Board) suits(n network, out io.Writer, text string) error {
+func (b *Board) suits(n network, out io.Writer, texts []string) error {
 	asked := *b
-	asked.Address = text
+	asked.Addresses = texts
 	if err := asked.check(); err != nil {
 		return err
 	}
 	if b.Interface != "" {
 		return nil
 	}
-	address, err := config.ParseAddress(text)
+	cfg, err := config.Parse(configName, asked.config())
 	if err != nil {
 		return err
 	}
-	found, err := n.interfaceOf(address.IP)
+	first := cfg.FirstIPv4()
+	found, err := n.interfaceOf(first)
 	if err != nil {
 		return err
 	}
 	b.foundOn = found.Name
-	fmt.Fprintf(out, "%s is in the network of %s (%s)\n", address.IP, found.Name, found.Prefix.Masked())
+	fmt.Fprintf(out, "%s is in the network of %s (%s)\n", first, found.Name, found.Prefix.Masked())
 	if found.Ambiguous != "" {
 		fmt.Fprintf(out, "note: %s. For `topdog init` that is --interface NAME.\n", found.Ambiguous)
 	}
-	switch owner, known := n.owner(found.Name, address.IP); {
+	n.sayOwner(out, found.Name, first)
+	for _, a := range cfg.Addresses {
+		if a.IP == first {
+			continue
+		}
+		switch network, err := n.networkOf(a.IP, found.Name); {
+		case err != nil:
+			return err
+		case network.IsValid():
+			fmt.Fprintf(out, "%s is in a network of %s too (%s)\n", a.IP, found.Name, network)
+		default:
+			fmt.Fprintf(out, "note: %s is in no network of %s that this board is in. Only machines that are in it,\n"+
+				"or that have a route to it by this LAN, will reach it.\n", a.IP, found.Name)
+		}
+		n.sayOwner(out, found.Name, a.IP)
+	}
+	return nil
+}
+
+// sayOwner says who has an address now.
+func (n network) sayOwner(out io.Writer, iface string, address netip.Addr) {
+	switch owner, known := n.owner(iface, address); {
 	case !known: // nobody could be asked, so nothing is said
 	case owner == "":
 		fmt.Fprintf(out, "nobody has it at the moment\n")
@@ -194,7 +253,6 @@ func (b *Board) suits(n network, out io.Writer, text string) error {
 		fmt.Fprintf(out, "note: %s has it at the moment. If that is not a board of this group, choose another\n"+
 			"address: topdog does not take one that somebody else has.\n", owner)
 	}
-	return nil
 }
 
 // askAddress asks a person for the address until it suits, and suggests a free one of the subnet if there is one.
@@ -235,7 +293,7 @@ func (b *Board) isVoter(n network) error {
 	}
 	iface := cmp.Or(b.Interface, b.foundOn)
 	var own []netip.Addr
-	for _, a := range n.own {
+	for _, a := range n.ownIPv4() {
 		if a.iface == iface {
 			own = append(own, a.prefix.Addr())
 		}

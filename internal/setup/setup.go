@@ -28,8 +28,8 @@ func usage(format string, args ...any) error { return UsageError{fmt.Errorf(form
 
 // Board is what a board shall become.
 type Board struct {
-	Path    string // of the configuration; the key goes beside it
-	Address string // the floating address; "" to ask for it
+	Path      string   // of the configuration; the key goes beside it
+	Addresses []string // the floating addresses; none to ask for them
 	// What else is written into the configuration, if not "".
 	Interface, Group, LED string
 	// Strict asks for at most one holder at any instant, by the votes of Voters: their ids.
@@ -138,8 +138,8 @@ func (b *Board) needVoters() error {
 
 // check finds out whether what is asked for makes a configuration, without looking at any file.
 func (b Board) check() error {
-	if b.Address != "" {
-		if _, err := config.ParseAddress(b.Address); err != nil {
+	for _, address := range b.Addresses {
+		if _, err := config.ParseAddress(address); err != nil {
 			return fmt.Errorf("the address: %w; write an unused address of the network, such as 192.168.1.250", err)
 		}
 	}
@@ -180,9 +180,11 @@ func (b Board) differences(cfg *config.Config) (texts []string) {
 	for _, key := range cfg.Changed(wanted) {
 		asked := wanted.Sets(key) && key != "key_file"
 		if key == "address" {
-			// Without a prefix length, nothing is said about the one that is there.
-			asked = b.Address != "" && !slices.ContainsFunc(cfg.Addresses, func(a config.Address) bool {
-				return a == wanted.Addresses[0] || a.IP == wanted.Addresses[0].IP && wanted.Addresses[0].Bits == config.FromSubnet
+			asked = b.Addresses != nil && slices.ContainsFunc(wanted.Addresses, func(wants config.Address) bool {
+				return !slices.ContainsFunc(cfg.Addresses, func(has config.Address) bool {
+					// Without a prefix length, nothing is said about the one that is there.
+					return has == wants || has.IP == wants.IP && wants.Bits == config.FromSubnet
+				})
 			})
 		}
 		has, wants := cfg.Value(key), wanted.Value(key)
@@ -242,7 +244,7 @@ func (b Board) explainTheRest(out io.Writer, cfg *config.Config) {
 
 // pageURL is where the page is once it runs: at the floating address, unless it listens elsewhere.
 func pageURL(cfg *config.Config) string {
-	at, listen := cfg.Addresses[0].IP, cfg.PageListen
+	at, listen := cfg.FirstIPv4(), cfg.PageListen
 	if listen.Addr.IsValid() && !listen.Addr.IsUnspecified() {
 		at = listen.Addr
 	}
