@@ -28,8 +28,12 @@ type misaimedError struct {
 }
 
 func (e *misaimedError) Error() string {
+	itself := "127.0.0.1"
+	if e.addr.Is6() {
+		itself = "[::1]"
+	}
 	return fmt.Sprintf(`%s is the floating address %v, so this check asks the leader from all boards: `+
-		`aim it at 127.0.0.1, or add when = "leading"`, e.host, e.addr)
+		`aim it at %s, or add when = "leading"`, e.host, e.addr, itself)
 }
 
 // dialer connects to the target of a check.
@@ -81,7 +85,7 @@ func (d dialer) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	}
 	for i := range addrs {
 		addrs[i] = addrs[i].Unmap()
-		if slices.Contains(d.floating, addrs[i]) {
+		if slices.Contains(d.floating, addrs[i].WithZone("")) {
 			return nil, &misaimedError{host, addrs[i]}
 		}
 	}

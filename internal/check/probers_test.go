@@ -60,6 +60,14 @@ func TestTCP(t *testing.T) {
 	want(t, "the same on the leader", leading, "", loopback)
 }
 
+// A check that is aimed at a floating address is told where it belongs, by the same family.
+func TestMisaimedText(t *testing.T) {
+	for addr, itself := range map[string]string{"10.0.0.100": "127.0.0.1", "fd00:1::250": "[::1]"} {
+		err := &misaimedError{"pi.hole", netip.MustParseAddr(addr)}
+		assert.ErrorContains(t, err, "pi.hole is the floating address "+addr+", so this check asks the leader from all boards: aim it at "+itself+",", "%s", addr)
+	}
+}
+
 func TestMisaimedIsReported(t *testing.T) {
 	c := Check{Kind: TCP, Target: "localhost:1", Every: time.Hour, Timeout: time.Second, Rise: 1, Fall: 1}
 	p, err := (&tools{floating: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}).prober(&c)

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"topdog/gpio"
@@ -133,7 +135,7 @@ func (b *Board) unreadable() bool {
 
 // network judges the network as the daemon does. It reports whether a daemon would take part.
 func (b *Board) network(found section) (n daemon.Network, fits bool) {
-	seen, err := netio.Look(netio.WatchOptions{Interface: b.Config.Interface, Floating: b.Config.Addresses[0].IP})
+	seen, err := netio.Look(netio.WatchOptions{Interface: b.Config.Interface, Floating: b.Config.FirstIPv4()})
 	if err != nil {
 		found.unknown(console.TopicInterface, "", "%v", err)
 		return n, false
@@ -151,6 +153,7 @@ func (b *Board) network(found section) (n daemon.Network, fits bool) {
 		found.look(console.TopicPowerSave, "iw dev "+n.Interface+" set power_save off, or for good: nmcli connection modify NAME wifi.powersave 2",
 			"%s lets its radio sleep, so heartbeats and other multicast arrive late", n.Interface)
 	}
+	b.switchedOff(found, n.Interface, "/proc/sys/net/ipv6/conf")
 	b.dhcp(found)
 	if b.Daemon == nil {
 		b.strays(found, seen)
@@ -158,7 +161,30 @@ func (b *Board) network(found section) (n daemon.Network, fits bool) {
 	return n, true
 }
 
-// strays finds floating addresses that this board has although no daemon runs. A /32 does not count: a daemon that was
+// switchedOff reports whether this board has no IPv6 where the kernel would need it for the floating addresses: on the
+// interface, or, by default, on the device that has the addresses. settings is the directory of the kernel's settings.
+func (b *Board) switchedOff(found section, iface, settings string) {
+	for _, a := range b.Config.Addresses {
+		if !a.IP.Is6() {
+			continue
+		}
+		for _, of := range []string{iface, "default"} {
+			text, err := os.ReadFile(filepath.Join(settings, of, "disable_ipv6"))
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				found.look(console.TopicAddress, "boot without ipv6.disable=1, or delete the address",
+					"this kernel has no IPv6, so this board cannot hold %v; it holds the IPv4 addresses all the same", a.IP)
+				return
+			case err == nil && strings.TrimSpace(string(text)) != "0":
+				found.look(console.TopicAddress, "sudo sysctl net/ipv6/conf/"+of+"/disable_ipv6=0, and the same in /etc/sysctl.d, or delete the address",
+					"IPv6 is switched off (net/ipv6/conf/%s/disable_ipv6), so this board cannot hold %v; it holds the IPv4 addresses all the same", of, a.IP)
+				return
+			}
+		}
+	}
+}
+
+// strays finds floating addresses that this board has although no daemon runs. A /32 or /128 does not count: a daemon that was
 // killed a moment ago may have left it, and the kernel removes it within seconds.
 func (b *Board) strays(found section, seen netio.Snapshot) {
 	for _, a := range b.Config.Addresses {

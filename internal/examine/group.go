@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -270,6 +271,26 @@ func answers(ctx context.Context, a *netio.Announcer, addrs []netip.Addr) (by ma
 	return by, nil
 }
 
+// answers6 asks by Neighbour Discovery who has these IPv6 addresses, all at once.
+func answers6(ctx context.Context, a *netio.Announcer, addrs []netip.Addr, by map[netip.Addr][]string) error {
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	var failed error
+	for _, addr := range addrs {
+		asking.Go(func() {
+			mac, found, err := a.Probe(ctx, addr, netio.ProbeCount, askSpacing)
+			mu.Lock()
+			defer mu.Unlock()
+			failed = cmp.Or(failed, err)
+			if found {
+				by[addr] = append(by[addr], mac.String())
+			}
+		})
+	}
+	asking.Wait()
+	return failed
+}
+
 // owners asks who has the floating addresses, which a board of the group may have, and whether another machine has this
 // board's own address. speaks says that a board of the group has spoken from this board's address.
 func (b *Board) owners(ctx context.Context, found section, n daemon.Network, peers []*peer, speaks, keyed bool) error {
@@ -288,9 +309,13 @@ func (b *Board) owners(ctx context.Context, found section, n daemon.Network, pee
 		}
 		found.add(console.TopicInterface, state, text, "")
 	}
-	var asked []netip.Addr
+	var asked, asked6 []netip.Addr
 	for _, f := range b.Config.Addresses {
-		asked = append(asked, f.IP)
+		if f.IP.Is6() {
+			asked6 = append(asked6, f.IP)
+		} else {
+			asked = append(asked, f.IP)
+		}
 	}
 	for _, p := range peers {
 		if text, _ := p.foreign(); p.accepted > 0 || text != "" {
@@ -298,6 +323,9 @@ func (b *Board) owners(ctx context.Context, found section, n daemon.Network, pee
 		}
 	}
 	by, err := answers(ctx, a, asked)
+	if err == nil {
+		err = answers6(ctx, a, asked6, by)
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -2,6 +2,8 @@ package examine
 
 import (
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -53,6 +55,63 @@ func TestOtherBoards(t *testing.T) {
 		said = append(said, f.Text)
 	}
 	assert.Equal(t, []string{"runs and follows pi2", "pi2 (10.0.0.2) runs topdog 1.3.0, and this board has 1.4.0", "pi3 (10.0.0.3) is heard"}, said, "with a daemon")
+}
+
+// Two boards that tell of different addresses, of either family.
+func TestOtherAddresses(t *testing.T) {
+	addresses := func(texts ...string) (all []config.Address) {
+		for _, text := range texts {
+			all = append(all, config.Address{IP: netip.MustParseAddr(text)})
+		}
+		return all
+	}
+	cfg := &config.Config{Config: election.Config{Interval: 100 * time.Millisecond, Algorithm: wire.AlgorithmHeir}, Group: "test"}
+	b := &Board{Config: cfg, Version: "1.4.0"}
+	for _, test := range []struct {
+		ours, theirs []config.Address
+		want         string
+	}{
+		{addresses("10.0.0.100", "fd00:1::250"), addresses("fd00:1::250", "10.0.0.100"), "is heard"},
+		{addresses("10.0.0.100", "fd00:1::250"), addresses("10.0.0.100", "fd00:1::251"),
+			"has heartbeats every 100ms and the addresses [10.0.0.100 fd00:1::251], and this board every 100ms and [10.0.0.100 fd00:1::250]"},
+		{addresses("10.0.0.100", "fd00:1::250"), addresses("10.0.0.100"),
+			"has heartbeats every 100ms and the addresses [10.0.0.100], and this board every 100ms and [10.0.0.100 fd00:1::250]"},
+	} {
+		cfg.Addresses = test.theirs
+		p := &peer{from: netip.MustParseAddr("10.0.0.2"), id: 2, algorithm: wire.AlgorithmHeir, settings: daemon.SettingsOf(cfg), accepted: 3, multicast: 3}
+		cfg.Addresses = test.ours
+		_, text, _ := b.judge(p, daemon.Network{Local: netip.MustParsePrefix("10.0.0.1/24")}, false)
+		assert.Is(t, test.want, text, "of %v beside %v", test.theirs, test.ours)
+	}
+}
+
+// A board that has IPv6 switched off is told which of its addresses it cannot hold.
+func TestSwitchedOff(t *testing.T) {
+	b := &Board{Config: &config.Config{Addresses: []config.Address{{IP: netip.MustParseAddr("10.0.0.100")}, {IP: netip.MustParseAddr("fd00:1::250")}}}}
+	for _, test := range []struct{ name, iface, others, want string }{
+		{"on", "0", "0", ""},
+		{"off on the interface", "1", "0", "IPv6 is switched off (net/ipv6/conf/eth0/disable_ipv6), so this board cannot hold fd00:1::250; it holds the IPv4 addresses all the same"},
+		{"off on new devices", "0", "1", "IPv6 is switched off (net/ipv6/conf/default/disable_ipv6), so this board cannot hold fd00:1::250; it holds the IPv4 addresses all the same"},
+		{"a kernel without it", "", "", "this kernel has no IPv6, so this board cannot hold fd00:1::250; it holds the IPv4 addresses all the same"},
+	} {
+		settings := t.TempDir()
+		for of, value := range map[string]string{"eth0": test.iface, "default": test.others} {
+			if value != "" {
+				assert.NoError(t, os.Mkdir(filepath.Join(settings, of), 0o755))
+				assert.NoError(t, os.WriteFile(filepath.Join(settings, of, "disable_ipv6"), []byte(value+"\n"), 0o644))
+			}
+		}
+		said := func(b *Board) (text string) {
+			var r console.Report
+			b.switchedOff(section{report: &r, name: console.SectionNetwork}, "eth0", settings)
+			for _, s := range r.Sections {
+				text += s.Findings[0].Text
+			}
+			return text
+		}
+		assert.Is(t, test.want, said(b), "%s", test.name)
+		assert.Is(t, "", said(&Board{Config: &config.Config{Addresses: b.Config.Addresses[:1]}}), "%s, with IPv4 alone", test.name)
+	}
 }
 
 // withoutRemedies are the findings of a report that has one section.

@@ -117,7 +117,8 @@ func pools(text string) (all []pool) {
 				first, firstErr := netip.ParseAddr(strings.TrimSpace(words[i]))
 				last, lastErr := netip.ParseAddr(strings.TrimSpace(words[i+1])) // a mode is there if it hands out none, or only known ones
 				if firstErr == nil {
-					if lastErr == nil && first.Is4() {
+					// What is completed with the prefix of an interface (::100) is no range of addresses yet.
+					if lastErr == nil && first.BitLen() == last.BitLen() && netio.CheckFloating(first) == nil {
 						all = append(all, pool{first, last})
 					}
 					break

@@ -19,6 +19,8 @@ func TestPools(t *testing.T) {
 		{"static hosts only, with a netmask", "dhcp-range=192.168.1.0,static,255.255.255.0\n", "[]"},
 		{"a proxy, with a netmask", "dhcp-range=192.168.1.0,proxy,255.255.255.0\n", "[]"},
 		{"IPv6", "dhcp-range=::100,::1ff,constructor:eth0\n", "[]"},
+		{"IPv6 of a prefix", "dhcp-range=fd00:1::100,fd00:1::1ff,64,12h\n", "[{fd00:1::100 fd00:1::1ff}]"},
+		{"stateless IPv6", "dhcp-range=fd00:1::,ra-stateless\n", "[]"},
 		{"a comment", "#dhcp-range=192.168.1.100,192.168.1.200\n", "[]"},
 		{"Pi-hole", "[dns]\nactive = true\n[dhcp]\n  active = true ### CHANGED\n  start = \"192.168.1.201\"\n  end = \"192.168.1.251\"\n[webserver]\nstart = \"10.0.0.1\"\n", "[{192.168.1.201 192.168.1.251}]"},
 		{"Pi-hole without DHCP", "[dhcp]\nactive = false\nstart = \"192.168.1.201\"\nend = \"192.168.1.251\"\n", "[]"},
