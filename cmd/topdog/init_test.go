@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,11 +33,16 @@ func TestInitCommandLine(t *testing.T) {
 	}{
 		{nil, 2, "which address shall the boards keep? For example: topdog init 192.168.1.250"},
 		{[]string{"10.0.0.9", "--address", "10.0.0.8"}, 2, "two addresses"},
-		{[]string{"10.0.0.9", "10.0.0.8"}, 2, "topdog init --help"},
+		{append(slices.Repeat([]string{"10.0.0.9"}, 17), "--interface", "eth0"), 2, "topdog init --help"},
+		{[]string{"10.0.0.9", "fd00:1::9", "--address", "10.0.0.9"}, 2, "two addresses: 10.0.0.9 fd00:1::9 and --address 10.0.0.9"},
+		{[]string{"10.0.0.9", "10.0.0.9", "--interface", "eth0"}, 2, "10.0.0.9 is listed twice"},
+		{[]string{"10.0.0.9", "extra"}, 2, `"extra" is not an IPv4 address`},
+		{[]string{"fd00:1::9", "--interface", "eth0"}, 2, "an IPv4 address is missing"},
+		{[]string{"--address", "10.0.0.9,ff02::1", "--interface", "eth0"}, 2, "ff02::1 is not a unicast address"},
 		{[]string{"localhost", "--interface", "eth0"}, 2, "not an IPv4 address"},
 		{[]string{"nonsense"}, 2, "not an IPv4 address"},
 		{[]string{"0.0.0.0"}, 2, "names no host"},
-		{[]string{"fe80::1"}, 2, "is an IPv6 address"},
+		{[]string{"fe80::1"}, 2, "is a link-local address"},
 		{[]string{"10.0.0.0/24"}, 2, "the address of the network itself"},
 		{[]string{"10.0.0.9", "--interface", "eth0", "--led", "gpio17"}, 2, `a line is written "GPIO17"`},
 		{[]string{"--led", "gpio17"}, 2, `a line is written "GPIO17"`},
@@ -63,6 +69,7 @@ func TestInitCommandLine(t *testing.T) {
 		{[]string{"10.0.0.9", "--led", "line:GPIO17:low"}, 0, "nothing was changed"},
 		{nil, 0, "To show the group in a browser, at http://10.0.0.9:9254/, each board"},
 		{[]string{"--page"}, 0, "    sudo systemctl enable --now topdog topdog-page\n"},
+		{[]string{"10.0.0.9,fd00:1::9"}, 1, `but it has address = "10.0.0.9" instead of "10.0.0.9", "fd00:1::9"; change it there`},
 		{[]string{"10.0.0.9/24"}, 1, `but it has address = "10.0.0.9" instead of "10.0.0.9/24"; change it there`},
 		{[]string{"nonsense"}, 2, "not an IPv4 address"},
 		{[]string{"--address", "10.0.0.8"}, 1, `but it has address = "10.0.0.9" instead of "10.0.0.8"; change it there`},
