@@ -73,11 +73,7 @@ func TestSuits(t *testing.T) {
 		{"10.0.0.9 fe80::9", "", "fe80::9 is a link-local address"},
 	} {
 		n := networkOf("10.0.0.1")
-		for _, own := range []ownAddress{
-			{"eth0", netip.MustParsePrefix("fd00:1::1/64")}, {"eth0", netip.MustParsePrefix("fd00:1::1:1/112")}, {"eth1", netip.MustParsePrefix("fd00:2::1/64")},
-		} {
-			n.own = append(n.own, own)
-		}
+		n.own = append(n.own, ownAddress{"eth0", netip.MustParsePrefix("fd00:1::1:1/112")}, ownAddress{"eth1", netip.MustParsePrefix("fd00:2::1/64")})
 		n.owner = func(_ string, a netip.Addr) (string, bool) {
 			if a == netip.MustParseAddr("fd00:1::7") {
 				return "dc:a6:32:00:00:01", true
