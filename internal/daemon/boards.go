@@ -126,12 +126,13 @@ func (g *group) mayBeBoard(addr netip.Addr) bool {
 	return g.link.hasHost(addr) || slices.Contains(g.peers, addr)
 }
 
-// hosts are the addresses of all boards that are known, and the floating ones.
+// hosts are the addresses of all boards that are known, and the floating ones, as far as ARP knows them: those of IPv4.
 func (g *group) hosts() (all []netip.Addr) {
 	for _, b := range g.boards {
 		all = append(all, b.addr)
 	}
-	return append(append(all, g.peers...), g.link.floatingAddrs()...)
+	all = append(append(all, g.peers...), g.link.floatingAddrs()...)
+	return slices.DeleteFunc(all, netip.Addr.Is6)
 }
 
 // hasAddresses reports whether a leader would hold all floating addresses of this board, by what it last told.

@@ -51,7 +51,7 @@ func Cleanup(ctx context.Context, path string, o CleanupOptions, out io.Writer) 
 func removeLeftovers(cfg *config.Config, out io.Writer) error {
 	var addresses []netip.Prefix
 	for _, a := range cfg.Addresses {
-		addresses = append(addresses, netip.PrefixFrom(a.IP, 32))
+		addresses = append(addresses, netip.PrefixFrom(a.IP, a.IP.BitLen()))
 	}
 	removed, err := netio.RemoveLeftovers(addresses)
 	for _, what := range removed {

@@ -262,8 +262,8 @@ func (d *Daemon) Try(ctx context.Context, asked console.TryRequest) (tried conso
 // CheckOrder returns the order to run the checks of a configuration.
 func CheckOrder(cfg *config.Config) check.Order {
 	o := check.Order{Checks: cfg.Checks, Floating: ipsOf(cfg.Addresses), Interface: cfg.Interface}
-	if o.Interface == "" && len(cfg.Addresses) > 0 {
-		found, _ := netio.FindInterface(cfg.Addresses[0].IP) // if there is none, a check of the gateway says so
+	if first := cfg.FirstIPv4(); o.Interface == "" && first.IsValid() {
+		found, _ := netio.FindInterface(first) // if there is none, a check of the gateway says so
 		o.Interface = found.Name
 	}
 	return o

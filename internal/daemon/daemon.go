@@ -122,8 +122,8 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 // checkConfig refuses a configuration with which no core could be made: a board that has told systemd that it is ready must not
 // find out then.
 func checkConfig(cfg *config.Config) error {
-	if len(cfg.Addresses) == 0 {
-		return errors.New("no floating address is configured")
+	if !cfg.FirstIPv4().IsValid() {
+		return errors.New("no floating IPv4 address is configured, and the election needs one")
 	}
 	if cfg.ScoreSource == election.ScoreFromCommand && len(cfg.ScoreCommand) == 0 {
 		return errors.New("the score is what a command prints, and no command is configured")

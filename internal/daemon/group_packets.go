@@ -237,7 +237,7 @@ func (g *group) drop(reason wire.DropReason, from netip.AddrPort) {
 func (g *group) outside(from netip.Addr) {
 	g.reporter.warn(console.ProblemOutside, fmt.Sprintf("packets of the group come from %v, which is in none of this board's networks (%s), "+
 		"so that board is not answered, and is no member: correct the address or the netmask of one of the two, or list both in `peers`",
-		from, joined(g.link.networks())))
+		from, joined(g.link.networks(false))))
 }
 
 // reply sends what the guard wants sent: challenges and proofs. They speak for this board, so they have the header of its

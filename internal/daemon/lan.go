@@ -131,7 +131,7 @@ func (l *lan) neighbourQuestions() (questions []netio.ARPQuestion) {
 	for _, n := range hosts {
 		asked := slices.ContainsFunc(l.witnesses, func(w *witness) bool { return w.addr == n.Addr }) ||
 			slices.ContainsFunc(questions, func(q netio.ARPQuestion) bool { return q.Addr == n.Addr })
-		if len(questions) < neighboursMax && !asked && !slices.Contains(l.group.hosts(), n.Addr) {
+		if len(questions) < neighboursMax && n.Addr.Is4() && !asked && !slices.Contains(l.group.hosts(), n.Addr) {
 			questions = append(questions, netio.ARPQuestion{Addr: n.Addr, To: n.MAC})
 		}
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -17,6 +18,7 @@ import (
 type link struct {
 	shared
 	floating []config.Address // never this board's own
+	first    netip.Addr       // the one of them that stands for all, of IPv4
 
 	configured string               // "": the interface whose subnet contains the floating address
 	name       string               // "" until the interface was found
@@ -40,14 +42,14 @@ const ethernetAddressBytes = 6
 
 func newLink(s shared, cfg *config.Config) *link {
 	return &link{
-		shared: s, floating: cfg.Addresses, configured: cfg.Interface, name: cfg.Interface,
+		shared: s, floating: cfg.Addresses, first: cfg.FirstIPv4(), configured: cfg.Interface, name: cfg.Interface,
 		snapshots: make(chan netio.Snapshot, 1),
 	}
 }
 
 // watch watches the group's interface, which need not exist.
 func (l *link) watch(ctx context.Context) error {
-	o := netio.WatchOptions{Interface: l.configured, Floating: l.floating[0].IP}
+	o := netio.WatchOptions{Interface: l.configured, Floating: l.first}
 	o.Problem = func(err error) { l.tasks.tryPost(func() { l.reporter.log.Warn(err) }) }
 	return l.platform.Watch(ctx, o, func(s netio.Snapshot) {
 		l.cover(s)
@@ -69,28 +71,32 @@ func (l *link) update(s netio.Snapshot) (readdressed bool) {
 	return readdressed
 }
 
-// report warns that the interface was not found, or is one of several, or that a floating address belongs to another one.
+// report warns that the interface was not found, or is one of several, or that a floating address cannot be there.
 func (l *link) report() {
 	waits := l.seen.Missing
 	if waits != "" {
 		waits = "waiting for the interface: " + waits
 	}
 	l.reporter.set(console.ProblemInterface, waits)
-	l.reporter.set(console.ProblemAddressElsewhere, l.elsewhere())
+	l.reporter.set(console.ProblemAddressElsewhere, l.misplaced())
 	l.reporter.set(console.ProblemInterfaceAmbiguous, l.seen.Ambiguous)
 }
 
 // notes describe what works but may not be intended.
 func (l *link) notes() (notes []string) {
-	for _, note := range []string{l.seen.Ambiguous, l.elsewhere()} {
+	for _, note := range []string{l.seen.Ambiguous, l.misplaced()} {
 		if note != "" {
 			notes = append(notes, note)
 		}
 	}
 	for _, f := range l.floating {
 		if !l.shares(f.IP) {
-			notes = append(notes, fmt.Sprintf("%v is in none of the networks of %s (%s): only who has a route to it, or is in its network on the same cable, reaches it",
-				f.IP, l.name, joined(l.networks())))
+			kind := ""
+			if f.IP.Is6() {
+				kind = "IPv6 "
+			}
+			notes = append(notes, fmt.Sprintf("%v is in none of the %snetworks of %s (%s): only who has a route to it, or is in its network on the same cable, reaches it",
+				f.IP, kind, l.name, cmp.Or(joined(l.networks(f.IP.Is6())), "it has none")))
 			continue
 		}
 		for _, p := range l.seen.Link.Addrs {
@@ -103,14 +109,20 @@ func (l *link) notes() (notes []string) {
 	return notes
 }
 
-// elsewhere says which floating address is only in the network of another interface, and what to do; "" if none is. There,
-// nobody would be told where the address is, and no board would notice that the interface is cut off.
-func (l *link) elsewhere() string {
-	if len(l.ownNetworks()) == 0 {
+// misplaced says which floating address cannot be where this interface is, and what to do; "" if none. An IPv6 address keeps no
+// board from holding the IPv4 one, so this is a note and a problem, and only for IPv4 a reason to wait.
+func (l *link) misplaced() string {
+	return cmp.Or(l.noMachine(netip.Addr.Is6), l.elsewhere(netip.Addr.Is4), l.elsewhere(netip.Addr.Is6))
+}
+
+// elsewhere says which floating address of a family is only in the network of another interface, and what to do; "" if none
+// is. There, nobody would be told where the address is, and no board would notice that the interface is cut off.
+func (l *link) elsewhere(ofFamily func(netip.Addr) bool) string {
+	if !slices.ContainsFunc(l.ownNetworks(), func(p netip.Prefix) bool { return ofFamily(p.Addr()) }) {
 		return "" // the interface is about to get its address
 	}
 	for _, f := range l.floating {
-		if l.shares(f.IP) {
+		if !ofFamily(f.IP) || l.shares(f.IP) {
 			continue
 		}
 		for _, other := range l.seen.Local {
@@ -125,19 +137,32 @@ func (l *link) elsewhere() string {
 	return ""
 }
 
+// noMachine says which floating address of a family no machine may have in the link's networks; "" if none is.
+func (l *link) noMachine(ofFamily func(netip.Addr) bool) string {
+	for _, f := range l.floating {
+		if !ofFamily(f.IP) || !l.reaches(f.IP) || l.hasHost(f.IP) {
+			continue
+		}
+		why := "is the first or the last of the network of " + l.name
+		if f.IP.Is6() {
+			why = fmt.Sprintf("stands for the routers of the network of %s (RFC 4291, section 2.6.1)", l.name)
+		}
+		return fmt.Sprintf("%v is not an address for a machine: it %s; choose another one, on all boards", f.IP, why)
+	}
+	return ""
+}
+
 // refuses says why this board cannot keep the floating addresses on the link as it is, and what to do; "" if it can.
 func (l *link) refuses() string {
 	if len(l.seen.Link.HardwareAddr) != ethernetAddressBytes {
 		return fmt.Sprintf("%s is no Ethernet and no Wi-Fi interface, so no other machine would learn where %v is: write another interface into the config",
-			l.name, l.floating[0].IP)
+			l.name, l.first)
 	}
-	for _, f := range l.floating {
-		if l.reaches(f.IP) && !l.hasHost(f.IP) {
-			return fmt.Sprintf("%v is not an address for a machine: it is the first or the last of the network of %s; choose another one, on all boards", f.IP, l.name)
-		}
+	if text := l.noMachine(netip.Addr.Is4); text != "" {
+		return text
 	}
 	if !l.worked { // a board that works must go on working when another interface appears
-		return l.elsewhere()
+		return l.elsewhere(netip.Addr.Is4)
 	}
 	return ""
 }
@@ -164,9 +189,9 @@ func (l *link) opened(local netip.Addr) {
 // closed notes that they are closed, and whether to try again to open them.
 func (l *link) closed(retry bool) { l.open, l.retry = false, retry }
 
-// chooseLocal returns the board's own address on the interface, or says in words why there is none. It keeps the
-// present one while that exists. Otherwise it prefers the one whose subnet contains the floating address, and then
-// the first.
+// chooseLocal returns the board's own address on the interface, which is of IPv4 as the election is, or says in words why
+// there is none. It keeps the present one while that exists. Otherwise it prefers the one whose subnet contains the floating
+// address, and then the first.
 func (l *link) chooseLocal() (local netip.Addr, problem string) {
 	if !l.seen.Present {
 		return local, fmt.Sprintf("the interface %s does not exist (yet)", l.name)
@@ -174,13 +199,14 @@ func (l *link) chooseLocal() (local netip.Addr, problem string) {
 	var first, floating netip.Addr
 	for _, p := range l.seen.Link.Addrs {
 		switch {
+		case !p.Addr().Is4():
 		case l.isFloating(p.Addr()):
 			if !p.IsSingleIP() { // somebody has given it to the interface as the board's own address
 				floating = p.Addr()
 			}
 		case p.Addr() == l.local:
 			return p.Addr(), l.refuses()
-		case p.Contains(l.floating[0].IP) && !local.IsValid():
+		case p.Contains(l.first) && !local.IsValid():
 			local = p.Addr()
 		case !first.IsValid():
 			first = p.Addr()
@@ -205,8 +231,8 @@ func (l *link) iface() string { return l.name }
 // everywhere are all addresses that this board has, on any interface.
 func (l *link) everywhere() []netio.LocalAddr { return l.seen.Local }
 
-// firstFloating is the floating address that stands for all: whoever answers for it holds them all.
-func (l *link) firstFloating() netip.Addr { return l.floating[0].IP }
+// firstFloating is the floating address that stands for all: whoever answers for it holds them all. It is of IPv4.
+func (l *link) firstFloating() netip.Addr { return l.first }
 
 func (l *link) floatingAddrs() []netip.Addr { return ipsOf(l.floating) }
 
@@ -234,10 +260,10 @@ func (l *link) shares(addr netip.Addr) bool {
 	return slices.ContainsFunc(l.ownNetworks(), func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// networks are the link's networks, each once.
-func (l *link) networks() (all []netip.Prefix) {
+// networks are the link's networks of IPv6, or of IPv4, each once.
+func (l *link) networks(ofIPv6 bool) (all []netip.Prefix) {
 	for _, p := range l.seen.Link.Addrs {
-		if !p.IsSingleIP() && !slices.Contains(all, p.Masked()) {
+		if p.Addr().Is6() == ofIPv6 && !p.IsSingleIP() && !slices.Contains(all, p.Masked()) {
 			all = append(all, p.Masked())
 		}
 	}
@@ -250,11 +276,11 @@ func (l *link) hasHost(addr netip.Addr) bool {
 }
 
 // prefix returns a floating address with its prefix length. If none is configured, that is the
-// length of the subnet that contains the address, or 32 if none does.
+// length of the subnet that contains the address, or that of the whole address if none does.
 func (l *link) prefix(a config.Address) netip.Prefix {
 	bits := a.Bits
 	if bits <= 0 {
-		bits = 32
+		bits = a.IP.BitLen()
 		for _, p := range l.seen.Link.Addrs {
 			if p.Contains(a.IP) && p.Addr() != a.IP {
 				bits = p.Bits()

@@ -45,7 +45,8 @@ type Addresses interface {
 	Close() error
 }
 
-// Announcer speaks ARP: it tells the neighbours where an address is, and asks the hosts of the link; netio.Announcer is the real one.
+// Announcer speaks ARP and Neighbour Discovery: it tells the neighbours where an address is, and asks the hosts of the link;
+// netio.Announcer is the real one. Ask, Resolve, Watch and Doubt are about IPv4 alone, as the election is.
 type Announcer interface {
 	// Hold has the addresses that are ours announced, at once and then again and again, while lasts reports that this board
 	// may answer for them. Without addresses it ends that. AnnounceAnew begins it anew.
@@ -83,7 +84,7 @@ type Platform struct {
 	// OpenAddresses prepares to hold the addresses on the interface; nil for a board that never
 	// holds them.
 	OpenAddresses func(iface string, addresses []netip.Prefix) (Addresses, error)
-	// OpenAnnouncer opens what speaks ARP on the interface with that index, where this board's own address is local. It is
+	// OpenAnnouncer opens what speaks ARP and Neighbour Discovery on the interface with that index, where this board's own address is local. It is
 	// not called for a witness.
 	OpenAnnouncer func(index int, local netip.Addr) (Announcer, error)
 	// ReadNeighbours returns the hosts on the link; nil means that nothing knows them.
@@ -186,7 +187,7 @@ func realLED(cfg *config.Config, log *logrus.Entry) func(gpio.Spec) (gpio.LED, e
 }
 
 // Witness is the machine of a witness: a voter that never leads. It has no address to hold, no light and no holder, and
-// speaks no ARP, so it needs no privilege. What it has are the sockets of the group and the watch over the interface.
+// announces nothing, so it needs no privilege. What it has are the sockets of the group and the watch over the interface.
 func Witness(cfg *config.Config) Platform {
 	p := Real(witnessed(cfg), RealOptions{})
 	p.OpenFence, p.OpenAddresses, p.ReadNeighbours, p.OpenAnnouncer = nil, nil, nil, nil
