@@ -34,21 +34,25 @@ func (a *address) announceAnew() {
 	}
 }
 
-// defences says how often a claim of a rival is answered: five at once, and then two a second. RFC 5227, section 2.4 (c),
+// defences says how often a claim of a rival is answered, to whichever address: five at once, and then two a second. RFC 5227, section 2.4 (c),
 // allows one answer in ten seconds (DEFEND_INTERVAL), so that two hosts do not flood the link, and is deliberately not
 // followed: one forged announcement a second would leave the clients without the address for most of the time. Four packets
 // a second flood nobody.
 var defences = wire.Rate{Every: 500 * time.Millisecond, Burst: 5}
 
-// defend announces the address against a machine that claims it (RFC 5227, section 2.4). rival is the machine's name for
-// people.
+// defend announces the addresses against a machine that claims one of them (RFC 5227, section 2.4; IPv6 has no such rule, and
+// is defended alike). rival is the machine's name for people.
 func (a *address) defend(addr netip.Addr, rival string) {
 	now := a.now()
 	if !a.held || !a.defence.Allow(now, defences) {
 		return
 	}
 	if a.reporter.claimIsForeign(now) {
-		text := fmt.Sprintf("%s answers for %v as well, which this board holds: find that machine, and take the address from it, or switch its proxy ARP off%s", rival, addr, a.group.otherGroup())
+		proxy := "proxy ARP"
+		if addr.Is6() {
+			proxy = "proxy for Neighbour Discovery"
+		}
+		text := fmt.Sprintf("%s answers for %v as well, which this board holds: find that machine, and take the address from it, or switch its %s off%s", rival, addr, proxy, a.group.otherGroup())
 		a.reporter.warn(console.ProblemAddressConflict, text)
 	}
 	a.announceAnew()
@@ -93,7 +97,7 @@ func (a *address) probe(answered func(probeAnswer)) {
 	})
 }
 
-// probeAll probes for all addresses at once, and returns the worst answer.
+// probeAll probes for all addresses at once, and returns the worst answer: that a machine has one, or else an error.
 func probeAll(ctx context.Context, announcer Announcer, floating []config.Address) (worst probeAnswer) {
 	if announcer == nil {
 		return probeAnswer{err: errors.New("probe for the address: the link was lost")}
@@ -106,16 +110,30 @@ func probeAll(ctx context.Context, announcer Announcer, floating []config.Addres
 		}()
 	}
 	for range floating {
-		if answer := <-answers; answer.found || answer.err != nil {
+		if answer := <-answers; answer.weight() > worst.weight() {
 			worst = answer
 		}
 	}
 	return worst
 }
 
-// inUse reports whether the address may not be claimed. A probe that could not be made counts as if the address had an
-// owner: it must not be claimed blindly, and the probe is repeated soon.
-func (p probeAnswer) inUse() bool { return p.found || p.err != nil }
+// weight orders answers: the one with the greatest counts.
+func (p probeAnswer) weight() int {
+	switch {
+	case p.found:
+		return 3
+	case p.err != nil && !p.addr.Is6():
+		return 2
+	case p.err != nil:
+		return 1
+	}
+	return 0
+}
+
+// inUse reports whether the addresses may not be claimed. A probe that could not be made counts as if the address had an
+// owner: it must not be claimed blindly, and the probe is repeated soon. But on a board without IPv6, no probe for an IPv6
+// address may succeed, and that must not keep everybody from the IPv4 one.
+func (p probeAnswer) inUse() bool { return p.weight() > 1 }
 
 // tellProbe reports the result to people.
 func (a *address) tellProbe(answer probeAnswer) {
