@@ -83,6 +83,9 @@ func (s *Status) headline() string {
 	case suspected:
 		return fmt.Sprintf("%s %s held by %s, which has fallen silent: this board is asking whether it lives", what, is, holder)
 	}
+	if s.Holding && s.has(ProblemAddressNotHeld) {
+		what, is = "some of "+what, "are"
+	}
 	text := fmt.Sprintf("%s %s held by %s", what, is, holder)
 	next := ","
 	if s.verdict() == unguarded {
@@ -93,6 +96,11 @@ func (s *Status) headline() string {
 		text += next + " leader for " + span(*s.LeaderSinceMs)
 	}
 	return text + fmt.Sprintf(", term%c%d", joint, s.Term)
+}
+
+// has reports whether there is a problem of that kind.
+func (s *Status) has(kind ProblemKind) bool {
+	return slices.ContainsFunc(s.Problems, func(p Problem) bool { return p.Kind == kind })
 }
 
 // leaderHoldsSome reports whether the configuration of the leader has some of the addresses of this board.

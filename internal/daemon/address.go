@@ -34,7 +34,7 @@ type address struct {
 	iface      string          // where it is to be held
 	addresses  Addresses       // nil until it was opened
 	openedOn   string          // the interface that it was opened for
-	state      netio.HoldState // how it is held, as the log said last
+	state      netio.HoldState // how it is held, as people were told last
 	wanted     bool            // the core wants the address held
 	held       bool
 	unfinished bool          // it was just acquired, and finishAcquire was not called yet
@@ -107,12 +107,12 @@ func (a *address) openAddresses() {
 		a.reporter.alert(console.ProblemAddressNotHeld, err.Error())
 		return
 	}
-	a.reporter.solved(console.ProblemAddressNotHeld)
 	if a.addresses != nil { // of another interface
 		a.reporter.failed("close", a.addresses.Close())
 	}
 	a.addresses, a.openedOn = addresses, a.iface
 	a.state = addresses.State()
+	a.tellMissing()
 	a.reporter.log.Infof("would hold %s on %s by %v (%s)", joined(a.prefixes()), a.state.Device, a.state.Method, a.state.Reason)
 }
 
@@ -163,9 +163,9 @@ func (a *address) add() {
 		a.acquireFailed(err)
 		return
 	}
-	a.reporter.solved(console.ProblemAddressNotHeld)
 	a.reporter.solved(console.ProblemAddressNotReleased)
 	a.tellMoved()
+	a.tellMissing()
 	a.setHeld(true)
 	a.unreleased, a.backOff = false, 0
 	a.acquired++
@@ -176,7 +176,7 @@ func (a *address) add() {
 
 func (a *address) acquireFailed(err error) {
 	a.setHeld(false)
-	a.failed = true
+	a.failed, a.state.Problem = true, ""
 	a.reporter.alert(console.ProblemAddressNotHeld, err.Error())
 }
 
@@ -192,7 +192,11 @@ func (a *address) finishAcquire() {
 		return
 	}
 	a.unfinished = false
-	if a.held {
+	switch {
+	case !a.held:
+	case a.state.Problem != "":
+		a.reporter.log.Infof("holds some of %s", joined(a.prefixes()))
+	default:
 		a.reporter.log.Infof("holds %s", joined(a.prefixes()))
 	}
 }
@@ -217,6 +221,10 @@ func (a *address) remove() {
 			a.reporter.alert(console.ProblemAddressNotReleased, err.Error())
 			return
 		}
+	}
+	if a.state.Problem != "" { // of what this board does not hold any more
+		a.state.Problem = ""
+		a.tellMissing()
 	}
 	if a.unreleased {
 		a.unreleased = false
@@ -295,13 +303,26 @@ func (a *address) renewed(acquired int, restored bool, err error) {
 	case err != nil:
 		a.acquireFailed(err)
 		return
-	case restored:
-		if !a.tellMoved() {
-			a.restored++
-			a.reporter.log.Warnf("something else deleted the address %s; it was put back", joined(a.prefixes()))
-		}
-		a.announceAnew()
+	default:
+		a.tellRenewed(restored)
 	}
+}
+
+// tellRenewed tells people and neighbours what a renewal has changed.
+func (a *address) tellRenewed(restored bool) {
+	missing := a.state.Problem
+	moved := a.tellMoved()
+	a.tellMissing()
+	switch completed := missing != "" && a.state.Problem == ""; {
+	case completed:
+		a.reporter.log.Infof("holds all of %s", joined(a.prefixes()))
+	case !restored:
+		return
+	case !moved:
+		a.restored++
+		a.reporter.log.Warnf("something else deleted the address %s; it was put back", joined(a.prefixes()))
+	}
+	a.announceAnew()
 }
 
 // tellMoved logs if the address is held in another way than before, and reports whether it is.
@@ -313,6 +334,16 @@ func (a *address) tellMoved() (moved bool) {
 		a.reporter.log.Warnf("holds %s on %s by %v from now on (%s)", joined(a.prefixes()), state.Device, state.Method, state.Reason)
 	}
 	return moved
+}
+
+// tellMissing tells people that some of the addresses could not be added, for as long as that lasts. Those of IPv4 are held all
+// the same, so this board leads on.
+func (a *address) tellMissing() {
+	if a.state.Problem == "" {
+		a.reporter.solved(console.ProblemAddressNotHeld)
+	} else {
+		a.reporter.alert(console.ProblemAddressNotHeld, a.state.Problem)
+	}
 }
 
 // restore renews the address if it is missing: somebody may have deleted it. If the snapshot is older than the address,
@@ -415,7 +446,7 @@ func (a *address) status(s *console.Status) {
 }
 
 // strays are the floating addresses that this board's kernel has where topdog has not put them: somebody has added them by
-// hand, or left them there. The kernel answers for them, whoever leads.
+// hand, or left them there. The kernel answers for them, whoever leads; for one of IPv6, only on the interface that has it.
 func (a *address) strays() (strays []string) {
 	here := ""
 	if a.addresses != nil && (a.held || a.wanted || a.unreleased) {
@@ -423,8 +454,12 @@ func (a *address) strays() (strays []string) {
 	}
 	for _, l := range a.link.everywhere() {
 		if a.link.isFloating(l.Prefix.Addr()) && !(l.Prefix.IsSingleIP() && l.Device == here) {
-			strays = append(strays, fmt.Sprintf("%v is on %s, and topdog has not put it there, so this board answers for it whoever leads: ip addr del %[1]v dev %[2]s",
-				l.Prefix, l.Device))
+			so := "answers for it whoever leads"
+			if l.Prefix.Addr().Is6() && l.Device != a.link.iface() {
+				so = "itself never reaches the leader there"
+			}
+			strays = append(strays, fmt.Sprintf("%v is on %s, and topdog has not put it there, so this board %s: ip addr del %[1]v dev %[2]s",
+				l.Prefix, l.Device, so))
 		}
 	}
 	return strays

@@ -85,6 +85,7 @@ export function headline(s, more = 0) {
     case 'suspected':
       return { ...said, verb: `${is} held by`, who: name, after: 'it has fallen silent: this board asks whether it lives', tone: 'warn', pattern: 'leader' };
   }
+  if (s.holding && s.problems.some((p) => p.kind === 'address_not_held')) said.address = `some of ${address}`;
   const facts = own && own !== name ? [own] : [];
   const unguarded = s.spares === 0; // undefined from a daemon that does not tell
   if (unguarded) facts.unshift('no fit board could take over');
