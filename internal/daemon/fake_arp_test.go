@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -114,6 +115,11 @@ func (a *fakeAnnouncer) Probe(ctx context.Context, addr netip.Addr, n int, spaci
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
 	}
+	var failed error
+	a.board.get(func() { failed = a.board.noProbe6 })
+	if addr.Is6() && failed != nil {
+		return nil, false, failed
+	}
 	owner := a.board.ownerOf(addr, nil)
 	return owner, owner != nil, nil
 }
@@ -133,6 +139,9 @@ func (b *fakeBoard) ownerOf(addr netip.Addr, alone net.HardwareAddr) (owner net.
 	defer l.mu.Unlock()
 	if addr == floating && l.owner != nil && (alone == nil || slices.Equal(l.owner, alone)) {
 		return l.owner
+	}
+	if addr == floating6 && l.owner6 != nil {
+		return l.owner6
 	}
 	var mine net.HardwareAddr
 	var cut bool
@@ -162,6 +171,8 @@ func (b *fakeBoard) answersFor(addr netip.Addr) bool {
 		return false
 	case addr == floating:
 		return b.holding && !b.silent
+	case addr == floating6:
+		return b.holding6 && !b.silent
 	default:
 		return !b.dead && b.transport != nil && b.transport.local == addr
 	}
@@ -242,6 +253,9 @@ func (a *fakeAnnouncer) Answers(heard func(netio.ARPAnswer)) {
 }
 
 func (a *fakeAnnouncer) Doubt(d netio.Doubt) error {
+	if i := slices.IndexFunc(d.Ignored, func(addr netip.Addr) bool { return !addr.Is4() }); i >= 0 {
+		return fmt.Errorf("%v is no IPv4 address", d.Ignored[i]) // as a holder refuses it
+	}
 	a.board.get(func() { a.baseline = a.board.frames })
 	return a.Ask(d.Questions)
 }

@@ -184,7 +184,7 @@ func (d *fakeDeadman) fire() {
 	if len(d.prepared) > 0 {
 		prepared = d.prepared[len(d.prepared)-1]
 	}
-	d.board.get(func() { d.board.holding = false })
+	d.board.get(func() { d.board.holding, d.board.holding6 = false, false })
 	time.AfterFunc(d.slow+fakeLatency, func() { d.board.lan.resign(d.board, prepared) })
 }
 

@@ -38,6 +38,7 @@ type fakeLAN struct {
 	mu     sync.Mutex
 	boards []*fakeBoard
 	owner  net.HardwareAddr // of the floating address, if a foreign machine has it
+	owner6 net.HardwareAddr // likewise of the one of IPv6
 	hosts  []netip.Addr     // that are no boards, and answer ARP; the first is the gateway
 
 	inner sync.Mutex             // of what follows; a board may be locked already
@@ -46,8 +47,11 @@ type fakeLAN struct {
 	loses []scene.Filter         // what the switch does not pass
 }
 
-// the floating address of all tests.
-var floating = netip.MustParseAddr("10.0.0.100")
+// the floating address of all tests, and the one that some have beside it.
+var (
+	floating  = netip.MustParseAddr("10.0.0.100")
+	floating6 = netip.MustParseAddr("fd00::100")
+)
 
 // ownAddress is that of a board.
 func ownAddress(number int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(number)}) }
@@ -91,6 +95,9 @@ type fakeBoard struct {
 	sendTakes    time.Duration     // from the call until the datagram leaves
 	sent         int
 	holding      bool
+	holding6     bool // the address of IPv6
+	noIPv6       bool // its kernel takes none
+	noProbe6     error
 	announced    int
 	restores     int
 	acquired     bool          // and not released; holding is what the kernel has
@@ -217,12 +224,17 @@ func (l *fakeLAN) close() {
 }
 
 // holders are the boards that hold the address.
-func (l *fakeLAN) holders() (numbers []int) {
+func (l *fakeLAN) holders() []int { return l.holdersOf(func(b *fakeBoard) bool { return b.holding }) }
+
+// holders6 are those that hold the one of IPv6.
+func (l *fakeLAN) holders6() []int { return l.holdersOf(func(b *fakeBoard) bool { return b.holding6 }) }
+
+func (l *fakeLAN) holdersOf(holds func(*fakeBoard) bool) (numbers []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, b := range l.boards {
 		b.mu.Lock()
-		if b.holding {
+		if holds(b) {
 			numbers = append(numbers, b.number)
 		}
 		b.mu.Unlock()
@@ -269,13 +281,13 @@ func (b *fakeBoard) bareMachine() Platform {
 			b.transport = t
 			return t, nil
 		},
-		OpenAddresses: func(iface string, _ []netip.Prefix) (Addresses, error) {
+		OpenAddresses: func(iface string, addresses []netip.Prefix) (Addresses, error) {
 			b.opens("the addresses")
 			if b.openFails != nil {
 				return nil, b.openFails
 			}
 			b.get(func() { b.heldOn = append(b.heldOn, iface) })
-			return fakeAddresses{b}, nil
+			return fakeAddresses{b, slices.ContainsFunc(addresses, func(p netip.Prefix) bool { return p.Addr() == floating6 })}, nil
 		},
 		OpenAnnouncer: func(int, netip.Addr) (Announcer, error) {
 			b.mu.Lock()
@@ -468,8 +480,11 @@ func (t *fakeTransport) Close() error {
 	return nil
 }
 
-// fakeAddresses holds nothing but a flag.
-type fakeAddresses struct{ board *fakeBoard }
+// fakeAddresses holds nothing but a flag for each family.
+type fakeAddresses struct {
+	board *fakeBoard
+	both  bool // there is an address of IPv6 too
+}
 
 func (h fakeAddresses) Acquire() error {
 	h.board.mu.Lock()
@@ -481,6 +496,7 @@ func (h fakeAddresses) Acquire() error {
 		h.board.onAcquire()
 	}
 	h.board.holding, h.board.acquired = true, true
+	h.board.holding6 = h.both && !h.board.noIPv6
 	return nil
 }
 
@@ -499,8 +515,9 @@ func (h fakeAddresses) Renew() (restored bool, err error) {
 			err = netio.ErrNotHeld
 			return
 		}
-		restored = !h.board.holding
-		h.board.holding = true
+		may6 := h.both && !h.board.noIPv6
+		restored = !h.board.holding || may6 && !h.board.holding6
+		h.board.holding, h.board.holding6 = true, may6
 		if restored {
 			h.board.restores++
 		}
@@ -515,12 +532,18 @@ func (h fakeAddresses) Release() error {
 	if h.board.releaseFails != nil {
 		return h.board.releaseFails
 	}
-	h.board.holding, h.board.acquired = false, false
+	h.board.holding, h.board.holding6, h.board.acquired = false, false, false
 	return nil
 }
 
 func (h fakeAddresses) State() netio.HoldState {
-	return netio.HoldState{Method: netio.HoldTUN, Reason: "in a test", Device: "nothing"}
+	state := netio.HoldState{Method: netio.HoldTUN, Reason: "in a test", Device: "nothing"}
+	h.board.get(func() {
+		if h.both && h.board.acquired && !h.board.holding6 {
+			state.Problem = "add fd00::100 to nothing: IPv6 is switched off"
+		}
+	})
+	return state
 }
 
 func (h fakeAddresses) Close() error { return h.Release() }
@@ -545,15 +568,17 @@ func (a *fakeAnnouncer) Rivals(ours []netip.Addr, heard func(netip.Addr, net.Har
 }
 
 // claimed has the board hear the floating address be claimed by another machine.
-func (b *fakeBoard) claimed(mac net.HardwareAddr) {
+func (b *fakeBoard) claimed(mac net.HardwareAddr) { b.hearsClaim(floating, mac) }
+
+func (b *fakeBoard) hearsClaim(addr netip.Addr, mac net.HardwareAddr) {
 	var heard func(netip.Addr, net.HardwareAddr)
 	b.get(func() {
-		if slices.Contains(b.announcer.ours, floating) {
+		if slices.Contains(b.announcer.ours, addr) {
 			heard = b.announcer.rivals
 		}
 	})
 	if heard != nil {
-		heard(floating, mac)
+		heard(addr, mac)
 	}
 }
 

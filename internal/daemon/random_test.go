@@ -29,7 +29,7 @@ type step struct {
 	For   int // milliseconds, or another number
 }
 
-// Beside clean faults no two boards may hold the address. Those of the network may cut a leader off that does not notice it. A daemon
+// Each schedule may have an address of IPv6 too. Beside clean faults no two boards may hold the address. Those of the network may cut a leader off that does not notice it. A daemon
 // that stands still does not notice that its cable is out, and another one may lead before its lease ends: it is not counted.
 var (
 	clean = []string{
@@ -37,6 +37,7 @@ var (
 		"drain", "undrain", "pause", "unpause", "resign", "reload",
 	}
 	ofNetwork = []string{"cut", "join", "join", "lose packets"}
+	ofIPv6    = []string{"lose IPv6", "get IPv6"}
 )
 
 // TestRandomSchedules runs four daemons through random faults: none of them panics, two of them hold the address only
@@ -61,11 +62,15 @@ func TestRandomSchedules(t *testing.T) {
 		if rapid.Bool().Draw(rt, "network") {
 			all = slices.Concat(clean, ofNetwork)
 		}
+		both := rapid.Bool().Draw(rt, "IPv6 too")
+		if both {
+			all = slices.Concat(all, ofIPv6)
+		}
 		steps := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
 			return step{rapid.IntRange(0, 600).Draw(rt, ""), rapid.IntRange(0, 3).Draw(rt, ""), rapid.SampledFrom(all).Draw(rt, ""), rapid.IntRange(100, 1000).Draw(rt, "")}
 		}), 1, 30).Draw(rt, "schedule")
 		var wrong []string
-		synctest.Test(t, func(t *testing.T) { wrong = newSchedule(t).play(steps) })
+		synctest.Test(t, func(t *testing.T) { wrong = newSchedule(t, both).play(steps) })
 		if len(wrong) > 0 {
 			rt.Fatal(strings.Join(wrong, "\n"))
 		}
@@ -75,6 +80,7 @@ func TestRandomSchedules(t *testing.T) {
 // schedule is four boards to which things happen.
 type schedule struct {
 	*fakeLAN
+	both    bool          // there is an address of IPv6 too
 	running [4]*fakeBoard // nil if it was killed, or stopped
 
 	mu     sync.Mutex
@@ -86,8 +92,8 @@ type schedule struct {
 	wrong  []string
 }
 
-func newSchedule(t *testing.T) *schedule {
-	s := &schedule{fakeLAN: newFakeLAN(t)}
+func newSchedule(t *testing.T, both bool) *schedule {
+	s := &schedule{fakeLAN: newFakeLAN(t), both: both}
 	for n := range s.running {
 		s.start(n)
 	}
@@ -106,7 +112,10 @@ func (s *schedule) start(n int) {
 		s.mu.Lock()
 		s.pulled[n], s.missed[n] = false, false
 		s.mu.Unlock()
-		s.running[n] = s.board(n+1, func(_ *config.Config, b *fakeBoard) {
+		s.running[n] = s.board(n+1, func(c *config.Config, b *fakeBoard) {
+			if s.both {
+				withBoth(c, b)
+			}
 			withSwitch(b)
 			b.onAcquire = func() { go s.acquired(n) } // in the same instant, and without the lock of the board
 		})
@@ -150,13 +159,14 @@ func (s *schedule) checkHolders() {
 	if thawed {
 		<-time.After(sortedOut)
 	}
-	holders := s.holders()
-	s.mu.Lock()
-	holders = slices.DeleteFunc(holders, func(number int) bool { return s.missed[number-1] })
-	allowed := slices.Contains(s.cut[:], true) || time.Now().Before(s.heals)
-	s.mu.Unlock()
-	if len(holders) > 1 && !allowed {
-		s.failed("boards %v hold the address", holders)
+	for family, holders := range map[string][]int{"IPv4": s.holders(), "IPv6": s.holders6()} {
+		s.mu.Lock()
+		holders = slices.DeleteFunc(holders, func(number int) bool { return s.missed[number-1] })
+		allowed := slices.Contains(s.cut[:], true) || time.Now().Before(s.heals)
+		s.mu.Unlock()
+		if len(holders) > 1 && !allowed {
+			s.failed("boards %v hold the %s address", holders, family)
+		}
 	}
 }
 
@@ -177,9 +187,9 @@ func (b *fakeBoard) unplugged(so bool) { b.change(func(s *netio.Snapshot) { s.Li
 
 func (b *fakeBoard) ownAddress(addr byte) {
 	b.change(func(s *netio.Snapshot) {
-		s.Link.Addrs = nil
+		s.Link.Addrs = slices.DeleteFunc(slices.Clone(s.Link.Addrs), func(p netip.Prefix) bool { return p.Addr().Is4() })
 		if addr != 0 {
-			s.Link.Addrs = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, addr}), 24)}
+			s.Link.Addrs = slices.Insert(s.Link.Addrs, 0, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, addr}), 24))
 		}
 	})
 }
@@ -202,6 +212,8 @@ func (s *schedule) do(e step) {
 		b.ownAddress(byte(e.Board + 1))
 	case "get another address":
 		b.ownAddress(byte(e.Board + 11))
+	case "lose IPv6", "get IPv6":
+		b.get(func() { b.noIPv6 = e.Do == "lose IPv6"; b.holding6 = b.holding6 && !b.noIPv6 })
 	case "freeze":
 		go b.tasks.post(func() {
 			<-time.After(length)
@@ -247,7 +259,7 @@ func (s *schedule) play(steps []step) []string {
 	pass(time.Second) // nothing is frozen any more
 	for n := range s.running {
 		s.start(n)
-		for _, heal := range []string{"join", "plug", "get address", "undrain", "unpause"} {
+		for _, heal := range []string{"join", "plug", "get address", "get IPv6", "undrain", "unpause"} {
 			s.do(step{Board: n, Do: heal})
 		}
 		s.do(step{Board: n, Do: "reload", For: 2 + 3*n%2})
@@ -276,6 +288,9 @@ func (s *schedule) checkAgreement() {
 		if holders := s.holders(); len(holders) != 1 || status.LeaderName != fmt.Sprint("pi", holders[0]) {
 			s.failed("boards %v hold the address, and board %d follows %q", holders, b.number, status.LeaderName)
 		}
+	}
+	if holders, holders6 := s.holders(), s.holders6(); s.both && !slices.Equal(holders, holders6) {
+		s.failed("boards %v hold the IPv4 address, and boards %v that of IPv6", holders, holders6)
 	}
 	if len(s.wrong) > 0 {
 		s.failed("%s", strings.Join(views, "\n"))

@@ -32,7 +32,7 @@ export function addressesOf(s) {
   return bare.length <= 3 ? list(bare) : `${bare[0]} and ${bare.length - 1} more`;
 }
 
-// live says that what is known of a board can be taken for the present.
+// live says whether what is known of a board is the present.
 export const live = (b) => !b.stale && !b.gone;
 
 // present says the same where this board hears anything at all: without a link, the others are
