@@ -262,6 +262,33 @@ func TestAddressesDiffer(t *testing.T) {
 	})
 }
 
+// TestIPv6WithoutNetwork: where the interface has no network of IPv6, the address stands alone.
+func TestIPv6WithoutNetwork(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, func(c *config.Config, _ *fakeBoard) { c.Addresses = append(c.Addresses, config.Address{IP: floating6}) })
+		pass(3 * time.Second)
+		l.wantBoth(1)
+		assert.Equal(t, []string{"10.0.0.100/24", "fd00::100/128"}, one.mustStatus(t).Addresses, "the addresses")
+	})
+}
+
+// TestIPv6AndThenNothingHeld: the address of IPv6 was missing when a renewal of all failed. That is the problem then, and stays so.
+func TestIPv6AndThenNothingHeld(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		_, _, three := l.threeWithBoth(t)
+		three.get(func() { three.noIPv6, three.holding6 = true, false })
+		pass(time.Second)
+		three.wantTold(t, console.ProblemAddressNotHeld, "IPv6 is switched off")
+		three.get(func() { three.acquireFails = errNoPermission })
+		three.onLoop(t, func() {
+			three.address.renewed(three.address.acquired, false, errNoPermission)
+		})
+		pass(2 * time.Second)
+		l.wantBoth(2)
+		three.wantTold(t, console.ProblemAddressNotHeld, errNoPermission.Error())
+	})
+}
+
 // TestOnlyIPv6 is refused: the election has no address to ask for.
 func TestOnlyIPv6(t *testing.T) {
 	_, err := New(&config.Config{Addresses: []config.Address{{IP: floating6}}}, Platform{}, Options{})

@@ -17,7 +17,7 @@ import (
 // networkCases are states of a network, and what a board makes of them. The board is 10.0.0.1/24 on eth0, interface 2.
 var networkCases = []struct {
 	name    string
-	address string // of the configuration; "" for 10.0.0.100
+	address string // of the configuration; "" for 10.0.0.100; one of IPv6 is there beside that
 	change  func(*netio.Snapshot)
 	waits   string // for what; "" if it takes part
 	note    string
@@ -44,7 +44,29 @@ var networkCases = []struct {
 	{"both networks have it", "", beside("10.0.0.51/24"), "", ""},
 	{"another interface has it alone", "192.168.9.9", beside("192.168.9.9/24"), "", "192.168.9.9 is in none of the networks of eth0"},
 	{"another interface has a /32", "192.168.9.9", beside("192.168.9.9/32"), "", "192.168.9.9 is in none of the networks of eth0"},
+	{"IPv6", "fd00::100", also("fd00::1/64"), "", ""},
+	{"IPv6 with the prefix of the network", "fd00::100/64", also("fd00::1/64"), "", ""},
+	{"IPv6 with a shorter prefix", "fd00::100/48", also("fd00::1/64"), "", "with fd00::100/48 the leader takes all of fd00::/48 for its neighbours, and the network of eth0 is fd00::/64: write fd00::100 without a prefix length"},
+	{"IPv6, which the interface has not", "fd00::100", nil, "", "fd00::100 is in none of the IPv6 networks of eth0 (it has none)"},
+	{"IPv6, which only another interface has yet", "fd00::100", beside("fd00::51/64"), "", "fd00::100 is in none of the IPv6 networks of eth0 (it has none)"},
+	{"IPv6 of another network", "fd00::100", also("2001:db8::1/64"), "", "fd00::100 is in none of the IPv6 networks of eth0 (2001:db8::/64)"},
+	{"IPv6 of the network of another interface", "fd00::100", func(s *netio.Snapshot) { also("2001:db8::1/64")(s); beside("fd00::51/64")(s) }, "", "fd00::100 is in the network of eth1 (fd00::51/64), and this group is on eth0"},
+	{"IPv6 of the routers", "fd00::", also("fd00::1/64"), "", "fd00:: is not an address for a machine: it is the first of the network of eth0, which is that of all routers; choose another one, on all boards"},
+	{"IPv6 of this board", "fd00::1", also("fd00::1/64", "2001:db8::1/64"), "", "fd00::1 is this board's own address on eth0, and a floating address is one that no machine has for itself"},
+	{"no IPv4 address, and one of IPv6", "fd00::100", func(s *netio.Snapshot) { s.Link.Addrs = nil; also("fd00::1/64")(s) }, "the interface eth0 has no IPv4 address (yet)", ""},
+	{"an IPv6 address in front of the IPv4 one", "", func(s *netio.Snapshot) {
+		s.Link.Addrs = append([]netip.Prefix{netip.MustParsePrefix("fd00::1/64")}, s.Link.Addrs...)
+	}, "", ""},
 	{"several fit", "", func(s *netio.Snapshot) { s.Ambiguous = "both eth0 and wlan0" }, "", "both eth0 and wlan0"},
+}
+
+// also gives the board more addresses on its interface.
+func also(prefixes ...string) func(*netio.Snapshot) {
+	return func(s *netio.Snapshot) {
+		for _, p := range prefixes {
+			s.Link.Addrs = append(s.Link.Addrs, netip.MustParsePrefix(p))
+		}
+	}
 }
 
 // beside gives the board an address on another interface.
@@ -65,7 +87,12 @@ func TestNetworks(t *testing.T) {
 					if tc.address != "" {
 						address, err := config.ParseAddress(tc.address)
 						assert.NoError(t, err)
-						c.Addresses = []config.Address{address}
+						if address.IP.Is6() {
+							address, c.Addresses = c.Addresses[0], []config.Address{address}
+						} else {
+							c.Addresses = nil
+						}
+						c.Addresses = append(c.Addresses, address)
 					}
 					if tc.change != nil {
 						tc.change(&b.state)

@@ -90,6 +90,10 @@ func (l *link) notes() (notes []string) {
 		}
 	}
 	for _, f := range l.floating {
+		if l.isOwn(f.IP) {
+			notes = append(notes, l.ownText(f.IP))
+			continue
+		}
 		if !l.shares(f.IP) {
 			kind := ""
 			if f.IP.Is6() {
@@ -145,7 +149,7 @@ func (l *link) noMachine(ofFamily func(netip.Addr) bool) string {
 		}
 		why := "is the first or the last of the network of " + l.name
 		if f.IP.Is6() {
-			why = fmt.Sprintf("stands for the routers of the network of %s (RFC 4291, section 2.6.1)", l.name)
+			why = fmt.Sprintf("is the first of the network of %s, which is that of all routers", l.name)
 		}
 		return fmt.Sprintf("%v is not an address for a machine: it %s; choose another one, on all boards", f.IP, why)
 	}
@@ -201,7 +205,7 @@ func (l *link) chooseLocal() (local netip.Addr, problem string) {
 		switch {
 		case !p.Addr().Is4():
 		case l.isFloating(p.Addr()):
-			if !p.IsSingleIP() { // somebody has given it to the interface as the board's own address
+			if l.isOwn(p.Addr()) {
 				floating = p.Addr()
 			}
 		case p.Addr() == l.local:
@@ -219,10 +223,20 @@ func (l *link) chooseLocal() (local netip.Addr, problem string) {
 	case local.IsValid():
 		return local, l.refuses()
 	case floating.IsValid():
-		return local, fmt.Sprintf("%v is this board's own address on %s, and a floating address is one that no machine has for itself: choose another one, on all boards",
-			floating, l.name)
+		return local, l.ownText(floating)
 	}
 	return local, fmt.Sprintf("the interface %s has no IPv4 address (yet)", l.name)
+}
+
+// isOwn reports whether somebody has given a floating address to the interface as the board's own one: topdog adds it alone.
+func (l *link) isOwn(addr netip.Addr) bool {
+	return slices.ContainsFunc(l.seen.Link.Addrs, func(p netip.Prefix) bool { return p.Addr() == addr && !p.IsSingleIP() })
+}
+
+// ownText says what to do about that.
+func (l *link) ownText(addr netip.Addr) string {
+	return fmt.Sprintf("%v is this board's own address on %s, and a floating address is one that no machine has for itself: choose another one, on all boards",
+		addr, l.name)
 }
 
 // iface is the name of the interface; "" until it is known.
