@@ -121,7 +121,7 @@ func (h *hooked) begin() {
 func (h *hooked) put(w word, leader string, term uint32) {
 	h.states.put(state{w, console.Transition{
 		Event: console.EventRoleChanged, Role: "role", Reason: "reason", Group: "a group", Priority: 100, Leader: leader, LeaderName: "pi 1",
-		Addresses: []string{"192.168.1.250/24", "192.168.1.251/24"}, Interface: "eth0", Term: term, Board: "192.168.1.11", Grade: "passing",
+		Addresses: []string{"192.168.1.250/24", "fd00:1::250/64"}, Interface: "eth0", Term: term, Board: "192.168.1.11", Grade: "passing",
 	}})
 }
 
@@ -139,7 +139,7 @@ func TestArguments(t *testing.T) {
 	h.begin()
 	h.put(master, "192.168.1.11", 8)
 	h.wantBook("INSTANCE|a group|MASTER|100|PATH="+os.Getenv("PATH"),
-		"TOPDOG_ADDRESSES=192.168.1.250/24 192.168.1.251/24", "TOPDOG_BOARD=192.168.1.11", "TOPDOG_EVENT=role_changed",
+		"TOPDOG_ADDRESSES=192.168.1.250/24 fd00:1::250/64", "TOPDOG_BOARD=192.168.1.11", "TOPDOG_EVENT=role_changed",
 		"TOPDOG_GRADE=passing", "TOPDOG_GROUP=a group", "TOPDOG_INTERFACE=eth0", "TOPDOG_LEADER=192.168.1.11", "TOPDOG_LEADER_NAME=pi 1",
 		"TOPDOG_REASON=reason", "TOPDOG_ROLE=role", "TOPDOG_TERM=8")
 }

@@ -67,6 +67,14 @@ var states = []struct {
 		s.Boards[0].Name, s.LeaderName = "the-board-with-the-very-long-name-behind-the-washing-machine", "the-board-with-the-very-long-name-behind-the-washing-machine"
 		s.Addresses = []string{"192.168.1.250/24", "192.168.1.251/24", "192.168.1.252/24", "192.168.1.253/24"}
 	}, []string{"washing-machine", "number-10"}},
+	{"addresses of both families", func(s *console.Status) {
+		s.Addresses = append(s.Addresses, "fd12:3456:789a:bcde:f012:3456:789a:bcde/64", "2001:db8:1234:5678:9abc:def0:1234:5678/128")
+	}, []string{"192.168.1.250, fd12:3456:789a:bcde:f012:3456:789a:bcde and 2001:db8:1234:5678:9abc:def0:1234:5678 are held by", "pi3"}},
+	{"an address could not be added", func(s *console.Status) {
+		lead(s)
+		s.Addresses = append(s.Addresses, "fd12:3456:789a:bcde:f012:3456:789a:bcde/64")
+		s.Problems = []console.Problem{{Kind: console.ProblemAddressNotHeld, Text: "Add the address fd12:3456:789a:bcde:f012:3456:789a:bcde to topdog0: IPv6 is switched off there."}}
+	}, []string{"some of 192.168.1.250 and fd12:3456:789a:bcde:f012:3456:789a:bcde are held by", "pi1"}},
 	{"boards that are gone", func(s *console.Status) {
 		s.Boards[1].Gone, s.Boards[1].HeardMs = true, new(5400_000.0)
 		s.Heir, s.HeirName = s.Board.ID, s.Board.Name
@@ -136,7 +144,7 @@ func testStates(t *testing.T, s *stage) {
 			if missing := b.says(state.words...); len(missing) > 0 {
 				t.Errorf("the page does not say %q; it says\n%s", missing, b.text())
 			}
-			b.keepsRules(t, phone.dark(), laptop)
+			b.keepsRules(t, narrow, phone.dark(), laptop)
 		})
 	}
 }

@@ -1,6 +1,5 @@
-// What a status says, in words: functions of the JSON of /v1/status and /v1/history alone. No
-// element is touched here. What is said agrees with `topdog status` (internal/console), which
-// docs/status.md explains line by line.
+// What a status says, in words: functions of the JSON of /v1/status and /v1/history alone. What is
+// said agrees with `topdog status` (internal/console), which docs/status.md explains.
 
 import { ago, count, duration, fromNs, list, patternOfRole, percent } from '/topdog.js';
 
@@ -19,7 +18,7 @@ export function nameOf(s, id, name = '') {
   return id || 'an unknown board';
 }
 
-// fullName is a board as "pi2 (192.168.1.12)", with whatever of it is known.
+// fullName is a board as "pi2 (192.168.1.12)", or what of it is known.
 export function fullName(s, id, name = '') {
   const short = nameOf(s, id, name), address = boardOf(s, id)?.address || id;
   return short === address || !address ? short : `${short} (${address})`;
@@ -155,24 +154,23 @@ export const failingChecks = (s) => s.checks.filter((c) => c.state === 'failing'
 // checkName names a check for people.
 export const checkName = (c) => c.name_text || `${c.kind} ${c.target}`.trim();
 
-// heardOf says how long ago this board heard of a board. Between two heartbeats the exact time is
-// of no interest, and it would only flicker.
+// heardOf says how long ago this board heard of a board. The exact time between two heartbeats
+// would only flicker.
 export function heardOf(b) {
   if (b.self) return 'this board';
   if (b.heard_ms === null) return 'unknown';
   return b.heard_ms < 1000 ? 'less than 1\u00a0s ago' : ago(b.heard_ms);
 }
 
-// replacedAfter is the time from the last heartbeat of a leader that dies to the next leader. It
-// is null if this board has no leader to learn from, and with detectors that ask no questions.
+// replacedAfter is the time from the last heartbeat of a leader that dies to the next leader; null
+// without a leader to learn from, and with detectors that ask no questions.
 export function replacedAfter(s) {
   const d = s.detector, leader = boardOf(s, s.leader);
   if (!s.heartbeat_ms || s.role !== 'follower' || !leader || !live(leader) || (d.kind && d.kind !== 'ask')) return null;
   return s.heartbeat_ms + d.margin_ms + (d.questions - 1) * d.question_every_ms + (d.answer_within_ms || d.question_every_ms);
 }
 
-// heartbeats says what the failure detector sees. It has learned nothing where there is no
-// leader to hear.
+// heartbeats says what the failure detector sees: nothing where there is no leader to hear.
 export function heartbeats(s) {
   if (!s.heartbeat_ms) return 'unknown';
   const every = `every ${duration(s.heartbeat_ms)}`, leader = boardOf(s, s.leader);
@@ -199,7 +197,7 @@ export function algorithm(s) {
   return (s.algorithm || 'unknown') + (parts.length ? ` (${parts.join(', ')})` : '');
 }
 
-// voterState says what a voter does, as far as this board knows.
+// voterState says what is known of a voter.
 export function voterState(s, v) {
   if (v.twice) return 'there twice, does not count';
   if (v.unheard && s.role !== 'leader') return 'not heard';

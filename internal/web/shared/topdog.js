@@ -1,11 +1,11 @@
 // What all pages of topdog share: making elements, writing numbers and times, the light of a
-// board, and asking again and again. Each function stands alone; nothing here keeps a state.
+// board, and asking again and again. Nothing here keeps a state.
 //
 //   import { h, keyed, duration, light, showLight } from '/topdog.js';
 
 // ---- elements ----
 
-// at is the element of the page with that id.
+// at is the element with that id.
 export const at = (id) => document.getElementById(id);
 
 // h makes an element: h('p', { class: 'soft' }, 'term ', h('b', null, '7')). Attributes that
@@ -29,9 +29,12 @@ export function setAttribute(element, name, value) {
   }
 }
 
-// setText changes the text of an element if it differs, so that selected text stays selected.
+// setText changes the text of an element if it differs, so that selected text stays selected. A
+// line may end behind each colon of an IPv6 address.
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  if (element.textContent === text) return;
+  const [first, ...parts] = String(text).split(/(?<=[\da-f:]:)(?=[\da-f])/);
+  element.replaceChildren(first, ...parts.flatMap((part) => [h('wbr'), part]));
 }
 
 // keyed makes the children of parent show the items, one each, in this order. An element stays
@@ -106,7 +109,7 @@ export function list(words) {
   return words.length < 2 ? words.join('') : words.slice(0, -1).join(', ') + ' and ' + words.at(-1);
 }
 
-// count is a number with its noun: count(1, 'board') and count(2, 'board').
+// count is a number with its noun: count(2, 'board').
 export function count(n, one, many = one + 's') { return `${n}${SPACE}${n === 1 ? one : many}`; }
 
 // ---- the light of a board; topdog.css has its patterns ----
