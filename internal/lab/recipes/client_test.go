@@ -104,7 +104,11 @@ func (a *client) waited(since time.Time) (longest time.Duration) {
 
 // overUDP sends a question to an address. An answer from elsewhere does not count.
 func overUDP(to netip.AddrPort, question []byte) ([]byte, error) {
-	conn, err := net.ListenUDP("udp4", nil)
+	network := "udp4"
+	if to.Addr().Is6() {
+		network = "udp6"
+	}
+	conn, err := net.ListenUDP(network, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +129,7 @@ func overUDP(to netip.AddrPort, question []byte) ([]byte, error) {
 
 // overTCP opens a connection on which everything must be done in time.
 func overTCP(to netip.AddrPort) (net.Conn, error) {
-	conn, err := (&net.Dialer{Timeout: patience}).Dial("tcp4", to.String())
+	conn, err := (&net.Dialer{Timeout: patience}).Dial("tcp", to.String())
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,8 @@ type service struct {
 	// prepare does what else the recipe tells people to do.
 	prepare func(t testing.TB, root string)
 	asks    map[string]question                    // by transport
+	ipv6    string                                 // what the recipes say must be added for IPv6, in the block of the line before
+	before  string                                 // that line of the recipe
 	beside  func(t testing.TB, c *cluster.Cluster) // runs what the service needs on the LAN
 }
 
@@ -59,6 +61,7 @@ var services = []service{
 		base:  "global\n  stats socket {root}/admin.sock\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 50s\n  timeout server 50s\n",
 		table: "frontend web\n{settings}\nhttp-request return status 200 content-type text/plain string \"" + behindProxy + "\"\n",
 		asks:  map[string]question{"TCP": askHTTP(behindProxy)}, beside: runWebServers,
+		before: "bind *:80", ipv6: "bind :::80 v6only",
 	},
 	{
 		page: "nginx.md", unit: "nginx.service", program: "/usr/sbin/nginx",
@@ -72,7 +75,8 @@ var services = []service{
 			assert.NoError(t, os.MkdirAll(root+"/etc/nginx/sites-enabled", 0o755))
 			assert.NoError(t, os.Symlink("../sites-available/home", root+"/etc/nginx/sites-enabled/home"))
 		},
-		asks: map[string]question{"TCP": askHTTP(homePage)},
+		asks:   map[string]question{"TCP": askHTTP(homePage)},
+		before: "listen 80;", ipv6: "listen [::]:80;",
 	},
 	{
 		page: "mosquitto.md", unit: "mosquitto.service", program: "/usr/sbin/mosquitto",
@@ -95,6 +99,7 @@ var services = []service{
 		include: "confdir {root}/etc/chrony/conf.d\n",
 		table:   "{settings}\n",
 		asks:    map[string]question{"UDP": askNTP}, beside: runTimeServer,
+		before: "allow 192.168.1.0/24", ipv6: "allow fd00::/8",
 	},
 }
 
