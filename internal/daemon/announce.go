@@ -50,7 +50,7 @@ func (a *address) defend(addr netip.Addr, rival string) {
 	if a.reporter.claimIsForeign(now) {
 		proxy := "proxy ARP"
 		if addr.Is6() {
-			proxy = "proxy for Neighbour Discovery"
+			proxy = "proxy for Neighbor Discovery"
 		}
 		text := fmt.Sprintf("%s answers for %v as well, which this board holds: find that machine, and take the address from it, or switch its %s off%s", rival, addr, proxy, a.group.otherGroup())
 		a.reporter.warn(console.ProblemAddressConflict, text)

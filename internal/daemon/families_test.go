@@ -223,7 +223,7 @@ func TestDefendsIPv6(t *testing.T) {
 		pass(70 * time.Second)
 		three.hearsClaim(floating6, mac)
 		pass(time.Millisecond)
-		three.wantProblem(t, "de:ad:be:ef:00:06 answers for fd00::100 as well, which this board holds: find that machine, and take the address from it, or switch its proxy for Neighbour Discovery off")
+		three.wantProblem(t, "de:ad:be:ef:00:06 answers for fd00::100 as well, which this board holds: find that machine, and take the address from it, or switch its proxy for Neighbor Discovery off")
 	})
 }
 

@@ -45,7 +45,7 @@ type Addresses interface {
 	Close() error
 }
 
-// Announcer speaks ARP and Neighbour Discovery: it tells the neighbours where an address is, and asks the hosts of the link;
+// Announcer speaks ARP and Neighbor Discovery: it tells the neighbours where an address is, and asks the hosts of the link;
 // netio.Announcer is the real one. Ask, Resolve, Watch and Doubt are about IPv4 alone, as the election is.
 type Announcer interface {
 	// Hold has the addresses that are ours announced, at once and then again and again, while lasts reports that this board
@@ -84,7 +84,7 @@ type Platform struct {
 	// OpenAddresses prepares to hold the addresses on the interface; nil for a board that never
 	// holds them.
 	OpenAddresses func(iface string, addresses []netip.Prefix) (Addresses, error)
-	// OpenAnnouncer opens what speaks ARP and Neighbour Discovery on the interface with that index, where this board's own address is local. It is
+	// OpenAnnouncer opens what speaks ARP and Neighbor Discovery on the interface with that index, where this board's own address is local. It is
 	// not called for a witness.
 	OpenAnnouncer func(index int, local netip.Addr) (Announcer, error)
 	// ReadNeighbours returns the hosts on the link; nil means that nothing knows them.

@@ -271,7 +271,7 @@ func answers(ctx context.Context, a *netio.Announcer, addrs []netip.Addr) (by ma
 	return by, nil
 }
 
-// answers6 asks by Neighbour Discovery who has these IPv6 addresses, all at once.
+// answers6 asks by Neighbor Discovery who has these IPv6 addresses, all at once.
 func answers6(ctx context.Context, a *netio.Announcer, addrs []netip.Addr, by map[netip.Addr][]string) error {
 	var mu sync.Mutex
 	var asking sync.WaitGroup
