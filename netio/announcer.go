@@ -169,7 +169,7 @@ func (a *Announcer) say(addrs []netip.Addr, ask bool) (first error) {
 // Announce tells every neighbour once that addr is at our Ethernet address: by
 // an ARP request and a reply, or by an advertisement. The error matches ErrLinkDown when the link is away.
 func (a *Announcer) Announce(addr netip.Addr) error {
-	if addr = addr.Unmap(); addr.Is6() && a.six != nil {
+	if addr = addr.Unmap(); addr.Is6() {
 		return a.six.announce(addr)
 	}
 	announcements := announcements(addr)

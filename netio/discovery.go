@@ -109,7 +109,13 @@ func (d *discovery) say(addrs []netip.Addr, ask bool) (first error) {
 	return first
 }
 
+// errNoDiscovery is what an Announcer says that was opened for addresses of IPv4 alone.
+var errNoDiscovery = errors.New("netio: this announcer does not speak Neighbor Discovery: it was opened without an address of IPv6")
+
 func (d *discovery) announce(addr netip.Addr) error {
+	if d == nil {
+		return errNoDiscovery
+	}
 	err := d.join()
 	if err == nil {
 		err = d.socket.send(etherMulticast(allNodes), advertise(addr, d.isRouter()))
@@ -122,6 +128,9 @@ func (d *discovery) announce(addr netip.Addr) error {
 
 // probe asks everybody for an address. Whoever has it answers.
 func (d *discovery) probe(addr netip.Addr) error {
+	if d == nil {
+		return errNoDiscovery
+	}
 	question := probe6(addr)
 	return d.socket.send(etherMulticast(question.destination), question)
 }

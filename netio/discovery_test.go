@@ -133,6 +133,15 @@ func TestDiscoveryOfAKernel(t *testing.T) {
 	assert.Is(t, them.mac(t), owner.String(), "the owner")
 }
 
+// TestWithoutDiscovery: an announcer that was opened for addresses of IPv4 says what it cannot do.
+func TestWithoutDiscovery(t *testing.T) {
+	a := openTestAnnouncer(t, newLAN(t, 1).boards[0])
+	_, _, err := a.Probe(t.Context(), testVIP6, 1, time.Second)
+	assert.ErrorIs(t, err, errNoDiscovery, "probing")
+	assert.ErrorIs(t, a.Announce(testVIP6), errNoDiscovery, "announcing")
+	assert.ErrorIs(t, a.Resolve(testVIP6), errNoDiscovery, "resolving")
+}
+
 // TestRouterFlag: an advertisement says whether the board forwards packets.
 func TestRouterFlag(t *testing.T) {
 	l := newLAN6(t, 1)

@@ -139,7 +139,7 @@ func (a *Announcer) answer(packet arpPacket, own hardwareAddr) (answer ARPAnswer
 // (net.ipv4.neigh.default.retrans_time_ms), and holds back packets until then. Here it learns the address from the
 // answer, and on the other host from the question. The error matches ErrLinkDown when the link is away.
 func (a *Announcer) Resolve(addr netip.Addr) error {
-	if addr = addr.Unmap(); addr.Is6() && a.six != nil {
+	if addr = addr.Unmap(); addr.Is6() {
 		return a.six.probe(addr)
 	}
 	if err := a.socket.send(broadcast, a.question(addr)); err != nil {
@@ -244,7 +244,7 @@ func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing t
 }
 
 func (a *Announcer) sendProbe(addr netip.Addr) error {
-	if addr.Is6() && a.six != nil {
+	if addr.Is6() {
 		return a.six.probe(addr)
 	}
 	return a.socket.send(broadcast, probe(addr))

@@ -294,7 +294,7 @@ func answers6(ctx context.Context, a *netio.Announcer, addrs []netip.Addr, by ma
 // owners asks who has the floating addresses, which a board of the group may have, and whether another machine has this
 // board's own address. speaks says that a board of the group has spoken from this board's address.
 func (b *Board) owners(ctx context.Context, found section, n daemon.Network, peers []*peer, speaks, keyed bool) error {
-	a, err := netio.OpenAnnouncer(n.Index, n.Local.Addr())
+	a, err := netio.OpenAnnouncer(n.Index, n.Local.Addr(), b.floating()...)
 	if err != nil {
 		found.unknown(console.TopicAddress, "", "%v", err)
 		return nil
@@ -310,11 +310,11 @@ func (b *Board) owners(ctx context.Context, found section, n daemon.Network, pee
 		found.add(console.TopicInterface, state, text, "")
 	}
 	var asked, asked6 []netip.Addr
-	for _, f := range b.Config.Addresses {
-		if f.IP.Is6() {
-			asked6 = append(asked6, f.IP)
+	for _, addr := range b.floating() {
+		if addr.Is6() {
+			asked6 = append(asked6, addr)
 		} else {
-			asked = append(asked, f.IP)
+			asked = append(asked, addr)
 		}
 	}
 	for _, p := range peers {
@@ -345,6 +345,14 @@ func (b *Board) owners(ctx context.Context, found section, n daemon.Network, pee
 		}
 	}
 	return nil
+}
+
+// floating are the floating addresses.
+func (b *Board) floating() (all []netip.Addr) {
+	for _, a := range b.Config.Addresses {
+		all = append(all, a.IP)
+	}
+	return all
 }
 
 // answered reports who answers for a floating address while there is a leader. All interfaces of a board in one network

@@ -117,7 +117,7 @@ func ownerOf(ctx context.Context, iface string, address netip.Addr) (who string,
 	if err != nil || link.Flags&net.FlagRunning == 0 {
 		return "", false
 	}
-	a, err := netio.OpenAnnouncer(link.Index, netip.Addr{})
+	a, err := netio.OpenAnnouncer(link.Index, netip.Addr{}, address)
 	if err != nil {
 		return "", false // not root, or no Ethernet
 	}
