@@ -296,9 +296,9 @@ type ProblemKind string
 // The kinds of problems of this board.
 const (
 	ProblemAddressConflict    ProblemKind = "address_conflict"          // another machine claims the address that this board holds
-	ProblemAddressElsewhere   ProblemKind = "address_elsewhere"         // a floating address is in the network of another interface
+	ProblemAddressElsewhere   ProblemKind = "address_elsewhere"         // a floating address is in the network of another interface, or no machine may have it
 	ProblemAddressNotFree     ProblemKind = "address_not_free"          // another machine has the address, or nobody can tell, so it is not acquired
-	ProblemAddressNotHeld     ProblemKind = "address_not_held"          // the kernel does not let this board hold the address
+	ProblemAddressNotHeld     ProblemKind = "address_not_held"          // the kernel does not let this board hold the address, or an IPv6 one of several
 	ProblemAddressUnanswered  ProblemKind = "address_unanswered"        // the leader's kernel does not answer for the address
 	ProblemBoardSilent        ProblemKind = "board_silent"              // another board is not heard
 	ProblemCheckAim           ProblemKind = "check_aim"                 // a check is aimed at a floating address

@@ -76,7 +76,7 @@ const (
 	StepAcquireEnded  = "acquire_ended"  // the kernel has the address
 	StepReleaseBegun  = "release_begun"  // the kernel is asked to release the address
 	StepReleaseEnded  = "release_ended"  // the kernel has released the address
-	StepAnnounced     = "announced"      // gratuitous ARP was sent
+	StepAnnounced     = "announced"      // gratuitous ARP was sent, and unsolicited Neighbour Advertisements for IPv6
 )
 
 // fill replaces missing lists by empty ones.
@@ -243,5 +243,5 @@ var stepWords = map[string]struct{ done, failed string }{
 	StepAcquireEnded:  {done: "has the address", failed: "could not acquire the address"},
 	StepReleaseBegun:  {done: "begins to release the address"},
 	StepReleaseEnded:  {done: "has released the address", failed: "could not release the address"},
-	StepAnnounced:     {done: "has announced the address (ARP)", failed: "could not announce the address (ARP)"},
+	StepAnnounced:     {done: "has announced the address", failed: "could not announce the address"},
 }
