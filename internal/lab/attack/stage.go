@@ -104,7 +104,7 @@ func (s *stage) startGroup() (err error) {
 		}
 		return nil
 	}
-	s.Stage, err = cluster.NewStage(cluster.Program{Path: s.system.program}, numBoards, 1, nil)
+	s.Stage, err = cluster.NewStage(cluster.New, cluster.Program{Path: s.system.program}, numBoards, 1, nil)
 	if err != nil {
 		return err
 	}

@@ -23,14 +23,18 @@ import (
 	"topdog/internal/lab/observe"
 )
 
-// Address is the floating address of every cluster, in the LAN's default subnet.
-var Address = netip.MustParseAddr("10.77.0.100")
+// Address is the floating address of every cluster, in the LAN's default subnet, and Address6 that of those which have IPv6 too.
+var (
+	Address  = netip.MustParseAddr("10.77.0.100")
+	Address6 = netip.MustParseAddr("fd00:1::250")
+)
 
 // Cluster is a LAN with a floating address. Its methods must not be called by several
 // goroutines at once.
 type Cluster struct {
-	LAN     *netns.LAN
-	Holders *observe.Holders // of Address
+	LAN      *netns.LAN
+	Holders  *observe.Holders // of Address
+	Holders6 *observe.Holders // of Address6; nil without IPv6
 
 	began   time.Time
 	daemons []*Daemon
@@ -47,6 +51,45 @@ func New(boards int) (*Cluster, error) {
 		return nil, errors.Join(err, lan.Close())
 	}
 	return c, nil
+}
+
+// NewWithIPv6 is New with IPv6: a floating address of either family.
+func NewWithIPv6(boards int) (*Cluster, error) {
+	c, err := New(boards)
+	if err != nil {
+		return nil, err
+	}
+	if err = c.LAN.AddIPv6(); err == nil {
+		c.Holders6, err = c.LAN.WatchHolders(Address6)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Addresses are the floating addresses.
+func (c *Cluster) Addresses() []netip.Addr {
+	if c.Holders6 == nil {
+		return []netip.Addr{Address}
+	}
+	return []netip.Addr{Address, Address6}
+}
+
+// records are those of who has which address.
+func (c *Cluster) records() []*observe.Holders {
+	if c.Holders6 == nil {
+		return []*observe.Holders{c.Holders}
+	}
+	return []*observe.Holders{c.Holders, c.Holders6}
+}
+
+// Lost is how many notifications about who has the addresses were lost, see observe.Holders.Lost.
+func (c *Cluster) Lost() (lost int) {
+	for _, record := range c.records() {
+		lost += record.Lost()
+	}
+	return lost
 }
 
 // Stop ends all daemons in good order, as an administrator would, and returns when they have
@@ -78,7 +121,7 @@ func (c *Cluster) Close() error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if lost := c.Holders.Lost(); lost > 0 {
+	if lost := c.Lost(); lost > 0 {
 		return fmt.Errorf("%w (%d of them)", ErrLost, lost)
 	}
 	return nil
@@ -135,8 +178,10 @@ func (c *Cluster) Agreed(members []*Topdog) (leader *Topdog, err error) {
 			}
 		}
 	}
-	if holders := c.Holders.Current(); !slices.Equal(holders, []int{leader.Number}) {
-		return nil, fmt.Errorf("all follow %s, and the address is on %v", leader, holders)
+	for i, record := range c.records() {
+		if holders := record.Current(); !slices.Equal(holders, []int{leader.Number}) {
+			return nil, fmt.Errorf("all follow %s, and %v is on %v", leader, c.Addresses()[i], holders)
+		}
 	}
 	return leader, nil
 }

@@ -35,9 +35,9 @@ type Stage struct {
 	marked time.Time
 }
 
-// NewStage builds a LAN, and prepares its boards: they have one key, and run nothing yet. Close ends it.
-func NewStage(p Program, boards, strangers int, changes Settings) (s Stage, err error) {
-	c, err := New(boards + strangers)
+// NewStage builds a LAN, by New or NewWithIPv6, and prepares its boards: they have one key, and run nothing yet. Close ends it.
+func NewStage(build func(boards int) (*Cluster, error), p Program, boards, strangers int, changes Settings) (s Stage, err error) {
+	c, err := build(boards + strangers)
 	if err != nil {
 		return s, err
 	}

@@ -70,8 +70,20 @@ type Topdog struct {
 	settings Settings
 }
 
+// addressSetting is the value of the key address: one address, or the list of all.
+func (c *Cluster) addressSetting() string {
+	var quoted []string
+	for _, a := range c.Addresses() {
+		quoted = append(quoted, Quote(a.String()))
+	}
+	if len(quoted) == 1 {
+		return quoted[0]
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
 // NewTopdog configures topdog on a board, with changes to what every test wants: the floating
-// address, the name pi<board>, no LED, and the socket in the daemon's directory. It does not run
+// addresses, the name pi<board>, no LED, and the socket in the daemon's directory. It does not run
 // yet, and has no key.
 func (c *Cluster) NewTopdog(p Program, board int, changes Settings) (*Topdog, error) {
 	d, err := c.NewDaemon(board)
@@ -79,7 +91,7 @@ func (c *Cluster) NewTopdog(p Program, board int, changes Settings) (*Topdog, er
 		return nil, err
 	}
 	t := &Topdog{Daemon: d, Program: p, settings: Settings{
-		"address":  Quote(Address.String()),
+		"address":  c.addressSetting(),
 		"name":     Quote(fmt.Sprintf("pi%d", board)),
 		"key_file": Quote("key"),
 		"led":      Quote("none"),

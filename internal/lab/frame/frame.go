@@ -1,4 +1,4 @@
-// Package frame writes and reads Ethernet frames with ARP, or with IPv4 and what is in it, and has a socket that sends and
+// Package frame writes and reads Ethernet frames with ARP, or with IP and what is in it, and has a socket that sends and
 // hears them whole. It is for those who ask in the name of nobody, who count what passes, and who forge.
 package frame
 
@@ -17,6 +17,7 @@ const (
 	EthernetLen = 14
 	arpLen      = 28
 	IPLen       = 20
+	ip6Len      = 40 // RFC 8200
 	udpLen      = 8
 	echoLen     = 8
 
@@ -27,8 +28,12 @@ const (
 // Broadcast is the address of all stations.
 var Broadcast = net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
-// MulticastMAC is where Ethernet has an IPv4 multicast group (RFC 1112, section 6.4).
+// MulticastMAC is where Ethernet has a multicast group (RFC 1112, section 6.4; RFC 2464, section 7).
 func MulticastMAC(group netip.Addr) net.HardwareAddr {
+	if group.Is6() {
+		a := group.As16()
+		return append(net.HardwareAddr{0x33, 0x33}, a[12:]...)
+	}
 	a := group.As4()
 	return net.HardwareAddr{0x01, 0, 0x5e, a[1] & 0x7f, a[2], a[3]}
 }
@@ -112,7 +117,7 @@ func (f Frame) ARP() (a ARP, ok bool) {
 	}, true
 }
 
-// Packet is an IPv4 packet in an Ethernet frame.
+// Packet is an IP packet in an Ethernet frame, of the family of its addresses. IPv6 has no Ident.
 type Packet struct {
 	FromMAC, ToMAC net.HardwareAddr
 	From, To       netip.Addr
@@ -122,9 +127,18 @@ type Packet struct {
 }
 
 // Frame is the packet as it is on the wire.
-func (p Packet) Frame() []byte { return p.part(0, len(p.Payload)) }
+func (p Packet) Frame() []byte {
+	if p.To.Is4() {
+		return p.part(0, len(p.Payload))
+	}
+	b := append(ethernet(p.ToMAC, p.FromMAC, unix.ETH_P_IPV6), 0x60, 0, 0, 0)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(p.Payload)))
+	b = append(b, p.Protocol, p.TTL)
+	b = append(append(b, p.From.AsSlice()...), p.To.AsSlice()...)
+	return append(b, p.Payload...)
+}
 
-// Fragments are the packet as a sender cuts it for a link on which it is too long.
+// Fragments are an IPv4 packet as a sender cuts it for a link on which it is too long.
 func (p Packet) Fragments() (frames [][]byte) {
 	const most = (MTU - IPLen) &^ 7
 	for at := 0; at < len(p.Payload); at += most {
@@ -153,8 +167,17 @@ func (p Packet) part(begin, end int) []byte {
 	return append(b, p.Payload[begin:end]...)
 }
 
-// Packet reads an IPv4 packet, as much of it as was heard. Its bytes are those of the frame.
+// Packet reads an IPv4 packet, or an IPv6 packet without extension headers, as much of it as was heard. Its bytes are those
+// of the frame.
 func (f Frame) Packet() (p Packet, ok bool) {
+	if f.EtherType() == unix.ETH_P_IPV6 && len(f.Bytes) >= EthernetLen+ip6Len {
+		b := f.Bytes[EthernetLen:]
+		return Packet{
+			FromMAC: f.From(), ToMAC: f.To(),
+			From: netip.AddrFrom16([16]byte(b[8:24])), To: netip.AddrFrom16([16]byte(b[24:40])),
+			Protocol: b[6], TTL: b[7], Payload: b[ip6Len:],
+		}, true
+	}
 	if f.EtherType() != unix.ETH_P_IP || len(f.Bytes) < EthernetLen+IPLen {
 		return p, false
 	}
@@ -174,14 +197,11 @@ func (f Frame) Packet() (p Packet, ok bool) {
 // UDP is a datagram, whose checksum needs the addresses of the packet around it.
 func UDP(from, to netip.AddrPort, data []byte) []byte {
 	length := uint16(udpLen + len(data))
-	pseudo := append(from.Addr().AsSlice(), to.Addr().AsSlice()...)
-	pseudo = binary.BigEndian.AppendUint16(append(pseudo, 0, unix.IPPROTO_UDP), length)
-
 	b := binary.BigEndian.AppendUint16(nil, from.Port())
 	b = binary.BigEndian.AppendUint16(b, to.Port())
 	b = binary.BigEndian.AppendUint16(b, length)
 	b = append(append(b, 0, 0), data...)
-	sum := Checksum(append(pseudo, b...))
+	sum := Checksum(append(pseudo(from.Addr(), to.Addr(), unix.IPPROTO_UDP, len(b)), b...))
 	if sum == 0 {
 		sum = 0xffff // 0 says that there is none
 	}
@@ -189,8 +209,17 @@ func UDP(from, to netip.AddrPort, data []byte) []byte {
 	return b
 }
 
-// The two types of an ICMP echo.
-const echoRequest, echoReply = 8, 0
+// pseudo is what stands before a payload in its checksum: the same sum in both families (RFC 768; RFC 8200, section 8.1).
+func pseudo(from, to netip.Addr, protocol byte, length int) []byte {
+	b := append(from.AsSlice(), to.AsSlice()...)
+	return binary.BigEndian.AppendUint16(append(b, 0, protocol), uint16(length))
+}
+
+// The two types of an echo of ICMP, and of ICMPv6 (RFC 4443, section 4).
+const (
+	echoRequest, echoReply   = 8, 0
+	echoRequest6, echoReply6 = 128, 129
+)
 
 // Echo asks for an ICMP echo of some data.
 func Echo(id uint16, data []byte) []byte {
@@ -200,9 +229,31 @@ func Echo(id uint16, data []byte) []byte {
 	return b
 }
 
+// WithEcho is a packet with an Echo in it, of its family.
+func (p Packet) WithEcho(id uint16, data []byte) Packet {
+	if p.Protocol, p.Payload = unix.IPPROTO_ICMP, Echo(id, data); p.To.Is6() {
+		p.Payload[0] = echoRequest6
+		return p.icmp6()
+	}
+	return p
+}
+
+// icmp6 has a message of ICMPv6 in the packet, which has its checksum from then on.
+func (p Packet) icmp6() Packet {
+	p.Protocol = unix.IPPROTO_ICMPV6
+	clear(p.Payload[2:4])
+	sum := Checksum(append(pseudo(p.From, p.To, p.Protocol, len(p.Payload)), p.Payload...))
+	binary.BigEndian.PutUint16(p.Payload[2:], sum)
+	return p
+}
+
 // EchoReply reads the answer to an Echo.
 func (p Packet) EchoReply() (id uint16, data []byte, ok bool) {
-	if p.Protocol != unix.IPPROTO_ICMP || len(p.Payload) < echoLen || p.Payload[0] != echoReply {
+	if len(p.Payload) < echoLen {
+		return 0, nil, false
+	}
+	kind := [2]byte{p.Protocol, p.Payload[0]}
+	if kind != [2]byte{unix.IPPROTO_ICMP, echoReply} && kind != [2]byte{unix.IPPROTO_ICMPV6, echoReply6} {
 		return 0, nil, false
 	}
 	return binary.BigEndian.Uint16(p.Payload[4:]), p.Payload[echoLen:], true

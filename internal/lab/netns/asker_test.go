@@ -120,7 +120,7 @@ func TestAskerMeasuresAnOutage(t *testing.T) {
 func TestAskerAsksIntoTheVoid(t *testing.T) {
 	l := newLAN(t, 1)
 	ctx := withTimeout(t)
-	conn, err := l.listenAtClient()
+	conn, err := l.listenAtClient(vip)
 	must(t, err)
 	defer conn.Close()
 	// More than the queue holds, in a fraction of the time after which ARP

@@ -144,6 +144,11 @@ func (h *Host) createInterface() error {
 	if err := h.nl.LinkSetUp(h.link()); err != nil {
 		return fmt.Errorf("set %s up: %w", h.Interface, err)
 	}
+	if h.Addr6.IsValid() { // An interface that is not up has none.
+		if err := h.nl.AddrAdd(h.link(), kernelAddr(h.Addr6)); err != nil {
+			return fmt.Errorf("give %s the address %s: %w", h.Interface, h.Addr6, err)
+		}
+	}
 	return nil
 }
 

@@ -36,7 +36,7 @@ type holderWatch struct {
 	record *observe.Holders
 }
 
-// WatchHolders starts watching an IPv4 address on all boards. It ends with the LAN.
+// WatchHolders starts watching an address on all boards. It ends with the LAN.
 func (l *LAN) WatchHolders(addr netip.Addr) (*observe.Holders, error) {
 	var w *holderWatch
 	err := l.whileOpen(func() (err error) {
@@ -54,9 +54,6 @@ func (l *LAN) WatchHolders(addr netip.Addr) (*observe.Holders, error) {
 
 // newHolderWatch subscribes, and finds out who has the address to begin with.
 func (l *LAN) newHolderWatch(addr netip.Addr) (w *holderWatch, err error) {
-	if !addr.Is4() {
-		return nil, errors.New("only IPv4 is supported")
-	}
 	w = &holderWatch{lan: l, addr: addr, on: make(map[int]map[int]bool)}
 	// Subscribe first, then read what is there: nothing can fall in between.
 	if err := l.fabric.do(w.subscribe); err != nil {
@@ -64,7 +61,7 @@ func (l *LAN) newHolderWatch(addr netip.Addr) (w *holderWatch, err error) {
 	}
 	var boards []int
 	for _, board := range l.boards {
-		addrs, err := listAddrs(board.nl)
+		addrs, err := listAddrs(board.nl, familyOf(addr))
 		if err != nil {
 			w.events.Close()
 			return nil, fmt.Errorf("list the addresses of %s: %w", board.Name, err)
@@ -88,6 +85,9 @@ func (w *holderWatch) subscribe() (err error) {
 	// Room for tens of thousands of notifications; the least is about 1 KiB each.
 	const room = 64 << 20
 	addresses := &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: unix.RTMGRP_IPV4_IFADDR}
+	if w.addr.Is6() {
+		addresses.Groups = unix.RTMGRP_IPV6_IFADDR
+	}
 	w.events, err = frame.OpenRaw(unix.AF_NETLINK, unix.NETLINK_ROUTE, addresses, room, unix.SOL_NETLINK, unix.NETLINK_LISTEN_ALL_NSID)
 	return err
 }
@@ -181,8 +181,8 @@ func splitAddr(n syscall.NetlinkMessage) (index int, addr netip.Addr) {
 		return 0, netip.Addr{}
 	}
 	for _, a := range attrs {
-		// On a point-to-point device IFA_ADDRESS is the other side's.
-		if a.Attr.Type == unix.IFA_LOCAL {
+		// On a point-to-point device IFA_ADDRESS is the other side's. IPv6 has no IFA_LOCAL elsewhere.
+		if a.Attr.Type == unix.IFA_LOCAL || a.Attr.Type == unix.IFA_ADDRESS && !addr.IsValid() {
 			addr, _ = netip.AddrFromSlice(a.Value)
 		}
 	}

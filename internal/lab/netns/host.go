@@ -18,6 +18,7 @@ import (
 type Host struct {
 	Name         string           // "board1", "client"
 	Addr         netip.Prefix     // its own address; SetAddress changes it
+	Addr6        netip.Prefix     // its own IPv6 address, if the LAN has IPv6
 	HardwareAddr net.HardwareAddr // of Interface, also after CreateInterface
 	Interface    string           // "eth0"
 
@@ -35,7 +36,7 @@ type Host struct {
 func newHost(l *LAN, name string, number int) *Host {
 	return &Host{
 		Name:         name,
-		Addr:         nthAddress(number),
+		Addr:         nthAddress(Subnet, number),
 		HardwareAddr: readableMAC(0, number),
 		Interface:    "eth0",
 		lan:          l,
@@ -123,13 +124,15 @@ func (h *Host) SetHardwareAddr(mac net.HardwareAddr) error {
 // ForgetNeighbours has the host's kernel ask anew who has which address.
 func (h *Host) ForgetNeighbours() error {
 	return h.change("forget the neighbours", func() error {
-		all, err := h.nl.NeighList(0, unix.AF_INET)
-		if err != nil {
-			return err
-		}
-		for i := range all {
-			if err := h.nl.NeighDel(&all[i]); err != nil && !errors.Is(err, unix.ENOENT) {
+		for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+			all, err := h.nl.NeighList(0, family)
+			if err != nil {
 				return err
+			}
+			for i := range all {
+				if err := h.nl.NeighDel(&all[i]); err != nil && !errors.Is(err, unix.ENOENT) {
+					return err
+				}
 			}
 		}
 		return nil
@@ -147,7 +150,7 @@ func (h *Host) AddAddress(prefix netip.Prefix) error {
 // unix.EADDRNOTAVAIL, also if the interface that had it goes meanwhile.
 func (h *Host) DeleteAddress(prefix netip.Prefix) error {
 	return h.change("delete address "+prefix.String(), func() error {
-		addrs, err := listAddrs(h.nl)
+		addrs, err := listAddrs(h.nl, familyOf(prefix.Addr()))
 		if err != nil {
 			return err
 		}
@@ -170,7 +173,7 @@ func (h *Host) DeleteAddress(prefix netip.Prefix) error {
 func (h *Host) Addresses() ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	err := h.lan.whileOpen(func() error {
-		addrs, err := listAddrs(h.nl)
+		addrs, err := listAddrs(h.nl, unix.AF_INET)
 		if err != nil {
 			return fmt.Errorf("netns: %s: list addresses: %w", h.Name, err)
 		}
@@ -209,12 +212,20 @@ func (h *Host) change(what string, fn func() error) error {
 	return nil
 }
 
-// listAddrs lists the IPv4 addresses of a namespace. The kernel marks a list
+// familyOf is the kernel's number of an address's family.
+func familyOf(a netip.Addr) int {
+	if a.Is4() {
+		return unix.AF_INET
+	}
+	return unix.AF_INET6
+}
+
+// listAddrs lists the addresses of a family in a namespace. The kernel marks a list
 // that changed while it was being read; such a list is read again.
-func listAddrs(nl *netlink.Handle) ([]netlink.Addr, error) {
+func listAddrs(nl *netlink.Handle, family int) ([]netlink.Addr, error) {
 	const attempts = 10
 	for i := 0; ; i++ {
-		addrs, err := nl.AddrList(nil, unix.AF_INET)
+		addrs, err := nl.AddrList(nil, family)
 		if !errors.Is(err, netlink.ErrDumpInterrupted) || i == attempts {
 			return addrs, err
 		}
@@ -222,12 +233,17 @@ func listAddrs(nl *netlink.Handle) ([]netlink.Addr, error) {
 }
 
 // kernelAddr and prefixOf convert between the two ways to say "address with
-// prefix length".
+// prefix length". An IPv6 address is there at once, without the second in which Linux asks whether another machine has it
+// (RFC 4862, section 5.4).
 func kernelAddr(p netip.Prefix) *netlink.Addr {
-	return &netlink.Addr{IPNet: &net.IPNet{
+	a := &netlink.Addr{IPNet: &net.IPNet{
 		IP:   p.Addr().AsSlice(),
 		Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen()),
 	}}
+	if p.Addr().Is6() {
+		a.Flags = unix.IFA_F_NODAD
+	}
+	return a
 }
 
 func prefixOf(a netlink.Addr) netip.Prefix {

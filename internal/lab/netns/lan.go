@@ -13,6 +13,8 @@
 //	board    a namespace with eth0 and 10.77.0.<n>/24
 //	client   a namespace with eth0 and 10.77.0.200/24
 //
+// With [LAN.AddIPv6] each of them has fd00:1::<n>/64 as well.
+//
 // The namespaces have no names. They live as long as a file descriptor, a
 // thread or a process refers to them, so nothing is left behind when the
 // program crashes. Any number of LANs can exist at the same time.
@@ -45,8 +47,11 @@ const (
 	clientNumber = 200
 )
 
-// Subnet is that of every LAN. LANs do not see each other.
-var Subnet = netip.MustParsePrefix("10.77.0.0/24")
+// Subnet is that of every LAN, and Subnet6 that of those which have IPv6. LANs do not see each other.
+var (
+	Subnet  = netip.MustParsePrefix("10.77.0.0/24")
+	Subnet6 = netip.MustParsePrefix("fd00:1::/64")
+)
 
 // errClosed is returned by operations on a LAN, or a part of it, after Close.
 var errClosed = errors.New("the lab is closed")
@@ -143,6 +148,21 @@ func (l *LAN) Board(n int) *Host { return l.boards[n-1] }
 // Client returns the user's machine.
 func (l *LAN) Client() *Host { return l.client }
 
+// AddIPv6 gives every board and the client an IPv6 address too, by which they can be reached at once: nobody asks whether
+// another machine has it.
+func (l *LAN) AddIPv6() error {
+	for _, h := range l.hosts {
+		err := h.change("add an IPv6 address", func() error {
+			h.Addr6 = nthAddress(Subnet6, h.number)
+			return h.ifExists(h.link(), func(eth0 netlink.Link) error { return h.nl.AddrAdd(eth0, kernelAddr(h.Addr6)) })
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Close ends the observers and all processes that were started in the LAN,
 // together with what those left behind in its namespaces, and frees
 // everything. The kernel takes a namespace apart in the background.
@@ -223,11 +243,18 @@ func readableMAC(kind, n int) net.HardwareAddr {
 	return net.HardwareAddr{0x02, 0, 0, 0, byte(kind), byte(n)}
 }
 
-// nthAddress returns the n-th address of Subnet.
-func nthAddress(n int) netip.Prefix {
-	a := Subnet.Addr().As4()
-	a[3] = byte(n)
-	return netip.PrefixFrom(netip.AddrFrom4(a), Subnet.Bits())
+// nthAddress returns the n-th address of a subnet. In decimal digits it ends in n also where it is written in hexadecimal
+// ones: so 200 is fd00:1::200.
+func nthAddress(subnet netip.Prefix, n int) netip.Prefix {
+	a := subnet.Addr().AsSlice()
+	last := len(a) - 1
+	if subnet.Addr().Is4() {
+		a[last] = byte(n)
+	} else {
+		a[last-1], a[last] = byte(n/100), byte(n/10%10<<4|n%10)
+	}
+	addr, _ := netip.AddrFromSlice(a)
+	return netip.PrefixFrom(addr, subnet.Bits())
 }
 
 // atEnd has Close end something that observes.

@@ -28,39 +28,48 @@ func (l *LAN) Ask(addr netip.Addr, interval time.Duration) (*observe.Asker, erro
 	if interval <= 0 {
 		return fail(fmt.Errorf("interval %s: must be positive", interval))
 	}
-	if !l.client.Addr.Masked().Contains(addr) {
+	if !l.client.Addr.Masked().Contains(addr) && !(l.client.Addr6.IsValid() && l.client.Addr6.Masked().Contains(addr)) {
 		return fail(fmt.Errorf("the client (%s) has no route to it", l.client.Addr))
 	}
 	if err := l.answerOnce(); err != nil {
 		return fail(err)
 	}
-	a, err := l.AskBy(func(conn *net.UDPConn) observe.Line {
-		return observe.OverUDP(conn, netip.AddrPortFrom(addr, observe.Port))
-	}, interval)
+	conn, err := l.listenAtClient(addr)
+	if err != nil {
+		return fail(err)
+	}
+	a, err := l.askThrough(observe.OverUDP(conn, netip.AddrPortFrom(addr, observe.Port)), interval)
 	if err != nil {
 		return fail(err)
 	}
 	return a, nil
 }
 
-// AskBy starts asking by a line that begins at a socket of the client. It ends as Ask does.
+// AskBy starts asking at an IPv4 address by a line that begins at a socket of the client. It ends as Ask does.
 func (l *LAN) AskBy(from func(*net.UDPConn) observe.Line, interval time.Duration) (*observe.Asker, error) {
-	conn, err := l.listenAtClient()
+	conn, err := l.listenAtClient(l.client.Addr.Addr())
 	if err != nil {
 		return nil, err
 	}
-	line := from(conn)
+	return l.askThrough(from(conn), interval)
+}
+
+func (l *LAN) askThrough(line observe.Line, interval time.Duration) (*observe.Asker, error) {
 	if err := l.whileOpen(func() error { l.atEnd(func() { line.Close() }); return nil }); err != nil {
-		conn.Close()
+		line.Close()
 		return nil, err
 	}
 	return observe.StartAsker(line, interval), nil
 }
 
-// listenAtClient opens the socket from which the client asks.
-func (l *LAN) listenAtClient() (*net.UDPConn, error) {
+// listenAtClient opens the socket from which the client asks at an address.
+func (l *LAN) listenAtClient(addr netip.Addr) (*net.UDPConn, error) {
+	any := netip.IPv4Unspecified()
+	if addr.Is6() {
+		any = netip.IPv6Unspecified()
+	}
 	return Within(l.client, func() (*net.UDPConn, error) {
-		return observe.Listen(netip.AddrPortFrom(netip.IPv4Unspecified(), 0), unix.SO_SNDBUFFORCE, questionBuffer)
+		return observe.Listen(netip.AddrPortFrom(any, 0), unix.SO_SNDBUFFORCE, questionBuffer)
 	})
 }
 

@@ -67,7 +67,7 @@ func TestSegmentOutlivesItsMaker(t *testing.T) {
 // A segment is filtered, whichever program does it, and this machine reaches all machines on it nevertheless.
 func TestSegmentFilter(t *testing.T) {
 	l := newLAN(t, 2)
-	s, err := l.Segment(netip.PrefixFrom(nthAddress(254).Addr(), Subnet.Bits()))
+	s, err := l.Segment(netip.PrefixFrom(nthAddress(Subnet, 254).Addr(), Subnet.Bits()))
 	must(t, err)
 	must(t, s.Filter(Filter{}))
 	one, two := l.Board(1), l.Board(2)
@@ -134,7 +134,7 @@ func TestSegmentGo(t *testing.T) {
 // A segment of a LAN is its switch: this machine reaches the LAN's boards there. It ends with the LAN.
 func TestSegmentOfLAN(t *testing.T) {
 	l := newLAN(t, 1)
-	s, err := l.Segment(netip.PrefixFrom(nthAddress(254).Addr(), Subnet.Bits()))
+	s, err := l.Segment(netip.PrefixFrom(nthAddress(Subnet, 254).Addr(), Subnet.Bits()))
 	must(t, err)
 	board := l.Board(1)
 	listener, err := Within(board, func() (net.Listener, error) { return net.Listen("tcp", board.Addr.Addr().String()+":0") })

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"syscall"
 
-	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 )
 
@@ -31,16 +30,23 @@ const (
 // number of the board. It belongs to this process, so that nothing that is done to a daemon
 // kills or freezes it; but it shares the board's network with all that happens to that.
 type Answerer struct {
-	conn *ipv4.PacketConn
+	conn *net.UDPConn
 	wg   sync.WaitGroup
 }
 
 // StartAnswerer starts to answer on a socket, which it closes in the end. A board for which reachable
 // is false hears no question; nil means that it always does.
 func StartAnswerer(conn *net.UDPConn, board int, reachable func() bool) *Answerer {
-	a := &Answerer{conn: ipv4.NewPacketConn(conn)}
-	// The kernel tells to which address each question was sent (ip(7), IP_PKTINFO). It refuses only for a closed socket.
-	_ = a.conn.SetControlMessage(ipv4.FlagDst, true)
+	a := &Answerer{conn: conn}
+	// The kernel tells to which address each question was sent (ip(7), IP_PKTINFO; ipv6(7), IPV6_RECVPKTINFO, which a socket
+	// of IPv4 refuses). Nothing else fails but on a closed socket.
+	if raw, err := conn.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) {
+			if unix.SetsockoptInt(int(fd), unix.SOL_IPV6, unix.IPV6_RECVPKTINFO, 1) != nil {
+				_ = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_PKTINFO, 1)
+			}
+		})
+	}
 	a.wg.Go(func() { a.run(uint16(board), reachable) })
 	return a
 }
@@ -53,9 +59,9 @@ func (a *Answerer) Close() error {
 }
 
 func (a *Answerer) run(board uint16, reachable func() bool) {
-	buf := make([]byte, answerLen)
+	buf, control := make([]byte, answerLen), make([]byte, unix.CmsgSpace(unix.SizeofInet6Pktinfo))
 	for {
-		n, asked, from, err := a.conn.ReadFrom(buf)
+		n, controls, _, from, err := a.conn.ReadMsgUDPAddrPort(buf, control)
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
@@ -63,20 +69,31 @@ func (a *Answerer) run(board uint16, reachable func() bool) {
 			continue // A problem with one packet is a question without an answer.
 		}
 		binary.BigEndian.PutUint16(buf[questionLen:], board)
-		var by *ipv4.ControlMessage
-		if asked != nil { // else nobody knows where it came from, and the kernel decides
-			// By any interface, since the address may be on another one than that to which the question came.
-			by = &ipv4.ControlMessage{Src: asked.Dst}
-		}
 		// This fails if the address has just left the board: no answer.
-		_, _ = a.conn.WriteTo(buf, by, from)
+		_, _, _ = a.conn.WriteMsgUDPAddrPort(buf, fromWhereAsked(control[:controls]), from)
 	}
+}
+
+// fromWhereAsked makes of what the kernel says of a question what it wants to know for the answer: the answer comes from the
+// address that was asked, by any interface, since the address may be on another one than that to which the question came. If
+// the kernel has said nothing it decides itself.
+func fromWhereAsked(control []byte) []byte {
+	_, info, _, err := unix.ParseOneSocketControlMessage(control)
+	switch {
+	case err != nil:
+		return nil
+	case len(info) == unix.SizeofInet4Pktinfo:
+		clear(info[:4]) // its first field
+	case len(info) == unix.SizeofInet6Pktinfo:
+		clear(info[16:]) // its last field, behind the address
+	}
+	return control
 }
 
 // ListenEverywhere opens the socket of an Answerer that answers at every address that its
 // board has or will have, at Port.
 func ListenEverywhere() (*net.UDPConn, error) {
-	return net.ListenUDP("udp4", &net.UDPAddr{Port: Port})
+	return net.ListenUDP("udp", &net.UDPAddr{Port: Port})
 }
 
 // ListenAt opens the socket of an Answerer that answers at one address. Several boards can:
@@ -90,7 +107,11 @@ func Listen(at netip.AddrPort, option, value int) (*net.UDPConn, error) {
 		err := raw.Control(func(fd uintptr) { optionErr = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, option, value) })
 		return errors.Join(err, optionErr)
 	}}
-	conn, err := config.ListenPacket(context.Background(), "udp4", at.String())
+	network := "udp4"
+	if at.Addr().Is6() {
+		network = "udp6"
+	}
+	conn, err := config.ListenPacket(context.Background(), network, at.String())
 	if err != nil {
 		return nil, fmt.Errorf("listen at %v: %w", at, err)
 	}

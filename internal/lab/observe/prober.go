@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"topdog/internal/lab/frame"
 )
 
@@ -23,7 +21,8 @@ type Probe struct {
 	// long as it takes until the address is used again.
 	MAC  net.HardwareAddr
 	From []netip.Addr
-	// ARP and Echo are how often it asks by ARP, and for an ICMP echo; 0 stands for never.
+	// ARP and Echo are how often it asks by ARP, or for an IPv6 address by Neighbour Discovery, and for an ICMP echo; 0 stands
+	// for never.
 	ARP, Echo time.Duration
 }
 
@@ -115,19 +114,23 @@ func (p *Prober) askByARP(n int) {
 	p.mu.Lock()
 	p.asked[n] = time.Now()
 	p.mu.Unlock()
+	address, from := p.probe.Address, p.probe.From[n]
 	for _, mac := range p.probe.Boards {
+		question := frame.ARP{MAC: p.probe.MAC, Sender: from, Target: address}.Frame(mac)
+		if address.Is6() {
+			question = frame.Neighbour{MAC: p.probe.MAC, Target: address}.Packet(from, frame.SolicitedNode(address), mac).Frame()
+		}
 		// What is not sent, as by a link that is down, is not answered.
-		_ = p.socket.Send(frame.ARP{MAC: p.probe.MAC, Sender: p.probe.From[n], Target: p.probe.Address}.Frame(mac))
+		_ = p.socket.Send(question)
 	}
 }
 
 // askForEcho has the echo bring back when it was asked for.
 func (p *Prober) askForEcho(int) {
 	for _, mac := range p.probe.Boards {
-		_ = p.socket.Send(frame.Packet{
-			FromMAC: p.probe.MAC, ToMAC: mac, From: p.probe.From[0], To: p.probe.Address, Protocol: unix.IPPROTO_ICMP, TTL: 64,
-			Payload: frame.Echo(p.id(), binary.BigEndian.AppendUint64(nil, uint64(time.Since(p.began)))),
-		}.Frame())
+		packet := frame.Packet{FromMAC: p.probe.MAC, ToMAC: mac, From: p.probe.From[0], To: p.probe.Address, TTL: 64}
+		asked := binary.BigEndian.AppendUint64(nil, uint64(time.Since(p.began)))
+		_ = p.socket.Send(packet.WithEcho(p.id(), asked).Frame())
 	}
 }
 
@@ -157,19 +160,21 @@ func (p *Prober) receive() {
 
 // asks returns when it has asked for a frame that answers for the address.
 func (p *Prober) asks(f frame.Frame) (asked time.Time, ok bool) {
-	if packet, ok := f.Packet(); ok && packet.From == p.probe.Address {
-		id, data, ok := packet.EchoReply()
-		if !ok || id != p.id() || len(data) < 8 {
+	packet, _ := f.Packet()
+	if id, data, ok := packet.EchoReply(); ok {
+		if packet.From != p.probe.Address || id != p.id() || len(data) < 8 {
 			return asked, false
 		}
 		return p.began.Add(time.Duration(binary.BigEndian.Uint64(data))), true
 	}
-	reply, ok := f.ARP()
-	if !ok || !reply.Reply || reply.Sender != p.probe.Address || !bytes.Equal(reply.TargetMAC, p.probe.MAC) {
-		return asked, false
+	var has, told netip.Addr
+	if reply, ok := f.ARP(); ok && reply.Reply && bytes.Equal(reply.TargetMAC, p.probe.MAC) {
+		has, told = reply.Sender, reply.Target
+	} else if n, ok := packet.Neighbour(); ok && n.Advertises && bytes.Equal(packet.ToMAC, p.probe.MAC) {
+		has, told = n.Target, packet.To
 	}
-	from := slices.Index(p.probe.From, reply.Target)
-	if from < 0 {
+	from := slices.Index(p.probe.From, told)
+	if has != p.probe.Address || from < 0 {
 		return asked, false
 	}
 	p.mu.Lock()

@@ -43,7 +43,7 @@ type session struct {
 // open builds the group, and starts all who look on.
 func open(ctx context.Context, p cluster.Program, strict bool, out io.Writer) (s *session, err error) {
 	s = &session{ctx: ctx, strict: strict, began: time.Now(), machine: netns.WatchMachine(), breaches: map[string]bool{}, out: out}
-	s.Stage, err = cluster.NewStage(p, numBoards, numPlaces, nil)
+	s.Stage, err = cluster.NewStage(cluster.NewWithIPv6, p, numBoards, numPlaces, nil)
 	if err == nil && strict {
 		err = s.vote()
 	}
