@@ -89,6 +89,9 @@ func TestEvents(t *testing.T) {
 		for _, sys := range brief(t, slices.Collect(maps.Keys(wanted))...) {
 			built[sys.key] = sys
 		}
+		for _, key := range []string{"keepalived-100ms"} {
+			built[key].IPv6 = true
+		}
 		parts := map[string]func(*judge.T){}
 		for system, events := range wanted {
 			for _, e := range named(allEvents(), strings.Split(events, ",")...) {
@@ -100,19 +103,31 @@ func TestEvents(t *testing.T) {
 					assert.NoError(t, err)
 					for _, m := range e.measures {
 						v := runs[m.key].values
-						_, probed := v["two-answer-ms"]
-						if v == nil || v["unended"] > 0 || v["outage-ms"] <= 0 && !e.is("served") || probed != e.is("probed") {
-							t.Errorf("%s: %v", m.key, runs[m.key])
+						for _, of := range families(built[system]) {
+							_, probed := v[of+"two-answer-ms"]
+							if v == nil || v[of+"unended"] > 0 || v[of+"outage-ms"] <= 0 && !e.is("served") || probed != e.is("probed") {
+								t.Errorf("%s: %v", m.key, runs[m.key])
+							}
 						}
 					}
-					if v := runs[e.String()].values; v["moves"] < 1 {
-						t.Errorf("the address did not move: %v", v)
+					for _, of := range families(built[system]) {
+						if v := runs[e.String()].values; v[of+"moves"] < 1 {
+							t.Errorf("the address did not move: %v", v)
+						}
 					}
 				}
 			}
 		}
 		t.Together(parts)
 	})
+}
+
+// families are what the figures of a system's addresses begin with.
+func families(sys *system) []string {
+	if sys.IPv6 {
+		return []string{"", ipv6}
+	}
+	return []string{""}
 }
 
 // A whole session in small, three parts of it side by side: every part has lines.

@@ -80,7 +80,11 @@ func startedGroup(ctx context.Context, sys *system, v variant) (*Group, error) {
 // newGroup builds the LAN and writes the configurations. Nothing runs yet.
 func newGroup(sys *system, v variant) (g *Group, err error) {
 	g = &Group{sys: sys, variant: v}
-	if g.Cluster, err = cluster.New(v.boards + v.strangers); err != nil {
+	build := cluster.New
+	if sys.IPv6 {
+		build = cluster.NewWithIPv6
+	}
+	if g.Cluster, err = build(v.boards + v.strangers); err != nil {
 		return nil, err
 	}
 	for n := 1; n <= v.boards && err == nil; n++ {
@@ -219,8 +223,10 @@ func (b *board) cleanUp() error {
 	for _, file := range left {
 		err = errors.Join(err, os.Remove(file))
 	}
-	if deleteErr := b.DeleteAddress(netip.PrefixFrom(vip, 32)); !errors.Is(deleteErr, unix.EADDRNOTAVAIL) {
-		err = errors.Join(err, deleteErr)
+	for _, a := range []netip.Addr{vip, vip6} {
+		if deleteErr := b.DeleteAddress(netip.PrefixFrom(a, a.BitLen())); !errors.Is(deleteErr, unix.EADDRNOTAVAIL) {
+			err = errors.Join(err, deleteErr)
+		}
 	}
 	return errors.Join(err, globErr)
 }

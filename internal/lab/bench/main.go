@@ -138,6 +138,7 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.report, "report", "-", "write the tables to this `file`, or - for the standard output")
 	f.StringVar(&o.page, "page", "", "put the tables into this Markdown `file`, between its two marks")
 	f.StringVar(&o.from, "from", "", "measure nothing: show the figures of this `file` that --lines has written")
+	with6 := f.Bool("ipv6", false, "each group has an IPv6 address too, and a second client that asks at it: what both see stands in one table")
 	alone := f.Bool("alone", false, "one group of boards of each system at a time: slower, and no group of the same system "+
 		"is made or taken apart beside a run")
 	logs := f.String("logs", "", "write what the boards print in each run of an event into this `directory`")
@@ -170,6 +171,9 @@ func parse(args []string) (o options, err error) {
 		if p.systems, err = beside(p.systems, *other); err != nil {
 			return o, err
 		}
+	}
+	for _, s := range p.systems {
+		s.IPv6 = *with6
 	}
 	if p.events, err = command.Choose("--events", *events, p.events, slices.Concat(allEvents(), faultEvents())); err != nil {
 		return o, err

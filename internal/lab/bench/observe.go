@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"time"
@@ -26,12 +27,39 @@ const (
 type measuring struct {
 	key          string
 	began, ended time.Time
-	answers      int               // how many there had been
-	trip         time.Duration     // from a question to its answer
+	seen         []seen            // of each view
 	old          net.HardwareAddr  // of the leader
 	how          map[string]string // what the scene says about it
 	more         map[string]float64
 	cost         func() (map[string]float64, error) // nil unless it is about what a calm group costs
+}
+
+// seen is what a client has seen before a measure.
+type seen struct {
+	answers int           // how many there had been
+	trip    time.Duration // from a question to its answer
+}
+
+// view is what is seen of one floating address: by a client that asks there, by who asks each board whether it answers for the
+// address, and by the kernels.
+type view struct {
+	address netip.Addr
+	of      string // what the names of its figures begin with
+	asker   *observe.Asker
+	prober  *observe.Prober // nil unless the event wants it
+	holders *observe.Holders
+}
+
+// ipv6 is what the names of the figures of an IPv6 address begin with. Those of an IPv4 address have nothing before them.
+const ipv6 = "v6-"
+
+// views are those of the group's addresses. The client asks a service by IPv4 alone.
+func (g *Group) views(e *event) []*view {
+	all := []*view{{address: vip, holders: g.Holders}}
+	if g.sys.IPv6 && !e.is("served") {
+		all = append(all, &view{address: vip6, of: ipv6, holders: g.Holders6})
+	}
+	return all
 }
 
 // observe lets the client ask who answers, or the boards' service, and waits until the leader does. What a calm group costs is measured without a client.
@@ -48,10 +76,12 @@ func (s *stage) observe() (err error) {
 	}
 	s.ends = append(s.ends, s.heard.close)
 	if e.is("probed") {
-		if s.prober, err = s.probe(); err != nil {
-			return err
+		for _, w := range s.views {
+			if w.prober, err = s.probe(w.address); err != nil {
+				return err
+			}
+			s.ends = append(s.ends, w.prober.Close)
 		}
-		s.ends = append(s.ends, s.prober.Close)
 	}
 	if err := s.ask(every); err != nil || e.is("cold") {
 		return err
@@ -76,21 +106,25 @@ func (s *stage) askEvery() time.Duration {
 
 // ask lets the client ask so often from here on, who answers or the boards' service.
 func (s *stage) ask(every time.Duration) (err error) {
-	if s.Asker != nil {
-		s.Asker.Close()
+	for _, w := range s.views {
+		if w.asker != nil {
+			w.asker.Close()
+		}
+		if s.event.is("served") {
+			w.asker, err = s.Group.LAN.AskBy(func(conn *net.UDPConn) observe.Line {
+				s.names = newNameLine(conn, vip)
+				return s.names
+			}, every)
+		} else {
+			w.asker, err = s.Group.LAN.Ask(w.address, every)
+		}
+		if err != nil {
+			return err
+		}
+		s.ends = append(s.ends, w.asker.Close)
 	}
-	if s.event.is("served") {
-		s.Asker, err = s.Group.LAN.AskBy(func(conn *net.UDPConn) observe.Line {
-			s.names = newNameLine(conn, vip)
-			return s.names
-		}, every)
-	} else {
-		s.Asker, err = s.Group.LAN.Ask(vip, every)
-	}
-	if err == nil {
-		s.ends = append(s.ends, s.Asker.Close)
-	}
-	return err
+	s.Asker = s.views[0].asker
+	return nil
 }
 
 // Measure begins a measure, and ends the one before.
@@ -105,9 +139,13 @@ func (s *stage) Measure(key, _ string) error {
 			return err
 		}
 	} else {
-		_, m.answers = s.Asker.Gaps(0)
-		if s.names == nil && s.event.of == nil {
-			m.trip = s.Asker.Trip()
+		for _, w := range s.views {
+			var before seen
+			_, before.answers = w.asker.Gaps(0)
+			if s.names == nil && s.event.of == nil {
+				before.trip = w.asker.Trip()
+			}
+			m.seen = append(m.seen, before)
 		}
 	}
 	if s.leader != nil {
@@ -189,41 +227,47 @@ func (s *stage) figures(m *measuring) (map[string]float64, error) {
 	if m.how["from"] == "frame" {
 		m.began = s.passed
 	}
-	client, held := s.Asker.Report(m.began), s.Group.Holders.Since(m.began)
-	v := map[string]float64{
-		"two-ms": millis(held.Overlap()), "none-ms": millis(held.Vacant()),
-		"moves": float64(held.Moves()), "late-ms": millis(client.Pause),
-	}
-	s.countOutage(m, client, held, v)
-	if m.trip > 0 {
-		v["trip-ms"] = millis(m.trip)
+	v := map[string]float64{}
+	for i, w := range s.views {
+		s.countView(m, w, m.seen[i], v)
 	}
 	others := without(s.heard.since(m.began), func(a kept) bool { return bytes.Equal(a.from, m.old) })
 	v["announcements"] = float64(len(others))
-	from := m.began
-	switch m.how["holders"] {
-	case "from-frame":
-		from = s.passed
-		v["two-ms"] = millis(s.Group.Holders.Since(from).Overlap())
-	case "afterwards":
-		s.later = append(s.later, func() {
-			v["two-ms"] = millis(s.Group.Holders.Since(m.ended).Overlap())
-			s.countLasting(v)
-		})
-	}
-	s.countLasting(v)
-	if s.prober != nil {
-		v["two-answer-ms"] = millis(s.prober.Since(from).Overlap())
-	}
 	maps.Copy(v, m.more)
 	return v, nil
 }
 
+// countView adds the figures of one address to those of a measure.
+func (s *stage) countView(m *measuring, w *view, before seen, v map[string]float64) {
+	client, held := w.asker.Report(m.began), w.holders.Since(m.began)
+	v[w.of+"two-ms"], v[w.of+"none-ms"], v[w.of+"moves"] = millis(held.Overlap()), millis(held.Vacant()), float64(held.Moves())
+	v["late-ms"] = max(v["late-ms"], millis(client.Pause))
+	s.countOutage(m, w, before, client, held, v)
+	if before.trip > 0 {
+		v[w.of+"trip-ms"] = millis(before.trip)
+	}
+	from := m.began
+	switch m.how["holders"] {
+	case "from-frame":
+		from = s.passed
+		v[w.of+"two-ms"] = millis(w.holders.Since(from).Overlap())
+	case "afterwards":
+		s.later = append(s.later, func() {
+			v[w.of+"two-ms"] = millis(w.holders.Since(m.ended).Overlap())
+			w.countLasting(v)
+		})
+	}
+	w.countLasting(v)
+	if w.prober != nil {
+		v[w.of+"two-answer-ms"] = millis(w.prober.Since(from).Overlap())
+	}
+}
+
 // countLasting notes whether there still are two holders: two-ms is then the least that it can be.
-func (s *stage) countLasting(v map[string]float64) {
-	delete(v, "two-lasts")
-	if len(s.Stage.Holders()) > 1 {
-		v["two-lasts"] = 1
+func (w *view) countLasting(v map[string]float64) {
+	delete(v, w.of+"two-lasts")
+	if len(w.holders.Current()) > 1 {
+		v[w.of+"two-lasts"] = 1
 	}
 }
 
@@ -235,7 +279,7 @@ func (s *stage) countLasting(v map[string]float64) {
 //	last           until the first answer and the last change of the holders
 //	whole, none    the length of the measure, or nothing: nobody can answer
 //	now            the longest until the end of the measure, without waiting for one more answer
-func (s *stage) countOutage(m *measuring, client observe.Report, held observe.Timeline, v map[string]float64) {
+func (s *stage) countOutage(m *measuring, w *view, before seen, client observe.Report, held observe.Timeline, v map[string]float64) {
 	outage, open := client.Waited, client.Longest.After == 0 // there was no answer after the gap
 	if s.names != nil {
 		lost := s.names.silences(m.began)
@@ -246,14 +290,14 @@ func (s *stage) countOutage(m *measuring, client observe.Report, held observe.Ti
 	case "sum":
 		outage = client.Unanswered
 	case "unexplained":
-		gaps, _ := s.Asker.Gaps(m.answers)
+		gaps, _ := w.asker.Gaps(before.answers)
 		outage = unexplained(gaps, s.halted)
 	case "start", "first":
 		if outage, open = until, client.First.Board == 0; open {
 			outage = time.Since(m.began)
 		} else if m.how["outage"] == "start" {
 			// That another board begins than led before is no move.
-			v["moves"] = float64(s.Group.Holders.Since(client.First.At).Moves())
+			v[w.of+"moves"] = float64(w.holders.Since(client.First.At).Moves())
 		}
 	case "last":
 		outage = max(until, lastChange(held), 0)
@@ -262,9 +306,9 @@ func (s *stage) countOutage(m *measuring, client observe.Report, held observe.Ti
 	case "none":
 		outage, open = 0, false
 	}
-	v["outage-ms"] = millis(outage)
+	v[w.of+"outage-ms"] = millis(outage)
 	if open {
-		v["unended"] = 1
+		v[w.of+"unended"] = 1
 	}
 }
 

@@ -38,6 +38,10 @@ func TestFlags(t *testing.T) {
 	assert.Equal(t, []string{"topdog-10ms", "ucarp-1s"}, keys(o.plan.systems), "systems")
 	assert.Equal(t, []string{"cable-pulled", "sigterm"}, keys(o.plan.events), "events")
 	assert.Equal(t, []string{"failures"}, o.plan.parts, "parts")
+	o, err = parse([]string{"--ipv6", "--systems", "topdog-10ms,ucarp-1s"})
+	assert.NoError(t, err)
+	assert.Is(t, true, o.plan.systems[0].IPv6, "topdog has IPv6")
+	assert.ErrorContains(t, o.plan.systems[1].prepare(), "ucarp has no IPv6", "")
 }
 
 // A part leaves out what it is not about.
@@ -78,6 +82,9 @@ func TestSetup(t *testing.T) {
 		file   string
 		want   []string
 	}{
+		{"topdog-100ms --ipv6", variant{boards: 3}, 1, "./topdog.toml", []string{"address = [\"10.77.0.100\", \"fd00:1::250\"]\n"}},
+		{"keepalived-1s --ipv6", variant{boards: 3}, 1, "./keepalived.conf",
+			[]string{"100/32\n    }\n    virtual_ipaddress_excluded {\n        fd00:1::250/128\n    }\n    track_file"}},
 		{"topdog-10ms", variant{boards: 3, Preempt: true}, 2, "./topdog.toml",
 			[]string{`socket = "/d/s"`, `name = "pi2"`, `heartbeat = "10ms"`, "preempt = true"}},
 		{"topdog-strict", variant{boards: 3}, 1, "./topdog.toml",
@@ -101,7 +108,10 @@ func TestSetup(t *testing.T) {
 		{"ucarp-1s-hasty", variant{boards: 3}, 1, "command", []string{"--advskew=20 --deadratio=1"}},
 		{"ucarp-10ms", variant{boards: 3, Preempt: true}, 2, "command", []string{"--advbase=0 --preempt --advskew=13"}},
 	} {
-		s := newSetup(systemOf(c.system), c.v, c.number, "/d")
+		key, with6, _ := strings.Cut(c.system, " ")
+		sys := systemOf(key)
+		sys.IPv6 = with6 != ""
+		s := newSetup(sys, c.v, c.number, "/d")
 		text, err := s.fill(c.file)
 		assert.NoError(t, err)
 		for _, want := range c.want {

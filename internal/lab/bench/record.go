@@ -16,7 +16,7 @@ import (
 // record is all that one session has measured. It is written in the format of Go's benchmarks, a line for each run, so
 // that benchstat compares two of them, and one system with another.
 type record struct {
-	facts   map[string]string // begun, form, machine, and version of each system
+	facts   map[string]string // begun, form, machine, version of each system, and ipv6 if there was an IPv6 client
 	missing []string
 	samples []sample
 }
@@ -54,7 +54,8 @@ var order = []string{
 
 func byOrder(a, b string) int {
 	place := func(s string) int {
-		if i := slices.Index(order, s); i >= 0 {
+		name := strings.TrimPrefix(s, ipv6) // that of IPv6 stands behind it
+		if i := slices.Index(order, name); i >= 0 {
 			return i
 		}
 		return len(order)
@@ -238,7 +239,9 @@ type figure struct {
 // get returns a figure of the sample.
 func (s sample) get(unit string) (f figure, ok bool) {
 	f.value, ok = s.values[unit]
-	f.open = unit == "outage-ms" && s.values["unended"] > 0 || unit == "two-ms" && s.values["two-lasts"] > 0
+	name := strings.TrimPrefix(unit, ipv6)
+	of := strings.TrimSuffix(unit, name)
+	f.open = name == "outage-ms" && s.values[of+"unended"] > 0 || name == "two-ms" && s.values[of+"two-lasts"] > 0
 	return f, ok
 }
 

@@ -77,6 +77,31 @@ func recordOf(t *testing.T, text string) *record {
 	return r
 }
 
+// The figures of an IPv6 client stand in the table of the event, beside those of the other; without them there is no such column.
+func TestTwoClients(t *testing.T) {
+	const lines = "# form: quick\n# ipv6: yes\n# version topdog-100ms: 1\n" +
+		"BenchmarkFailover/system=topdog-100ms/event=sigkill 1 5 outage-ms 6.5 v6-outage-ms 0 two-ms 7 v6-two-ms 1 v6-two-lasts\n"
+	r := recordOf(t, lines)
+	var b bytes.Buffer
+	assert.NoError(t, r.write(&b))
+	assert.Is(t, lines, b.String(), "what is written again")
+	text := func(r *record) string {
+		b.Reset()
+		assert.NoError(t, r.report(&b, false))
+		return b.String()
+	}
+	for _, want := range []string{
+		"another one at an IPv6 address", "outage max | IPv6 outage median |", " 5.0 |                6.5 |", " >7.0 |", "in 1 of 1 run two boards still had the IPv6 address",
+	} {
+		if got := text(r); !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	if strings.Contains(text(recordOf(t, someLines)), "IPv6") {
+		t.Error("a report of one client speaks of IPv6")
+	}
+}
+
 // What was written is read again as it was, and written as it was.
 func TestReadAndWrite(t *testing.T) {
 	r := recordOf(t, someLines)

@@ -163,13 +163,18 @@ func (d *document) grid(head []string, rows [][]string, words int) {
 
 // systems is the head of the report.
 func (r *record) systems(d *document) {
-	d.section(2, "topdog beside its peers", r.facts["machine"]+"; the "+r.facts["form"]+" form, begun "+r.facts["begun"]+".")
+	clients := ""
+	if r.facts["ipv6"] != "" {
+		clients = " One client asks at an IPv4 address and another one at an IPv6 address that moves with it, in the same runs. " +
+			"Two answer counts answers to ARP or Neighbour Discovery, and to ICMP."
+	}
+	d.section(2, "topdog beside its peers", r.facts["machine"]+"; the "+r.facts["form"]+" form, begun "+r.facts["begun"]+"."+clients)
 	var rows [][]string
 	var measured []*system
 	for fact, version := range r.facts {
 		if key, ok := strings.CutPrefix(fact, "version "); ok {
 			s := systemOf(key)
-			s.version = version
+			s.version, s.IPv6 = version, r.facts["ipv6"] != ""
 			measured = append(measured, s)
 		}
 	}
@@ -327,6 +332,8 @@ func (r *record) notes(d *document, e *event, all []*series) {
 		}
 		open("unended", "the outage had not ended")
 		open("two-lasts", "two boards still had the address")
+		open(ipv6+"unended", "the outage of the IPv6 client had not ended")
+		open(ipv6+"two-lasts", "two boards still had the IPv6 address")
 		if f, _ := s.rank("late-ms", 100); f.value > lateEnough {
 			late = append(late, cell("late-ms", f)+" ms with "+name)
 		}

@@ -49,6 +49,9 @@ var parts = []struct {
 func measureAll(ctx context.Context, p plan, dir string, show *progress) (*record, error) {
 	s := &session{plan: p, dir: dir, show: show}
 	s.record.facts = map[string]string{"begun": time.Now().Format(time.RFC3339), "form": p.form, "machine": machine()}
+	if slices.ContainsFunc(p.systems, func(sys *system) bool { return sys.IPv6 }) {
+		s.record.facts["ipv6"] = "yes"
+	}
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}

@@ -43,14 +43,14 @@ type stage struct {
 	leader *board         // when the event began, or whom the scene has chosen
 	mends  []func() error // what brings the group back to what it was
 	again  bool           // all boards are started anew then
+	views  []*view        // of the addresses
 	slot   slot           // nil for a slow system
 	has    bool           // whether this run has it
 	ends   []func()       // what ends all that observes
 
-	names   *nameLine       // nil unless the client asks the boards' service
-	prober  *observe.Prober // nil unless the event wants it
-	heard   *tap            // announcements
-	frames  *tap            // nil unless the scene listens for one
+	names   *nameLine // nil unless the client asks the boards' service
+	heard   *tap      // announcements
+	frames  *tap      // nil unless the scene listens for one
 	began   time.Time
 	halted  []observe.Span // while the switch forwarded nothing
 	passed  time.Time      // when the first frame came for which the scene listened
@@ -83,7 +83,7 @@ func (g *Group) try(ctx context.Context, e *event, only slot, now turn) ([]sampl
 		err = s.finish()
 	}
 	s.close()
-	if err == nil && g.Holders.Lost() > 0 {
+	if err == nil && g.Lost() > 0 {
 		err = cluster.ErrLost
 	}
 	return s.samples, errors.Join(err, ctx.Err())
@@ -93,7 +93,7 @@ func (g *Group) try(ctx context.Context, e *event, only slot, now turn) ([]sampl
 // be closed in any case.
 func (g *Group) newStage(ctx context.Context, e *event, only slot, now turn) (*stage, error) {
 	base := cluster.Stage{Cluster: g.Cluster, Boards: make([]*cluster.Topdog, len(g.boards))} // none of them is needed
-	s := &stage{Stage: base, Group: g, ctx: ctx, event: e, slot: only}
+	s := &stage{Stage: base, Group: g, ctx: ctx, event: e, views: g.views(e), slot: only}
 	if g.sys.slow() {
 		s.slot = nil
 	}
@@ -533,7 +533,12 @@ func (s *stage) awaitTakeover() error {
 func (s *stage) awaitOneHolder() error {
 	ctx, cancel := context.WithTimeout(s.ctx, twoHoldersTimeout)
 	defer cancel()
-	return s.orNever(s.Group.Holders.WaitFor(ctx, func(h []int) bool { return len(h) == 1 }))
+	for _, w := range s.views {
+		if err := s.orNever(w.holders.WaitFor(ctx, func(h []int) bool { return len(h) == 1 })); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // awaitHook reads when the script of the next leader was run.
@@ -552,12 +557,16 @@ func (s *stage) awaitHook() error {
 // maxOutage is how long the client's outage may last.
 func (s *stage) maxOutage() time.Duration { return max(8*time.Second, 12*s.sys.H) }
 
-// awaitAnswer waits for an answer of some board to the client.
+// awaitAnswer waits for an answer of some board to the client, of one at each address.
 func (s *stage) awaitAnswer(most time.Duration, of func(board int) bool) error {
 	ctx, cancel := context.WithTimeout(s.ctx, most)
 	defer cancel()
-	_, err := s.Asker.WaitAnswer(ctx, of)
-	return err
+	for _, w := range s.views {
+		if _, err := w.asker.WaitAnswer(ctx, of); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func anybody(int) bool { return true }

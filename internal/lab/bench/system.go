@@ -23,8 +23,8 @@ import (
 	"topdog/wire"
 )
 
-// vip is the floating address.
-var vip = cluster.Address
+// vip is the floating address, and vip6 that of groups with IPv6.
+var vip, vip6 = cluster.Address, cluster.Address6
 
 // program is one of those that are compared. Its template says what a board needs.
 type program struct {
@@ -56,6 +56,7 @@ type system struct {
 	setting string // for people; "default…" if the program is told nothing
 	H       time.Duration
 
+	IPv6    bool   // there is an IPv6 address beside the IPv4 one
 	Strict  bool   // topdog: nobody answers without a majority of all boards
 	Checked bool   // topdog: each board has a service, and checks it
 	More    string // topdog: further lines of its configuration
@@ -205,10 +206,10 @@ func (s *system) prepare() error {
 			return fmt.Errorf("%s is not installed (Debian: apt install %s)", need.program, need.pkg)
 		}
 	}
-	if s.program == topdog {
-		return nil
+	if s.IPv6 && s.program == ucarp {
+		return errors.New("ucarp has no IPv6")
 	}
-	if s.other {
+	if s.program == topdog || s.other {
 		return nil
 	}
 	s.Path = pathOf(s.name)
@@ -289,12 +290,13 @@ type setup struct {
 	Dir     string
 	Own     netip.Addr
 	VIP     netip.Addr
+	VIP6    netip.Addr
 	Service string // its name
 }
 
 func newSetup(sys *system, v variant, number int, dir string) setup {
 	own := netip.AddrFrom4([4]byte{10, 77, 0, byte(number)})
-	return setup{system: sys, variant: v, Number: number, Dir: dir, Own: own, VIP: vip, Service: serviceName}
+	return setup{system: sys, variant: v, Number: number, Dir: dir, Own: own, VIP: vip, VIP6: vip6, Service: serviceName}
 }
 
 // DefaultH is the interval that need not be written down.

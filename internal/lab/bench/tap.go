@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -153,25 +154,36 @@ func (g *Group) hearTraffic() (*tap, error) {
 }
 
 const (
-	// probeInterval is how often each board is asked by ARP whether it answers for the address, and probeRing from how many
+	// probeInterval is how often each board is asked whether it answers for an address, and probeRing from how many
 	// addresses in turn.
 	probeInterval = 2 * time.Millisecond
 	probeRing     = 8
 )
 
-// probe begins to find out which boards answer ARP for the floating address, as seen from the client's place. It asks in the
-// name of a host that does not exist, so that no kernel learns from the answers: the client knows of a new holder what it is
-// told, as always.
-func (g *Group) probe() (*observe.Prober, error) {
+// probe begins to find out which boards answer ARP for a floating address, as seen from the client's place, or Neighbour
+// Discovery. It asks in the name of a host that does not exist, so that no kernel learns from the answers: the client knows of
+// a new holder what it is told, as always. In a group with IPv6 it asks for an ICMP echo too: a board whose daemon answers
+// Neighbour Discovery may have an address and say so to nobody.
+func (g *Group) probe(address netip.Addr) (*observe.Prober, error) {
 	client := g.LAN.Client()
-	socket, err := client.Capture(unix.ETH_P_ARP)
+	own, etherType := client.Addr.Addr(), uint16(unix.ETH_P_ARP)
+	if g.sys.IPv6 {
+		etherType = unix.ETH_P_ALL
+	}
+	if address.Is6() {
+		own = client.Addr6.Addr()
+	}
+	socket, err := client.Capture(etherType)
 	if err != nil {
 		return nil, err
 	}
 	nobody := slices.Clone(client.HardwareAddr)
 	nobody[len(nobody)-1]++
-	probe := observe.Probe{Address: vip, Boards: map[int]net.HardwareAddr{}, MAC: nobody, ARP: probeInterval}
-	for a := client.Addr.Addr().Next(); len(probe.From) < probeRing; a = a.Next() {
+	probe := observe.Probe{Address: address, Boards: map[int]net.HardwareAddr{}, MAC: nobody, ARP: probeInterval}
+	if g.sys.IPv6 {
+		probe.Echo = probeInterval
+	}
+	for a := own.Next(); len(probe.From) < probeRing; a = a.Next() {
 		probe.From = append(probe.From, a)
 	}
 	for _, b := range g.boards {
