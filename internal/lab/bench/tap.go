@@ -183,6 +183,9 @@ func (g *Group) probe(address netip.Addr) (*observe.Prober, error) {
 	if g.sys.IPv6 {
 		probe.Echo = probeInterval
 	}
+	if address.Is6() {
+		probe.ARP = observe.SolicitEvery
+	}
 	for a := own.Next(); len(probe.From) < probeRing; a = a.Next() {
 		probe.From = append(probe.From, a)
 	}

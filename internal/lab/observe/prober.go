@@ -26,6 +26,11 @@ type Probe struct {
 	ARP, Echo time.Duration
 }
 
+// SolicitEvery is how often to ask a board by Neighbour Discovery. A holder of topdog answers 50 such questions a second in the
+// long run, of all machines together: who asks more often takes its answers from the client. So what tells to the millisecond
+// who has an IPv6 address is the echo.
+const SolicitEvery = 100 * time.Millisecond
+
 // Reply is an answer of a board: it has answered for the address at a moment between the two.
 type Reply struct {
 	Board        int
@@ -144,8 +149,12 @@ func (p *Prober) receive() {
 		if err != nil {
 			return
 		}
+		if f.Outgoing {
+			continue
+		}
+		p.tellWhere(f)
 		asked, ok := p.asks(f)
-		if !ok || f.Outgoing {
+		if !ok {
 			continue
 		}
 		for board, mac := range p.probe.Boards {
@@ -156,6 +165,18 @@ func (p *Prober) receive() {
 			}
 		}
 	}
+}
+
+// tellWhere answers a board that asks where one of the addresses is in whose name it was asked. Otherwise it would have no way
+// to answer until it is asked by Neighbour Discovery again. By ARP it is asked so often that it need not ask.
+func (p *Prober) tellWhere(f frame.Frame) {
+	packet, _ := f.Packet()
+	n, ok := packet.Neighbour()
+	if !ok || n.Advertises || packet.From.IsUnspecified() || !slices.Contains(p.probe.From, n.Target) {
+		return
+	}
+	here := frame.Neighbour{Advertises: true, Flags: frame.NeighbourSolicited | frame.NeighbourOverride, Target: n.Target, MAC: p.probe.MAC}
+	_ = p.socket.Send(here.Packet(n.Target, packet.From, slices.Clone(f.From())).Frame())
 }
 
 // asks returns when it has asked for a frame that answers for the address.

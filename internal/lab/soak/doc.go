@@ -6,9 +6,11 @@
 // when a fault comes is up to the group, so two runs with one seed differ in what they meet, and
 // not in what they try.
 //
+// The group has an IPv4 and an IPv6 address, and the worse of the two counts.
+//
 // Three judges look on. The kernels of the boards report every address that comes or goes: that
-// counts the moves. A client asks at the address, as a user does: that is the outage. A place
-// asks every single board whether it answers for the address, by ARP and by ICMP, whatever the
+// counts the moves. A client asks at each address, as a user does: that is the outage. A place
+// asks every single board whether it answers for an address, by ARP or Neighbour Discovery and by ICMP, whatever the
 // client's kernel believes: a board with a closed fence has the address and does not answer.
 // Two boards count as two holders only if the later one had answered before a question was sent
 // that the former one answered still, so that no frame under way is taken for a holder.

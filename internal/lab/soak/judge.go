@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ type verdict struct {
 	moves  int
 	outage time.Duration // the longest, as the client saw it
 	two    overlap       // two holders, at one place
+	at     netip.Addr    // of which they were two
 	late   string        // what was late of this machine: the daemons, this program, the kernel
 
 	problems     []string // why a judge does not accept it
@@ -63,14 +65,14 @@ func (v *verdict) judgeDefault() {
 		v.fail("nobody answered for %s: at most %s", observe.Millis(v.outage), observe.Millis(outage))
 	}
 	if d := v.two.duration(); d > allowed.Two {
-		v.fail("boards %d and %d both answered for %s: at most %s", v.two.boards[0], v.two.boards[1], observe.Millis(d), observe.Millis(allowed.Two))
+		v.fail("boards %d and %d both answered at %v for %s: at most %s", v.two.boards[0], v.two.boards[1], v.at, observe.Millis(d), observe.Millis(allowed.Two))
 	}
 }
 
 // judgeStrict holds a trial against the promise of the strict mode.
 func (v *verdict) judgeStrict() {
 	if d := v.two.duration(); d > 0 {
-		v.fail("boards %d and %d both answered for %s: that must never be", v.two.boards[0], v.two.boards[1], observe.Millis(d))
+		v.fail("boards %d and %d both answered at %v for %s: that must never be", v.two.boards[0], v.two.boards[1], v.at, observe.Millis(d))
 	}
 }
 

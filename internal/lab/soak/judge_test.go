@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -57,13 +58,14 @@ func TestJudge(t *testing.T) {
 		{name: "for too long", key: "pull", onLeader: true, moves: 1, outage: 1100 * ms, want: "nobody answered for 1100 ms: at most 1000 ms"},
 		{name: "the switch passes nothing", key: "halt", onLeader: true, outage: 2900 * ms},
 		{name: "and nothing afterwards", key: "halt", onLeader: true, outage: 3100 * ms, want: "at most 3000 ms"},
-		{name: "two holders", key: "cut", onLeader: true, moves: 1, two: two, want: "boards 1 and 3 both answered for 60 ms: at most 50 ms"},
+		{name: "two holders", key: "cut", onLeader: true, moves: 1, two: two, want: "boards 1 and 3 both answered at fd00:1::250 for 60 ms: at most 50 ms"},
 		{name: "never two", key: "cut", strict: true, two: bothFor(1, 3, ms/2), want: "that must never be"},
 		{name: "strict has no other bound", key: "cut", strict: true, moves: 9, outage: time.Hour},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			v := judged(t, test.onLeader, test.key)
 			v.moves, v.outage, v.two, v.late = test.moves, test.outage, test.two, test.late
+			v.at = netip.MustParseAddr("fd00:1::250")
 			if test.strict {
 				v.judgeStrict()
 			} else {

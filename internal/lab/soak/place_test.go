@@ -18,7 +18,7 @@ func TestPlaces(t *testing.T) { judge.Run(t, testPlaces) }
 func testPlaces(t *judge.T) {
 	s := &session{}
 	var err error
-	s.Cluster, err = cluster.New(numBoards + 1)
+	s.Cluster, err = cluster.NewWithIPv6(numBoards + 1)
 	assert.NoError(t, err)
 	defer s.Close()
 	machine, ports := &place{}, &place{}
@@ -32,14 +32,21 @@ func testPlaces(t *judge.T) {
 	}
 	assert.NoError(t, machine.atMachine(0, s.LAN.Board(numBoards+1), s.Boards))
 
-	address := netip.PrefixFrom(cluster.Address, 24)
+	for _, a := range askers {
+		s.seeAt(t, netip.PrefixFrom(a.address, a.address.BitLen()), machine, ports)
+	}
+}
+
+// seeAt has boards take an address and let go of it, and wants the places to see that.
+func (s *session) seeAt(t *judge.T, address netip.Prefix, machine, ports *place) {
+	t.Helper()
 	// see returns the boards that answer at a place, and for how long two do.
 	see := func(p *place) (boards map[int]bool, two time.Duration) {
 		const while, onItsWay = 100 * time.Millisecond, 20 * time.Millisecond
 		<-time.After(onItsWay) // what was answered before the last change
 		p.take()
 		<-time.After(while)
-		spans := p.take()
+		spans := p.take()[address.Addr()]
 		boards = map[int]bool{}
 		for _, s := range spans {
 			boards[s.Board] = true
@@ -54,7 +61,7 @@ func testPlaces(t *judge.T) {
 			same = same && got[n]
 		}
 		if !same || two != (overlap > 0) {
-			t.Errorf("%s: %v answer, two for %v; want %v", when, got, overlap, want)
+			t.Errorf("%v, %s: %v answer, two for %v; want %v", address, when, got, overlap, want)
 		}
 	}
 	expect("nobody has it", machine, false)
@@ -70,4 +77,5 @@ func testPlaces(t *judge.T) {
 	assert.NoError(t, s.Filter(nil))
 	assert.NoError(t, s.Boards[0].DeleteAddress(address))
 	expect("one has let go", machine, false, 2)
+	assert.NoError(t, s.Boards[1].DeleteAddress(address))
 }

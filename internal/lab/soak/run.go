@@ -10,6 +10,7 @@ import (
 
 	"topdog/internal/lab/cluster"
 	"topdog/internal/lab/netns"
+	"topdog/internal/lab/observe"
 	"topdog/internal/lab/scene"
 )
 
@@ -30,6 +31,7 @@ type session struct {
 	ctx     context.Context
 	strict  bool
 	places  []*place
+	asker6  *observe.Asker // at the IPv6 address
 	machine *netns.Machine
 	began   time.Time
 	table   table
@@ -73,7 +75,10 @@ func (s *session) vote() error {
 
 // look starts those who look on.
 func (s *session) look() (err error) {
-	if s.Asker, err = s.LAN.Ask(cluster.Address, clientEvery); err != nil {
+	if s.Asker, err = s.LAN.Ask(cluster.Address, clientEvery); err == nil {
+		s.asker6, err = s.LAN.Ask(cluster.Address6, clientEvery)
+	}
+	if err != nil {
 		return err
 	}
 	if s.strict {
@@ -102,8 +107,10 @@ func (s *session) close() error {
 	for _, p := range s.places {
 		p.close()
 	}
-	if s.Asker != nil {
-		s.Asker.Close()
+	for _, a := range []*observe.Asker{s.Asker, s.asker6} {
+		if a != nil {
+			a.Close()
+		}
 	}
 	s.Stop(exitTimeout)
 	return s.Close()
@@ -188,16 +195,20 @@ func (s *session) Pass(d time.Duration) {
 
 // judge asks all judges.
 func (s *session) judge(v *verdict) {
-	v.moves = s.Cluster.Holders.Since(v.began).Moves()
-	client := s.Asker.Report(v.began)
-	v.outage = max(0, client.Outage.Duration()-client.Outage.Paused)
+	v.moves = max(s.Cluster.Holders.Since(v.began).Moves(), s.Holders6.Since(v.began).Moves())
+	for _, a := range []*observe.Asker{s.Asker, s.asker6} {
+		client := a.Report(v.began)
+		v.outage = max(v.outage, client.Outage.Duration()-client.Outage.Paused)
+	}
 	v.late = s.machine.Late(v.began)
 	for _, p := range s.places {
-		if o := longestOverlap(p.take()); o.duration() > v.two.duration() {
-			v.two = o
+		for address, spans := range p.take() {
+			if o := longestOverlap(spans); o.duration() > v.two.duration() {
+				v.two, v.at = o, address
+			}
 		}
 	}
-	if s.Cluster.Holders.Lost() > 0 {
+	if s.Lost() > 0 {
 		v.problems = append(v.problems, cluster.ErrLost.Error())
 	}
 	if s.strict {
