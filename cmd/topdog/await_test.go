@@ -11,6 +11,7 @@ import (
 	"topdog/election/silence"
 	"topdog/internal/console"
 	"topdog/internal/lab/cluster"
+	"topdog/internal/lab/observe"
 )
 
 // until waits until nothing is missing any more. missing says what is, in words. It waits in vain if a daemon has ended
@@ -165,13 +166,18 @@ func (c *testCluster) agreed(members []*board) (leader *board, lack string) {
 	return c.named(found.String()), ""
 }
 
-// answeredBy waits for an answer of the board to the client.
+// answeredBy waits for an answer of the board to the client, at each address.
 func (c *testCluster) answeredBy(b *board) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), cluster.Timeout)
 	defer cancel()
-	if _, err := c.asker.WaitAnswer(ctx, func(n int) bool { return n == b.Number }); err != nil {
-		c.t.Fatalf("%s does not answer the client: %v", b, err)
+	for _, asker := range []*observe.Asker{c.asker, c.asker6} {
+		if asker == nil {
+			continue
+		}
+		if _, err := asker.WaitAnswer(ctx, func(n int) bool { return n == b.Number }); err != nil {
+			c.t.Fatalf("%s does not answer the client: %v", b, err)
+		}
 	}
 }
 
@@ -189,9 +195,16 @@ func (c *testCluster) untilHolders(what string, cond func(holders []int) bool) {
 // untilTakenFrom waits until only another board than this one has the address.
 func (c *testCluster) untilTakenFrom(b *board) {
 	c.t.Helper()
-	c.untilHolders("somebody takes over from "+b.String(), func(h []int) bool {
-		return len(h) == 1 && h[0] != b.Number
-	})
+	another := func(h []int) bool { return len(h) == 1 && h[0] != b.Number }
+	c.untilHolders("somebody takes over from "+b.String(), another)
+	if c.Holders6 != nil {
+		c.until("the IPv6 address is taken over from "+b.String(), func() string {
+			if h := c.Holders6.Current(); !another(h) {
+				return fmt.Sprintf("it is on %v", h)
+			}
+			return ""
+		})
+	}
 }
 
 // watchFor goes on for a while during which nothing is expected to happen.
@@ -209,6 +222,15 @@ func (c *testCluster) twoHoldersAtMost(since time.Time, twoHolders time.Duration
 		ms(seen.Overlap()), ms(seen.Vacant()), seen.Moves(), ms(asked.Longest.Duration()), ms(asked.Pause))
 	if seen.Overlap() > twoHolders {
 		c.t.Errorf("two boards had the address for %.1f ms, more than %.1f: %s", ms(seen.Overlap()), ms(twoHolders), c.spans(since))
+	}
+	if c.Holders6 == nil {
+		return
+	}
+	seen, asked = c.Holders6.Since(since), c.asker6.Report(since)
+	c.t.Logf("IPv6: two holders %.1f ms, no holder %.1f ms, %d moves; the client waited %.1f ms at most",
+		ms(seen.Overlap()), ms(seen.Vacant()), seen.Moves(), ms(asked.Longest.Duration()))
+	if seen.Overlap() > twoHolders {
+		c.t.Errorf("two boards had the IPv6 address for %.1f ms, more than %.1f", ms(seen.Overlap()), ms(twoHolders))
 	}
 }
 

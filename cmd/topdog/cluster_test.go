@@ -24,6 +24,8 @@ var (
 	vip32 = netip.PrefixFrom(vip, 32)
 	// vip24 is as people add it.
 	vip24 = netip.PrefixFrom(vip, 24)
+	// vip6 is the floating address of clusters with IPv6.
+	vip6 = cluster.Address6
 )
 
 // lifetime bounds how long the kernel keeps the address of a board whose daemon is frozen: 1 s of
@@ -51,6 +53,7 @@ type testCluster struct {
 	t       testing.TB
 	program cluster.Program
 	asker   *observe.Asker
+	asker6  *observe.Asker // at the IPv6 address; nil without one
 	key     config.Key
 	boards  []*board
 	began   time.Time
@@ -79,8 +82,23 @@ func newCluster(t testing.TB, boards int, common settings) *testCluster {
 
 func newClusterOf(t testing.TB, p cluster.Program, boards int, common settings) *testCluster {
 	t.Helper()
+	return newClusterBy(t, cluster.New, p, boards, common)
+}
+
+// newClusterWithIPv6 has an IPv6 address and its client too.
+func newClusterWithIPv6(t testing.TB, boards int, common settings) *testCluster {
+	t.Helper()
+	c := newClusterBy(t, cluster.NewWithIPv6, itself(), boards, common)
+	var err error
+	c.asker6, err = c.LAN.Ask(vip6, clientInterval)
+	must(t, err)
+	return c
+}
+
+func newClusterBy(t testing.TB, build func(boards int) (*cluster.Cluster, error), p cluster.Program, boards int, common settings) *testCluster {
+	t.Helper()
 	netns.Reserve(t)
-	built, err := cluster.New(boards)
+	built, err := build(boards)
 	must(t, err)
 	c := &testCluster{Cluster: built, t: t, program: p, key: config.NewKey(), began: time.Now()}
 	t.Cleanup(c.close)
