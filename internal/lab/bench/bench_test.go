@@ -89,7 +89,7 @@ func TestEvents(t *testing.T) {
 		for _, sys := range brief(t, slices.Collect(maps.Keys(wanted))...) {
 			built[sys.key] = sys
 		}
-		for _, key := range []string{"keepalived-100ms"} {
+		for _, key := range []string{"topdog-100ms", "keepalived-100ms"} {
 			built[key].IPv6 = true
 		}
 		parts := map[string]func(*judge.T){}

@@ -166,7 +166,7 @@ func (r *record) systems(d *document) {
 	clients := ""
 	if r.facts["ipv6"] != "" {
 		clients = " One client asks at an IPv4 address and another one at an IPv6 address that moves with it, in the same runs. " +
-			"Two answer counts answers to ARP or Neighbour Discovery, and to ICMP."
+			"Two answer counts answers to ARP or Neighbor Discovery, and to ICMP."
 	}
 	d.section(2, "topdog beside its peers", r.facts["machine"]+"; the "+r.facts["form"]+" form, begun "+r.facts["begun"]+"."+clients)
 	var rows [][]string

@@ -163,7 +163,7 @@ const (
 // probe begins to find out which boards answer ARP for a floating address, as seen from the client's place, or Neighbour
 // Discovery. It asks in the name of a host that does not exist, so that no kernel learns from the answers: the client knows of
 // a new holder what it is told, as always. In a group with IPv6 it asks for an ICMP echo too: a board whose daemon answers
-// Neighbour Discovery may have an address and say so to nobody.
+// Neighbor Discovery may have an address and say so to nobody.
 func (g *Group) probe(address netip.Addr) (*observe.Prober, error) {
 	client := g.LAN.Client()
 	own, etherType := client.Addr.Addr(), uint16(unix.ETH_P_ARP)

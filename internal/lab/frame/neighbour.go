@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Neighbour is a message of Neighbour Discovery about an address (RFC 4861, sections 4.3 and 4.4): it asks who has it, or says
+// Neighbour is a message of Neighbor Discovery about an address (RFC 4861, sections 4.3 and 4.4): it asks who has it, or says
 // so. It is to IPv6 what ARP is to IPv4.
 type Neighbour struct {
 	Advertises bool
@@ -58,7 +58,7 @@ func (n Neighbour) Packet(from, to netip.Addr, toMAC net.HardwareAddr) Packet {
 	return Packet{FromMAC: n.MAC, ToMAC: toMAC, From: from, To: to, TTL: neighbourHops, Payload: b}.icmp6()
 }
 
-// Neighbour reads a message of Neighbour Discovery.
+// Neighbour reads a message of Neighbor Discovery.
 func (p Packet) Neighbour() (n Neighbour, ok bool) {
 	b := p.Payload
 	if p.Protocol != unix.IPPROTO_ICMPV6 || p.TTL != neighbourHops || len(b) < neighbourLen ||

@@ -29,8 +29,8 @@ func TestNeighbour(t *testing.T) {
 		assert.Is(t, true, ok, "it is read as IPv6")
 		assert.Equal(t, p, read, "IPv6")
 		got, ok := read.Neighbour()
-		assert.Is(t, true, ok, "it is read as Neighbour Discovery")
-		assert.Equal(t, n, got, "Neighbour Discovery")
+		assert.Is(t, true, ok, "it is read as Neighbor Discovery")
+		assert.Equal(t, n, got, "Neighbor Discovery")
 
 		for end := range neighbourLen {
 			cut := p

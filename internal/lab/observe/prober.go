@@ -21,12 +21,12 @@ type Probe struct {
 	// long as it takes until the address is used again.
 	MAC  net.HardwareAddr
 	From []netip.Addr
-	// ARP and Echo are how often it asks by ARP, or for an IPv6 address by Neighbour Discovery, and for an ICMP echo; 0 stands
+	// ARP and Echo are how often it asks by ARP, or for an IPv6 address by Neighbor Discovery, and for an ICMP echo; 0 stands
 	// for never.
 	ARP, Echo time.Duration
 }
 
-// SolicitEvery is how often to ask a board by Neighbour Discovery. A holder of topdog answers 50 such questions a second in the
+// SolicitEvery is how often to ask a board by Neighbor Discovery. A holder of topdog answers 50 such questions a second in the
 // long run, of all machines together: who asks more often takes its answers from the client. So what tells to the millisecond
 // who has an IPv6 address is the echo.
 const SolicitEvery = 100 * time.Millisecond
@@ -168,7 +168,7 @@ func (p *Prober) receive() {
 }
 
 // tellWhere answers a board that asks where one of the addresses is in whose name it was asked. Otherwise it would have no way
-// to answer until it is asked by Neighbour Discovery again. By ARP it is asked so often that it need not ask.
+// to answer until it is asked by Neighbor Discovery again. By ARP it is asked so often that it need not ask.
 func (p *Prober) tellWhere(f frame.Frame) {
 	packet, _ := f.Packet()
 	n, ok := packet.Neighbour()

@@ -10,7 +10,7 @@
 //
 // Three judges look on. The kernels of the boards report every address that comes or goes: that
 // counts the moves. A client asks at each address, as a user does: that is the outage. A place
-// asks every single board whether it answers for an address, by ARP or Neighbour Discovery and by ICMP, whatever the
+// asks every single board whether it answers for an address, by ARP or Neighbor Discovery and by ICMP, whatever the
 // client's kernel believes: a board with a closed fence has the address and does not answer.
 // Two boards count as two holders only if the later one had answered before a question was sent
 // that the former one answered still, so that no frame under way is taken for a holder.

@@ -30,7 +30,7 @@ type place struct{ probers []*observe.Prober }
 // them: the boards learn from the requests where they are.
 var askers = []struct {
 	address, first netip.Addr
-	every          time.Duration // by ARP or Neighbour Discovery
+	every          time.Duration // by ARP or Neighbor Discovery
 }{
 	{cluster.Address, netip.MustParseAddr("10.77.0.201"), arpEvery},
 	{cluster.Address6, netip.MustParseAddr("fd00:1::201"), observe.SolicitEvery},
