@@ -100,9 +100,9 @@ func OpenAnnouncer(index int, local netip.Addr, floating ...netip.Addr) (*Announ
 	return a, nil
 }
 
-// FirstIPv4 returns the first address of IPv4 among floating addresses, which stands for all: whoever answers for it holds them all.
+// firstIPv4 returns the first address of IPv4 among floating addresses, which stands for all: whoever answers for it holds them all.
 // It is invalid if there is none.
-func FirstIPv4(floating []netip.Addr) (first netip.Addr) {
+func firstIPv4(floating []netip.Addr) (first netip.Addr) {
 	if four, _ := byFamily(floating); len(four) > 0 {
 		first = four[0]
 	}

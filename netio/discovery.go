@@ -223,17 +223,21 @@ func (d *discovery) passAll() {
 // confIPv6 has the settings of IPv6 for each interface.
 const confIPv6 = "/proc/sys/net/ipv6/conf"
 
-// checkIPv6 says why an address of IPv6 would be of no use on an interface.
-func checkIPv6(iface string) error {
-	value, err := os.ReadFile(filepath.Join(confIPv6, iface, "disable_ipv6"))
-	switch {
-	case err == nil && len(value) > 0 && value[0] != '0':
-		return fmt.Errorf("IPv6 is switched off on %s: sysctl net.ipv6.conf.%[1]s.disable_ipv6=0", iface)
-	case errors.Is(err, os.ErrNotExist):
-		if _, err := os.Stat(confIPv6); err != nil {
-			return errors.New("this kernel has no IPv6: leave out ipv6.disable=1 in its command line, or the address in the configuration")
+// checkIPv6 says why an address of IPv6 would be of no use that is on a device, which may be the interface itself, and is asked for
+// on the interface.
+func checkIPv6(iface, device string) error {
+	if _, err := os.Stat(confIPv6); errors.Is(err, os.ErrNotExist) {
+		return errors.New("this kernel has no IPv6: leave out ipv6.disable=1 in its command line, or the address in the configuration")
+	}
+	for _, on := range []string{iface, device} {
+		value, err := os.ReadFile(filepath.Join(confIPv6, on, "disable_ipv6")) // the device may be about to come
+		switch {
+		case err != nil || len(value) == 0 || value[0] == '0':
+		case on == iface:
+			return fmt.Errorf("IPv6 is switched off on %s: sysctl net.ipv6.conf.%[1]s.disable_ipv6=0", iface)
+		default: // a device of ours has what is the default when it is made
+			return fmt.Errorf("IPv6 is switched off on %s: sysctl net.ipv6.conf.default.disable_ipv6=0, and restart topdog-holder.service", device)
 		}
-		return nil // the interface is not there
 	}
 	return nil
 }

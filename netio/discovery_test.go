@@ -215,6 +215,18 @@ func TestFloatingIP6(t *testing.T) {
 	})
 }
 
+// TestIPv6OffByDefault: then the kernel takes no address on a device of ours.
+func TestIPv6OffByDefault(t *testing.T) {
+	needTUN(t)
+	b := newLAN6(t, 1).boards[0]
+	b.do(t, func() error { return os.WriteFile(filepath.Join(confIPv6, "default", "disable_ipv6"), []byte("1"), 0) })
+	f := openFloating(t, b, FloatingOptions{Method: HoldTUN, Addresses: []netip.Prefix{testFloating, netip.PrefixFrom(testVIP6, 128)}})
+	must(t, f.Acquire())
+	assert.Is(t, true, b.has(t, DefaultDevice, testVIP), "the address of IPv4 is held")
+	assert.Is(t, "nobody reaches [fd00:77::100]: IPv6 is switched off on topdog0: sysctl net.ipv6.conf.default.disable_ipv6=0, and restart topdog-holder.service",
+		f.State().Problem, "the problem")
+}
+
 // TestLifetime6: an address of IPv6 goes as well when nobody renews it.
 func TestLifetime6(t *testing.T) {
 	needTUN(t)

@@ -317,7 +317,7 @@ func (f *FloatingIP) tellProblem() {
 	if err := errors.Join(f.without...); err != nil {
 		at.Problem = err.Error()
 	}
-	if err := checkIPv6(f.options.Interface); err != nil {
+	if err := checkIPv6(f.options.Interface, at.Device); err != nil {
 		at.Problem = fmt.Sprintf("nobody reaches %v: %v", six, err)
 	}
 	f.device.Store(&at)

@@ -364,7 +364,7 @@ func (s *session) checkInterface(name string) error {
 	if err != nil {
 		return err
 	}
-	floating := FirstIPv4(s.options.Floating)
+	floating := firstIPv4(s.options.Floating)
 	if !slices.ContainsFunc(own, func(p netip.Prefix) bool { return !p.IsSingleIP() && p.Addr() != floating && p.Contains(floating) }) {
 		return fmt.Errorf("netio: the holder works on an interface whose subnet contains %s, which is not %s", floating, name)
 	}
