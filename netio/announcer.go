@@ -51,6 +51,7 @@ type Announcer struct {
 	asked      map[netip.Addr]time.Duration // when each address was asked last, on the clock of Now
 	answered   func(ARPAnswer)
 	announcers map[netip.Addr]hardwareAddr // who has announced each floating address last
+	claims     wire.Limit                  // of the rivals for addresses of IPv6 that are told of
 
 	announcing announcing
 
@@ -281,11 +282,11 @@ func (a *Announcer) discovered(m ndpMessage, sender hardwareAddr) (awaited bool)
 	heard := a.heard
 	i := slices.IndexFunc(a.ours, m.speaksAs)
 	var rival netip.Addr
-	if i >= 0 {
+	if i >= 0 && a.claims.Allow(Now(), arpRate) {
 		rival = a.ours[i]
 	}
 	a.mu.Unlock()
-	if i >= 0 && heard != nil {
+	if rival.IsValid() && heard != nil {
 		heard(rival, sender[:])
 	}
 	return awaited

@@ -197,14 +197,20 @@ func (d *discovery) answer(m ndpMessage, sender hardwareAddr) {
 	_ = d.socket.send(sender, answer) // whoever has asked will ask again
 }
 
-// throttle counts a packet that was read. In a flood the kernel drops all for a moment, see arpRate. It is called with reading
-// locked.
+// ndpRate is what a flood is limited to, as arpRate does for ARP. It is greater by much, since no kernel answers here: a client
+// whose solicitations are dropped does not find the address. To answer one takes about 20 µs.
+var ndpRate = wire.Rate{Every: time.Millisecond, Burst: 256}
+
+// ndpPause is for how long the kernel drops everything in a flood.
+const ndpPause = 10 * time.Millisecond
+
+// throttle counts a packet that was read. It is called with reading locked.
 func (d *discovery) throttle(fd uintptr) {
-	if d.throttled || d.limit.Allow(Now(), arpRate) || setFilter(int(fd), ndpFilter(nil)) != nil {
+	if d.throttled || d.limit.Allow(Now(), ndpRate) || setFilter(int(fd), ndpFilter(nil)) != nil {
 		return // what was already in the queue does not count
 	}
 	d.throttled = true
-	time.AfterFunc(arpPause, d.passAll)
+	time.AfterFunc(ndpPause, d.passAll)
 }
 
 // passAll lets all messages in again. If the kernel refuses, it is tried again later.
@@ -213,7 +219,7 @@ func (d *discovery) passAll() {
 	defer d.reading.Unlock()
 	_ = d.socket.Control(func(fd uintptr) { // an error says that the socket is closed
 		if setFilter(int(fd), ndpFilter(d.addrs)) != nil {
-			time.AfterFunc(arpPause, d.passAll)
+			time.AfterFunc(ndpPause, d.passAll)
 			return
 		}
 		d.throttled = false
