@@ -2,16 +2,17 @@ package netio
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"topdog/internal/lab/assert"
 	"topdog/internal/lab/judge"
@@ -87,16 +88,16 @@ func TestDiscovery(t *testing.T) {
 	}
 	assert.Is(t, false, has(ours), "somebody answers without a lease")
 
-	lasts := true
-	theirs.Hold(both, func() bool { return lasts })
+	var over atomic.Bool
+	theirs.Hold(both, func() bool { return !over.Load() })
 	eventually(t, "the other board answers", func() bool { return has(ours) })
 	talk(t, them, client, testVIP6, client.addr6())
 	assert.Is(t, them.mac(t), neighbour6(t, client, testVIP6), "whom the client asks")
 
 	// An owner by itself, and its kernel, are told apart: the kernel answers for the board's own address only.
-	lasts = false
+	over.Store(true)
 	assert.Is(t, false, has(ours), "it answers when its lease is over")
-	lasts = true
+	over.Store(false)
 	assert.Is(t, true, has(ours), "it answers when its lease goes on")
 	theirs.Hold(nil, nil)
 	assert.Is(t, false, has(ours), "it answers when it has released the address")
@@ -113,10 +114,20 @@ func TestDiscovery(t *testing.T) {
 	assert.Is(t, 0, len(rivals), "a probe is a rival")
 	ours.AnnounceAnew()
 	eventually(t, "the client knows us again", func() bool { return neighbour6(t, client, testVIP6) == us.mac(t) })
+}
 
-	// The client's kernel, which had DAD find us, does not take the address.
-	client.addAddr(t, "eth0", netip.PrefixFrom(testVIP6, 64))
-	client.sysctl6(t, "accept_dad", "1")
+// TestDuplicateAddressDetection: a machine that is given the address while this board holds it finds out, and does not use it.
+func TestDuplicateAddressDetection(t *testing.T) {
+	l := newLAN6(t, 2)
+	us, them := l.boards[0], l.boards[1]
+	us.announcer6(t).Hold([]netip.Addr{testVIP6}, nil)
+	them.sysctl6(t, "accept_dad", "1")
+	them.addAddr(t, "eth0", netip.PrefixFrom(testVIP6, 64))
+	eventually(t, "its kernel refuses the address", func() bool {
+		addrs, err := listAddrs(them.handle)
+		must(t, err)
+		return slices.ContainsFunc(addrs, func(a netlink.Addr) bool { return a.IP.Equal(testVIP6.AsSlice()) && a.Flags&unix.IFA_F_DADFAILED != 0 })
+	})
 }
 
 // TestDiscoveryOfAKernel finds an address that a machine without topdog has.
@@ -191,7 +202,7 @@ func TestFloatingIP6(t *testing.T) {
 		want := []string{"10.77.0.100/32 for 30 s", "fd00:77::100/128 for 30 s", "fd00:88::100/128 for 30 s"}
 		assert.Equal(t, want, held(), "held")
 		assert.Is(t, "", f.State().Problem, "the problem")
-		assert.Is(t, testVIP6.String()+" preferred for 0 s, flags 0x", b.preferred(t, testVIP6)[:len(testVIP6.String()+" preferred for 0 s, flags 0x")], "preferred")
+		assert.Is(t, 0, b.preferred(t, testVIP6), "for how long it is preferred as a source, in seconds")
 		assert.Is(t, true, b.routes6(t, "fd00:88::/64"), "there is a route to its network")
 		f.renews(t, false)
 		index := b.link(t, device).Index
@@ -202,7 +213,7 @@ func TestFloatingIP6(t *testing.T) {
 		b.sysctl6(t, "disable_ipv6", "1")
 		_, err := f.Renew()
 		must(t, err)
-		assert.ErrorContains(t, errorOf(f.State().Problem), "nobody reaches [fd00:77::100 fd00:88::100]: IPv6 is switched off on eth0: sysctl", "the problem")
+		assert.ErrorContains(t, errors.New(f.State().Problem), "nobody reaches [fd00:77::100 fd00:88::100]: IPv6 is switched off on eth0: sysctl", "the problem")
 		assert.Is(t, want[0], held()[0], "the address of IPv4 without IPv6")
 		b.sysctl6(t, "disable_ipv6", "0")
 		_, err = f.Renew()
@@ -250,17 +261,17 @@ func TestRemoveLeftovers6(t *testing.T) {
 	assert.Is(t, true, b.has(t, "eth0", otherVIP6), "the other one is still there")
 }
 
-// preferred says for how long the kernel prefers an address as a source.
-func (b *board) preferred(t testing.TB, addr netip.Addr) string {
+// preferred returns for how many seconds the kernel prefers an address as a source; -1 if the board does not have it.
+func (b *board) preferred(t testing.TB, addr netip.Addr) int {
 	t.Helper()
 	addrs, err := listAddrs(b.handle)
 	must(t, err)
 	for _, a := range addrs {
-		if p, ok := prefixOf(a.IPNet); ok && p.Addr() == addr {
-			return fmt.Sprintf("%s preferred for %d s, flags %#x", addr, a.PreferedLft, a.Flags)
+		if a.IP.Equal(addr.AsSlice()) {
+			return a.PreferedLft
 		}
 	}
-	return ""
+	return -1
 }
 
 // routes6 reports whether there is a route to a network on eth0.
@@ -272,6 +283,3 @@ func (b *board) routes6(t testing.TB, network string) bool {
 		return r.Dst != nil && r.Dst.String() == network && r.LinkIndex == b.link(t, "eth0").Index
 	})
 }
-
-// errorOf is a text as an error.
-func errorOf(text string) error { return errors.New(text) }
