@@ -35,6 +35,10 @@ func (a Address) String() string {
 
 // ParseAddress reads "192.168.1.250", "192.168.1.250/24", "fd00:1::250" or "fd00:1::250/64".
 func ParseAddress(text string) (Address, error) {
+	if several := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", ;", r) }); len(several) > 1 {
+		return Address{}, refuse(`write one list, with each in quotes of its own: ["`+strings.Join(several, `", "`)+`"]`,
+			"%s is not one address", quoted(text))
+	}
 	host, length, hasLength := strings.Cut(text, "/")
 	ip, err := parseFloating(host)
 	if err != nil {
