@@ -98,7 +98,8 @@ func checkInit(b *setup.Board, arguments []string, export, imports bool) error {
 	pipe := export || imports
 	addresses := setup.SplitAddresses(strings.Join(arguments, ","))
 	if len(addresses) > 0 && len(b.Addresses) > 0 && !slices.Equal(addresses, b.Addresses) {
-		return fmt.Errorf("two addresses: %s and --address %s", strings.Join(addresses, " "), strings.Join(b.Addresses, ","))
+		return fmt.Errorf("addresses stand in two places: %s, and --address %s; leave one out, or write all of them without --address",
+			strings.Join(addresses, " "), strings.Join(b.Addresses, ","))
 	}
 	if len(addresses) > 0 {
 		b.Addresses = addresses

@@ -32,9 +32,9 @@ func TestInitCommandLine(t *testing.T) {
 		want   string
 	}{
 		{nil, 2, "which address shall the boards keep? For example: topdog init 192.168.1.250"},
-		{[]string{"10.0.0.9", "--address", "10.0.0.8"}, 2, "two addresses"},
+		{[]string{"10.0.0.9", "--address", "10.0.0.8"}, 2, "two places"},
 		{append(slices.Repeat([]string{"10.0.0.9"}, 17), "--interface", "eth0"), 2, "topdog init --help"},
-		{[]string{"10.0.0.9", "fd00:1::9", "--address", "10.0.0.9"}, 2, "two addresses: 10.0.0.9 fd00:1::9 and --address 10.0.0.9"},
+		{[]string{"10.0.0.9", "fd00:1::9", "--address", "10.0.0.9"}, 2, "10.0.0.9 fd00:1::9, and --address 10.0.0.9"},
 		{[]string{"10.0.0.9", "10.0.0.9", "--interface", "eth0"}, 2, "10.0.0.9 is listed twice"},
 		{[]string{"10.0.0.9", "extra"}, 2, `"extra" is not an IPv4 address`},
 		{[]string{"fd00:1::9", "--interface", "eth0"}, 2, "an IPv4 address is missing"},

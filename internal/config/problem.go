@@ -166,6 +166,14 @@ func refuse(hint, format string, args ...any) error {
 	return &refusal{message: fmt.Sprintf(format, args...), hint: hint}
 }
 
+// WithHint adds what to write instead to an error that does not say it.
+func WithHint(err error, hint string) error {
+	if _, says := errors.AsType[*refusal](err); says {
+		return err
+	}
+	return refuse(hint, "%v", err)
+}
+
 // bare returns the reason of an error of package os, without the operation
 // and the path: the problem names them already.
 func bare(err error) string {

@@ -258,7 +258,7 @@ func (n network) sayOwner(out io.Writer, iface string, address netip.Addr) {
 // askAddress asks a person for the address until it suits, and suggests a free one of the subnet if there is one.
 func askAddress(in io.Reader, out io.Writer, subnet netip.Prefix, free netip.Addr, suits func(string) error) (string, error) {
 	fmt.Fprintln(out, "Which address shall the boards keep? An unused one of your network, outside the range")
-	fmt.Fprintln(out, "that your router hands out (DHCP).")
+	fmt.Fprintln(out, "that your router hands out (DHCP). One of IPv6 may follow it.")
 	question, usual := "Address: ", ""
 	if subnet.IsValid() {
 		fmt.Fprintf(out, "This board is in %s.\n", subnet)

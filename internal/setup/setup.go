@@ -140,7 +140,7 @@ func (b *Board) needVoters() error {
 func (b Board) check() error {
 	for _, address := range b.Addresses {
 		if _, err := config.ParseAddress(address); err != nil {
-			return fmt.Errorf("the address: %w; write an unused address of the network, such as 192.168.1.250", err)
+			return fmt.Errorf("the address: %w", config.WithHint(err, "write an unused address of the network, such as 192.168.1.250"))
 		}
 	}
 	return checkText(configName, b.config())
