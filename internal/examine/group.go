@@ -421,6 +421,11 @@ func (b *Board) daemonFound(found section) {
 		found.look(console.TopicDaemon, "sudo systemctl restart topdog",
 			"it is of another version (%s) than this program (%s)", s.Version, b.Version)
 	}
+	started, written := s.Board.Floating, daemon.SettingsOf(b.Config).Addresses
+	if started != nil && fmt.Sprint(started) != fmt.Sprint(written) {
+		found.look(console.TopicDaemon, "sudo systemctl restart topdog",
+			"it was started with the addresses %v, and the configuration has %v", started, written)
+	}
 	about := map[string]bool{}
 	for _, p := range s.Problems {
 		if p.Kind == console.ProblemInterfaceAmbiguous || p.Kind == console.ProblemAddressElsewhere {

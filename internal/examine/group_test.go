@@ -57,6 +57,27 @@ func TestOtherBoards(t *testing.T) {
 	assert.Equal(t, []string{"runs and follows pi2", "pi2 (10.0.0.2) runs topdog 1.3.0, and this board has 1.4.0", "pi3 (10.0.0.3) is heard"}, said, "with a daemon")
 }
 
+// A file that was edited, and a daemon that was not restarted since.
+func TestAddressesOfTheDaemon(t *testing.T) {
+	for _, test := range []struct {
+		started []string
+		want    string
+	}{
+		{nil, "runs and leads"}, // it is older, and does not tell
+		{[]string{"10.0.0.100", "fd00:1::250"}, "runs and leads"},
+		{[]string{"10.0.0.100"}, "it was started with the addresses [10.0.0.100], and the configuration has [10.0.0.100 fd00:1::250]"},
+	} {
+		b := &Board{
+			Config: &config.Config{Addresses: []config.Address{{IP: netip.MustParseAddr("fd00:1::250")}, {IP: netip.MustParseAddr("10.0.0.100")}}},
+			Daemon: &console.Status{Role: console.RoleLeader, Holding: true, Board: console.Board{Floating: test.started}},
+		}
+		var r console.Report
+		b.daemonFound(section{report: &r})
+		findings := withoutRemedies(r)
+		assert.Is(t, test.want, findings[len(findings)-1].Text, "of a daemon that was started with %v", test.started)
+	}
+}
+
 // Two boards that tell of different addresses, of either family.
 func TestOtherAddresses(t *testing.T) {
 	addresses := func(texts ...string) (all []config.Address) {
