@@ -39,7 +39,7 @@ var networkCases = []struct {
 	{"no interface", "", func(s *netio.Snapshot) { *s = netio.Snapshot{Missing: "find it: there is none"} }, "find it: there is none", ""},
 	{"a tunnel", "", func(s *netio.Snapshot) { s.Link.HardwareAddr = nil }, "eth0 is no Ethernet and no Wi-Fi interface, so no other machine would learn where 10.0.0.100 is", ""},
 	{"InfiniBand", "", func(s *netio.Snapshot) { s.Link.HardwareAddr = make(net.HardwareAddr, 20) }, "eth0 is no Ethernet", ""},
-	{"a routed address", "192.168.9.9", nil, "", "192.168.9.9 is in none of the networks of eth0 (10.0.0.0/24)"},
+	{"a routed address", "192.168.9.9", nil, "", "192.168.9.9 is in none of the networks of eth0 (10.0.0.0/24): only who has a route to it reaches it, or, where its prefix length is written,"},
 	{"the network of another interface", "192.168.9.9", beside("192.168.9.1/24"), "192.168.9.9 is in the network of eth1 (192.168.9.1/24), and this group is on eth0", ""},
 	{"both networks have it", "", beside("10.0.0.51/24"), "", ""},
 	{"another interface has it alone", "192.168.9.9", beside("192.168.9.9/24"), "", "192.168.9.9 is in none of the networks of eth0"},

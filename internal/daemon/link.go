@@ -99,7 +99,7 @@ func (l *link) notes() (notes []string) {
 			if f.IP.Is6() {
 				kind = "IPv6 "
 			}
-			notes = append(notes, fmt.Sprintf("%v is in none of the %snetworks of %s (%s): only who has a route to it, or is in its network on the same cable, reaches it",
+			notes = append(notes, fmt.Sprintf("%v is in none of the %snetworks of %s (%s): only who has a route to it reaches it, or, where its prefix length is written, who is in its network on the same cable",
 				f.IP, kind, l.name, cmp.Or(joined(l.networks(f.IP.Is6())), "it has none")))
 			continue
 		}

@@ -235,8 +235,8 @@ func (b *Board) suits(n network, out io.Writer, texts []string) error {
 		case network.IsValid():
 			fmt.Fprintf(out, "%s is in a network of %s too (%s)\n", a.IP, found.Name, network)
 		default:
-			fmt.Fprintf(out, "note: %s is in no network of %s that this board is in. Only machines that are in it,\n"+
-				"or that have a route to it by this LAN, will reach it.\n", a.IP, found.Name)
+			fmt.Fprintf(out, "note: %s is in no network of %s that this board is in. Only machines that have a route to\n"+
+				"it by this LAN will reach it, or, if you write its prefix length, those that are in its network.\n", a.IP, found.Name)
 		}
 		n.sayOwner(out, found.Name, a.IP)
 	}
