@@ -75,6 +75,10 @@ var states = []struct {
 		s.Addresses = append(s.Addresses, "fd12:3456:789a:bcde:f012:3456:789a:bcde/64")
 		s.Problems = []console.Problem{{Kind: console.ProblemAddressNotHeld, Text: "Add the address fd12:3456:789a:bcde:f012:3456:789a:bcde to topdog0: IPv6 is switched off there."}}
 	}, []string{"some of 192.168.1.250 and fd12:3456:789a:bcde:f012:3456:789a:bcde are held by", "pi1"}},
+	{"the leader has one address of two", func(s *console.Status) {
+		s.Addresses = append(s.Addresses, "fd00:1::250/64")
+		s.HeldBy, s.Boards[0].Floating = "", []string{"192.168.1.250"}
+	}, []string{"192.168.1.250 and fd00:1::250 are held together by", "nobody", "pi3 leads, and its configuration has 192.168.1.250"}},
 	{"boards that are gone", func(s *console.Status) {
 		s.Boards[1].Gone, s.Boards[1].HeardMs = true, new(5400_000.0)
 		s.Heir, s.HeirName = s.Board.ID, s.Board.Name

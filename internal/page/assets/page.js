@@ -83,7 +83,7 @@ function showSilence() {
 }
 
 // askHistory asks for the history now and then, and after a change of leader. The next request
-// for the status waits for the answer, so there is never more than one request under way.
+// for the status waits for it, so there is one at a time.
 async function askHistory() {
   const now = performance.now(), about = `${known.status.board.id} ${known.status.leader} ${known.status.term}`;
   const changed = about !== known.historyFor;

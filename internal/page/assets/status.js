@@ -1,5 +1,5 @@
-// What a status says, in words: functions of the JSON of /v1/status and /v1/history alone. What is
-// said agrees with `topdog status` (internal/console), which docs/status.md explains.
+// What a status says, in words: functions of the JSON of /v1/status and /v1/history alone. It
+// agrees with `topdog status` (internal/console), which docs/status.md explains.
 
 import { ago, count, duration, fromNs, list, patternOfRole, percent } from '/topdog.js';
 
@@ -34,8 +34,7 @@ export function addressesOf(s) {
 // live says whether what is known of a board is the present.
 export const live = (b) => !b.stale && !b.gone;
 
-// present says the same where this board hears anything at all: without a link, the others are
-// shown as they were.
+// present says the same. Without a link, the other boards are shown as they were.
 export const present = (s, b) => live(b) && (b.self || s.role !== 'isolated');
 
 // leads says that a live board calls itself the leader. A board that said so before the present
@@ -60,12 +59,12 @@ export function verdict(s) {
 }
 
 // headline is the answer in large letters: words before, who, words after, and the tone in which
-// it is said. more is the time that has passed since the status was true.
+// it is said. more is the age of the status.
 export function headline(s, more = 0) {
   const address = addressesOf(s), one = s.addresses.length < 2;
   const is = one ? 'is' : 'are', was = one ? 'was' : 'were';
   const name = nameOf(s, s.held_by), own = boardOf(s, s.held_by)?.address ?? '';
-  const said = { address, pattern: 'off', tone: 'bad' };
+  const said = { address, verb: `${is} held by`, pattern: 'off', tone: 'bad' };
   switch (verdict(s)) {
     case 'contested': {
       const who = s.boards.filter((b) => leads(s, b));
@@ -78,19 +77,23 @@ export function headline(s, more = 0) {
       return { ...said, verb: `${was} last held by`, who: name, after: s.majority_unheard ? `${after}; ${majorityUnheard(s)}` : after };
     }
     case 'nobody':
-      return { ...said, verb: `${is} held by`, who: 'nobody', after: whyNotHeld(s) };
+      if (told(s)) said.verb = `${is} held together by`;
+      return { ...said, who: 'nobody', after: whyNotHeld(s) };
     case 'unknown':
-      return { ...said, verb: `${is} held by`, who: 'unknown', after: whyNotHeld(s), tone: 'warn' };
+      return { ...said, who: 'unknown', after: whyNotHeld(s), tone: 'warn' };
     case 'suspected':
-      return { ...said, verb: `${is} held by`, who: name, after: 'it has fallen silent: this board asks whether it lives', tone: 'warn', pattern: 'leader' };
+      return { ...said, who: name, after: 'it has fallen silent: this board asks whether it lives', tone: 'warn', pattern: 'leader' };
   }
   if (s.holding && s.problems.some((p) => p.kind === 'address_not_held')) said.address = `some of ${address}`;
   const facts = own && own !== name ? [own] : [];
   const unguarded = s.spares === 0; // undefined from a daemon that does not tell
   if (unguarded) facts.unshift('no fit board could take over');
   if (s.leader_since_ms !== null && s.leader === s.held_by) facts.push(`leader for ${duration(s.leader_since_ms + more)}`);
-  return { ...said, verb: `${is} held by`, who: name, after: facts.join(' · '), tone: unguarded ? 'warn' : 'good', pattern: 'leader' };
+  return { ...said, who: name, after: facts.join(' · '), tone: unguarded ? 'warn' : 'good', pattern: 'leader' };
 }
+
+// told are the addresses that the leader of this follower has told, if any.
+const told = (s) => s.role === 'follower' && boardOf(s, s.leader)?.floating;
 
 // whyNotHeld says why nobody holds the address, or why this board cannot know.
 function whyNotHeld(s) {
@@ -107,7 +110,7 @@ function whyNotHeld(s) {
         : `this board leads, but does not have it on ${s.interface || 'its interface'}`;
     case 'follower':
       if (missing) return missing;
-      if (s.leader) return `${nameOf(s, s.leader)} leads, but is not known to have it`;
+      if (s.leader) return `${nameOf(s, s.leader)} leads, ${told(s) ? `and its configuration has ${list(told(s))}` : 'but is not known to have it'}`;
       return s.heir ? `there is no leader, and ${nameOf(s, s.heir)} is next` : 'there is no leader, and no board that could become one';
   }
   return s.reason_text || 'unknown why';
@@ -154,8 +157,7 @@ export const failingChecks = (s) => s.checks.filter((c) => c.state === 'failing'
 // checkName names a check for people.
 export const checkName = (c) => c.name_text || `${c.kind} ${c.target}`.trim();
 
-// heardOf says how long ago this board heard of a board. The exact time between two heartbeats
-// would only flicker.
+// heardOf says how long ago this board heard of a board. Milliseconds would only flicker.
 export function heardOf(b) {
   if (b.self) return 'this board';
   if (b.heard_ms === null) return 'unknown';
@@ -223,18 +225,18 @@ export function changeTo(s, c) {
   return c.reason === 'deaf' ? 'unknown' : 'nobody';
 }
 
-// leaderBefore is the newest change in a status that is older than all changes in a history, if
-// there is one. Status and history may disagree by a second on when the same change was.
+// leaderBefore is the newest change in a status that is older than all in a history, if there is
+// one. The two may disagree by a second on when the same change was.
 export function leaderBefore(s, history) {
   const oldest = history.changes.at(-1)?.ago_ns ?? 0;
   return s.changes.find((c) => c.ago_ms > fromNs(oldest) + 1000);
 }
 
-// lanes turns the history into one lane for each board that led, with the periods in which it led,
-// and into the periods in which nobody led or no daemon could be asked. A place is a point in the
-// time that the slots cover, from 0 (the oldest) to 1 (now). After the oldest change in the list,
-// the changes say exactly who led. Before it, only the slots do, and what happened in a slot is
-// drawn at its beginning. before is who led when the first slot began, if that is known.
+// lanes turns the history into a lane for each board that led, and into the periods in which
+// nobody led or no daemon could be asked. A place is a point in the time of the slots, from 0 (the
+// oldest) to 1 (now). After the oldest change in the list, the changes say who led. Before it, only
+// the slots do, and what happened in a slot is drawn at its beginning. before is who led when the
+// first slot began, if that is known.
 export function lanes(history, before) {
   const { slots, slot_ns } = history, changes = [...history.changes].reverse();
   const whole = Math.max(slots[0]?.ago_ns ?? 0, 1), first = changes[0]?.ago_ns ?? 0;
