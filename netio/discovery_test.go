@@ -184,6 +184,32 @@ func TestFloodOfSolicitations(t *testing.T) {
 	eventually(t, "we answer again", func() bool { return !throttled() && theirs.hasOwner(t, testVIP6, 1, 20*time.Millisecond) })
 }
 
+// TestReleaseWithoutIPv6: an address that the kernel has dropped together with IPv6 was released, and so was one that a kernel without
+// IPv6 never had.
+func TestReleaseWithoutIPv6(t *testing.T) {
+	eachMethod(t, func(t *judge.T, method HoldMethod) {
+		needTUN(t)
+		b := newLAN6(t, 1).boards[0]
+		f := openFloating(t, b, FloatingOptions{Method: method, lifetime: longLease, Addresses: []netip.Prefix{
+			testFloating, netip.PrefixFrom(testVIP6, 128),
+		}})
+		must(t, f.Acquire())
+		const tooShort = 1000 // for IPv6, which the kernel then takes from the device
+		link := b.link(t, f.State().Device)
+		must(t, b.handle.LinkSetMTU(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: link.Index}}, tooShort))
+		must(t, f.Release())
+		assert.Is(t, false, b.has(t, "", testVIP), "the address of IPv4 is still there")
+
+		const missing = unix.AF_DECnet // no kernel has it any more
+		socket, err := openRouteSocket(0)
+		must(t, err)
+		defer socket.Close()
+		head := unix.IfAddrmsg{Family: missing, Prefixlen: 128, Index: uint32(link.Index)}
+		err = socket.exchange(unix.RTM_DELADDR, 0, bytesOf(&head))
+		assert.Is(t, true, isGone(err), "an address of a family that the kernel does not have: %v", err)
+	})
+}
+
 // TestFloatingIP6 holds addresses of both families, and says why one of them is of no use.
 func TestFloatingIP6(t *testing.T) {
 	eachMethod(t, func(t *judge.T, method HoldMethod) {

@@ -155,9 +155,11 @@ func removeAddress(handle *netlink.Handle, link int, addr netip.Addr) error {
 	return handle.AddrDel(nil, &netlink.Addr{LinkIndex: link, IPNet: hostNet(addr)})
 }
 
-// isGone reports whether an address could not be removed because it, or its device, is not there.
+// isGone reports whether an address could not be removed because it is not there, or its device, or IPv6 on that device (ENXIO) or
+// in this kernel (EOPNOTSUPP).
 func isGone(err error) bool {
-	return errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENODEV)
+	gone := []error{unix.EADDRNOTAVAIL, unix.ENODEV, unix.ENXIO, unix.EOPNOTSUPP}
+	return slices.ContainsFunc(gone, func(e error) bool { return errors.Is(err, e) })
 }
 
 // hostNet is addr alone as a network.
