@@ -87,7 +87,7 @@ func OpenAnnouncer(index int, local netip.Addr, floating ...netip.Addr) (*Announ
 	}
 	var err error
 	if a.socket, err = openPacketSocket(index, unix.ETH_P_ARP, filter); err == nil && len(six) > 0 {
-		if a.six, err = openDiscovery(index, six, a.discovered); err != nil {
+		if a.six, err = openDiscovery(index, six, a.discovered, a.awaits); err != nil {
 			a.socket.file.Close()
 		}
 	}
@@ -274,10 +274,16 @@ func (a *Announcer) tellWaiting(conflictsWith func(netip.Addr) bool, sender hard
 	}
 }
 
-// discovered is receive for a message of IPv6 that another host has sent. It reports whether somebody waited for such messages.
-func (a *Announcer) discovered(m ndpMessage, sender hardwareAddr) (awaited bool) {
+// awaits reports whether a probe waits for an answer.
+func (a *Announcer) awaits() bool {
 	a.mu.Lock()
-	awaited = len(a.waiting) > 0
+	defer a.mu.Unlock()
+	return len(a.waiting) > 0
+}
+
+// discovered is receive for a message of IPv6 that another host has sent.
+func (a *Announcer) discovered(m ndpMessage, sender hardwareAddr) {
+	a.mu.Lock()
 	a.tellWaiting(m.conflictsWith, sender)
 	heard := a.heard
 	i := slices.IndexFunc(a.ours, m.speaksAs)
@@ -289,7 +295,6 @@ func (a *Announcer) discovered(m ndpMessage, sender hardwareAddr) (awaited bool)
 	if rival.IsValid() && heard != nil {
 		heard(rival, sender[:])
 	}
-	return awaited
 }
 
 // Close stops listening, and closes the sockets. It may be called more than once.

@@ -28,8 +28,8 @@ type discovery struct {
 	addrs      []netip.Addr
 	socket     packetSocket
 	announcing announcing
-	// heard is told of each message of another host, and reports whether somebody waits for such messages.
-	heard func(m ndpMessage, sender hardwareAddr) (awaited bool)
+	heard      func(m ndpMessage, sender hardwareAddr) // is told of each message of another host
+	awaits     func() bool                             // reports whether somebody waits for such messages
 
 	reading   sync.Mutex // guards what follows
 	inbox     packetInbox
@@ -43,8 +43,8 @@ type discovery struct {
 }
 
 // openDiscovery opens the packet socket on the interface with that index.
-func openDiscovery(index int, addrs []netip.Addr, heard func(ndpMessage, hardwareAddr) bool) (d *discovery, err error) {
-	d = &discovery{addrs: addrs, heard: heard}
+func openDiscovery(index int, addrs []netip.Addr, heard func(ndpMessage, hardwareAddr), awaits func() bool) (d *discovery, err error) {
+	d = &discovery{addrs: addrs, heard: heard, awaits: awaits}
 	d.announcing.say = d.say
 	if d.socket, err = openPacketSocket(index, unix.ETH_P_IPV6, ndpFilter(addrs)); err != nil {
 		return nil, err
@@ -156,23 +156,19 @@ func (d *discovery) read(fd uintptr) error {
 	if err != nil {
 		return err
 	}
-	m, err := parseNDP(data)
-	awaited := false
-	if err == nil {
-		awaited = d.receive(m, hardwareAddr(d.inbox.sender.Addr[:len(hardwareAddr{})]), fd)
+	if m, err := parseNDP(data); err == nil {
+		d.receive(m, hardwareAddr(d.inbox.sender.Addr[:len(hardwareAddr{})]), fd)
 	}
-	if !awaited {
-		d.throttle(fd)
-	}
+	d.throttle(fd)
 	return nil
 }
 
 // receive handles a message that has come in a frame of that sender, unless this host has sent it: a bridge or an access point
 // may reflect that.
-func (d *discovery) receive(m ndpMessage, sender hardwareAddr, fd uintptr) (awaited bool) {
+func (d *discovery) receive(m ndpMessage, sender hardwareAddr, fd uintptr) {
 	own, err := ownHardwareAddr(int(fd))
 	if err != nil || sender == own || m.mac == own {
-		return false
+		return
 	}
 	if m.mac != (hardwareAddr{}) {
 		sender = m.mac
@@ -180,7 +176,7 @@ func (d *discovery) receive(m ndpMessage, sender hardwareAddr, fd uintptr) (awai
 	if m.kind == solicitation {
 		d.answer(m, sender)
 	}
-	return d.heard(m, sender)
+	d.heard(m, sender)
 }
 
 // answer answers a solicitation if this board may answer for the address.
@@ -204,9 +200,9 @@ var ndpRate = wire.Rate{Every: time.Millisecond, Burst: 256}
 // ndpPause is for how long the kernel drops everything in a flood.
 const ndpPause = 10 * time.Millisecond
 
-// throttle counts a packet that was read. It is called with reading locked.
+// throttle counts a packet that was read, unless somebody waits for an answer. It is called with reading locked.
 func (d *discovery) throttle(fd uintptr) {
-	if d.throttled || d.limit.Allow(Now(), ndpRate) || setFilter(int(fd), ndpFilter(nil)) != nil {
+	if d.throttled || d.awaits() || d.limit.Allow(Now(), ndpRate) || setFilter(int(fd), ndpFilter(nil)) != nil {
 		return // what was already in the queue does not count
 	}
 	d.throttled = true
@@ -217,6 +213,9 @@ func (d *discovery) throttle(fd uintptr) {
 func (d *discovery) passAll() {
 	d.reading.Lock()
 	defer d.reading.Unlock()
+	if !d.throttled {
+		return
+	}
 	_ = d.socket.Control(func(fd uintptr) { // an error says that the socket is closed
 		if setFilter(int(fd), ndpFilter(d.addrs)) != nil {
 			time.AfterFunc(ndpPause, d.passAll)

@@ -184,6 +184,29 @@ func TestFloodOfSolicitations(t *testing.T) {
 	eventually(t, "we answer again", func() bool { return !throttled() && theirs.hasOwner(t, testVIP6, 1, 20*time.Millisecond) })
 }
 
+// TestProbeInAFlood6: a probe that begins while the kernel drops a flood hears the owner all the same.
+func TestProbeInAFlood6(t *testing.T) {
+	l := newLAN6(t, 3)
+	us, owner, flooder := l.boards[0], l.boards[1], l.boards[2]
+	ours, floods := us.announcer6(t), flooder.announcer6(t)
+	addr := netlinkAddr(owner.link(t, "eth0").Index, netip.PrefixFrom(testVIP6, 64))
+	addr.Flags = 0x02
+	must(t, owner.handle.AddrAdd(nil, addr))
+	throttled := func() bool {
+		ours.six.reading.Lock()
+		defer ours.six.reading.Unlock()
+		return ours.six.throttled
+	}
+	question := ndpMessage{kind: solicitation, source: flooder.addr6(), destination: solicitedNode(testVIP6), target: testVIP6}
+	eventually(t, "the kernel drops them", func() bool {
+		for range 100 {
+			must(t, floods.six.socket.send(hardwareAddr(us.link(t, "eth0").HardwareAddr), question))
+		}
+		return throttled()
+	})
+	assert.Is(t, true, ours.hasOwner(t, testVIP6, 1, 100*time.Millisecond), "the owner is heard")
+}
+
 // TestReleaseWithoutIPv6: an address that the kernel has dropped together with IPv6 was released, and so was one that a kernel without
 // IPv6 never had.
 func TestReleaseWithoutIPv6(t *testing.T) {

@@ -265,6 +265,9 @@ func (a *Announcer) await(addr netip.Addr) *awaited {
 	a.waiting[w] = struct{}{}
 	a.mu.Unlock()
 	a.renewAwaited()
+	if addr.Is6() && a.six != nil {
+		a.six.passAll() // a flood may have had the kernel drop the answer
+	}
 	return w
 }
 
