@@ -31,10 +31,10 @@ type discovery struct {
 	heard      func(m ndpMessage, sender hardwareAddr) // is told of each message of another host
 	awaits     func() bool                             // reports whether somebody waits for such messages
 
-	reading   sync.Mutex // guards what follows
-	inbox     packetInbox
-	limit     wire.Limit // of the messages that are read
-	throttled bool       // the kernel drops all
+	reading sync.Mutex // guards what follows
+	inbox   packetInbox
+	limit   wire.Limit     // of the messages that are read
+	muted   []hardwareAddr // whose messages the kernel drops for a moment
 
 	joining    sync.Mutex // guards what follows
 	groups     int        // a socket that has joined the groups; -1 if the kernel has no IPv6
@@ -156,10 +156,11 @@ func (d *discovery) read(fd uintptr) error {
 	if err != nil {
 		return err
 	}
+	sender := hardwareAddr(d.inbox.sender.Addr[:len(hardwareAddr{})])
 	if m, err := parseNDP(data); err == nil {
-		d.receive(m, hardwareAddr(d.inbox.sender.Addr[:len(hardwareAddr{})]), fd)
+		d.receive(m, sender, fd)
 	}
-	d.throttle(fd)
+	d.throttle(fd, sender)
 	return nil
 }
 
@@ -197,23 +198,34 @@ func (d *discovery) answer(m ndpMessage, sender hardwareAddr) {
 // whose solicitations are dropped does not find the address. To answer one takes about 20 µs.
 var ndpRate = wire.Rate{Every: time.Millisecond, Burst: 256}
 
-// ndpPause is for how long the kernel drops everything in a flood.
+// ndpPause is for how long the kernel drops the messages of a sender in a flood.
 const ndpPause = 10 * time.Millisecond
 
-// throttle counts a packet that was read, unless somebody waits for an answer. It is called with reading locked.
-func (d *discovery) throttle(fd uintptr) {
-	if d.throttled || d.awaits() || d.limit.Allow(Now(), ndpRate) || setFilter(int(fd), ndpFilter(nil)) != nil {
-		return // what was already in the queue does not count
+// mutedMax is how many senders are told apart in a flood.
+const mutedMax = 16
+
+// throttle counts a packet that was read, unless somebody waits for an answer. In a flood the kernel drops those of its sender for a
+// moment, so that others are answered all the same, and if there are very many senders, all. It is called with reading locked.
+func (d *discovery) throttle(fd uintptr, sender hardwareAddr) {
+	// What was already in the queue does not count.
+	if len(d.muted) > mutedMax || slices.Contains(d.muted, sender) || d.awaits() || d.limit.Allow(Now(), ndpRate) {
+		return
 	}
-	d.throttled = true
-	time.AfterFunc(ndpPause, d.passAll)
+	if d.muted = append(d.muted, sender); len(d.muted) == 1 {
+		time.AfterFunc(ndpPause, d.passAll)
+	}
+	addrs := d.addrs
+	if len(d.muted) > mutedMax {
+		addrs = nil
+	}
+	_ = setFilter(int(fd), ndpFilter(addrs, d.muted...)) // if the kernel has no memory for it, the flood goes on
 }
 
 // passAll lets all messages in again. If the kernel refuses, it is tried again later.
 func (d *discovery) passAll() {
 	d.reading.Lock()
 	defer d.reading.Unlock()
-	if !d.throttled {
+	if len(d.muted) == 0 {
 		return
 	}
 	_ = d.socket.Control(func(fd uintptr) { // an error says that the socket is closed
@@ -221,7 +233,7 @@ func (d *discovery) passAll() {
 			time.AfterFunc(ndpPause, d.passAll)
 			return
 		}
-		d.throttled = false
+		d.muted = d.muted[:0]
 	})
 }
 

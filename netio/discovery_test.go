@@ -1,12 +1,14 @@
 package netio
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -163,24 +165,35 @@ func TestRouterFlag(t *testing.T) {
 	assert.Is(t, true, a.six.isRouter(), "a router is one")
 }
 
-// TestFloodOfSolicitations: somebody who asks thousands of times does not keep this board busy, and afterwards it answers again.
+// TestFloodOfSolicitations: somebody who asks thousands of times does not keep this board busy. Meanwhile it answers others, and
+// afterwards everybody.
 func TestFloodOfSolicitations(t *testing.T) {
-	l := newLAN6(t, 2)
-	us, them := l.boards[0], l.boards[1]
-	ours, theirs := us.announcer6(t), them.announcer6(t)
+	l := newLAN6(t, 3)
+	us, them, client := l.boards[0], l.boards[1], l.boards[2]
+	ours, theirs, asks := us.announcer6(t), them.announcer6(t), client.announcer6(t)
 	ours.Hold([]netip.Addr{testVIP6}, nil)
 	eventually(t, "we answer", func() bool { return theirs.hasOwner(t, testVIP6, 1, 20*time.Millisecond) })
 	throttled := func() bool {
 		ours.six.reading.Lock()
 		defer ours.six.reading.Unlock()
-		return ours.six.throttled
+		return len(ours.six.muted) > 0
 	}
-	eventually(t, "the kernel drops them", func() bool {
-		for range 100 {
-			must(t, theirs.six.probe(testVIP6))
+	ctx, calm := context.WithCancel(t.Context())
+	defer calm()
+	to := hardwareAddr(us.link(t, "eth0").HardwareAddr)
+	var flood sync.WaitGroup
+	flood.Go(func() {
+		question := ndpMessage{kind: solicitation, source: them.addr6(), destination: solicitedNode(testVIP6), target: testVIP6}
+		for ctx.Err() == nil { // the answers go to them alone
+			_ = theirs.six.socket.send(to, question)
 		}
-		return throttled()
 	})
+	eventually(t, "the kernel drops them", throttled)
+	for range 5 {
+		assert.Is(t, true, asks.hasOwner(t, testVIP6, 5, 40*time.Millisecond), "a client is answered meanwhile")
+	}
+	calm()
+	flood.Wait()
 	eventually(t, "we answer again", func() bool { return !throttled() && theirs.hasOwner(t, testVIP6, 1, 20*time.Millisecond) })
 }
 
@@ -195,7 +208,7 @@ func TestProbeInAFlood6(t *testing.T) {
 	throttled := func() bool {
 		ours.six.reading.Lock()
 		defer ours.six.reading.Unlock()
-		return ours.six.throttled
+		return len(ours.six.muted) > 0
 	}
 	question := ndpMessage{kind: solicitation, source: flooder.addr6(), destination: solicitedNode(testVIP6), target: testVIP6}
 	eventually(t, "the kernel drops them", func() bool {

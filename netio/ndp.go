@@ -225,17 +225,26 @@ func (m ndpMessage) option(options []byte) (mac hardwareAddr, err error) {
 	return mac, nil
 }
 
-// ndpFilter passes solicitations and advertisements that are about one of the addresses, or speak as one.
-func ndpFilter(addresses []netip.Addr) []bpf.Instruction {
-	program := []bpf.Instruction{
+// ndpFilter passes solicitations and advertisements that are about one of the addresses, or speak as one, but not in frames of
+// those senders.
+func ndpFilter(addresses []netip.Addr, muted ...hardwareAddr) (program []bpf.Instruction) {
+	const frameSource = 1<<32 - 0x200000 + 6 // SKF_LL_OFF: relative to the Ethernet header
+	for _, sender := range muted {
+		program = append(program,
+			bpf.LoadAbsolute{Off: frameSource, Size: 4},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(sender[:]), SkipFalse: 3},
+			bpf.LoadAbsolute{Off: frameSource + 4, Size: 2},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(binary.BigEndian.Uint16(sender[4:])), SkipFalse: 1},
+			bpf.RetConstant{Val: 0})
+	}
+	program = append(program,
 		bpf.LoadAbsolute{Off: ip6Next, Size: 1},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_ICMPV6, SkipTrue: 1},
 		bpf.RetConstant{Val: 0},
 		bpf.LoadAbsolute{Off: ndpKindAt, Size: 1},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(solicitation), SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(advertisement), SkipTrue: 1},
-		bpf.RetConstant{Val: 0},
-	}
+		bpf.RetConstant{Val: 0})
 	for _, addr := range addresses {
 		for _, at := range []uint32{ndpSubjectAt, ip6Source} {
 			program = append(program, passAddr6(addr, at)...)
