@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -73,15 +74,7 @@ func (c *conversion) convert() error {
 		}
 	}
 	isIPv6 := func(text string) bool { return isAddress(text, netip.Addr.Is6) }
-	slices.SortStableFunc(c.Addresses, func(a, b string) int {
-		switch {
-		case isIPv6(a) == isIPv6(b):
-			return 0
-		case isIPv6(a):
-			return 1
-		}
-		return -1
-	})
+	sort.SliceStable(c.Addresses, func(i, j int) bool { return !isIPv6(c.Addresses[i]) && isIPv6(c.Addresses[j]) })
 	if len(c.Addresses) == 0 || isIPv6(c.Addresses[0]) {
 		return mistake(c.instance.place, "write an IPv4 address into its virtual_ipaddress { … }, or convert the instance that has one",
 			"%s has no IPv4 address, and by that the boards elect", printable(c.instance.text(1)))
