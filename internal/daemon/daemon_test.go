@@ -441,20 +441,27 @@ func TestOldAddressIsGivenAway(t *testing.T) {
 	})
 }
 
+// TestForeignOwner: a machine has one of the addresses, of either family, so nobody takes any of them.
 func TestForeignOwner(t *testing.T) {
-	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		l.owner = net.HardwareAddr{0xde, 0xad, 0xbe, 0xef, 0, 1}
-		one := l.board(1, nil)
-		pass(3 * time.Second)
-		l.wantHolders()
-		one.wantProblem(t, "de:ad:be:ef:00:01 already has the address 10.0.0.100")
-		l.mu.Lock()
-		l.owner = nil
-		l.mu.Unlock()
-		pass(11 * time.Second)
-		l.wantHolders(1)
-		one.wantNoProblem(t)
-	})
+	mac := net.HardwareAddr{0xde, 0xad, 0xbe, 0xef, 0, 1}
+	for address, owner := range map[string]func(*fakeLAN) *net.HardwareAddr{
+		"10.0.0.100": func(l *fakeLAN) *net.HardwareAddr { return &l.owner },
+		"fd00::100":  func(l *fakeLAN) *net.HardwareAddr { return &l.owner6 },
+	} {
+		inBubble(t, func(t *testing.T, l *fakeLAN) {
+			*owner(l) = mac
+			one := l.board(1, withBoth)
+			pass(3 * time.Second)
+			l.wantBoth()
+			one.wantProblem(t, "de:ad:be:ef:00:01 already has the address "+address)
+			l.mu.Lock()
+			*owner(l) = nil
+			l.mu.Unlock()
+			pass(11 * time.Second)
+			l.wantBoth(1)
+			one.wantNoProblem(t)
+		})
+	}
 }
 
 // TestTakesAnAddressInUse: somebody answers for the address as long as nobody leads. The boards wait for as long,

@@ -140,23 +140,6 @@ func TestIPv6Deleted(t *testing.T) {
 	})
 }
 
-// TestForeignOwnerOfIPv6: a machine has the address of IPv6 alone, so nobody takes either of them.
-func TestForeignOwnerOfIPv6(t *testing.T) {
-	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		l.owner6 = net.HardwareAddr{0xde, 0xad, 0xbe, 0xef, 0, 6}
-		one := l.board(1, withBoth)
-		pass(3 * time.Second)
-		l.wantBoth()
-		one.wantProblem(t, "de:ad:be:ef:00:06 already has the address fd00::100")
-		l.mu.Lock()
-		l.owner6 = nil
-		l.mu.Unlock()
-		pass(11 * time.Second)
-		l.wantBoth(1)
-		one.wantNoProblem(t)
-	})
-}
-
 // TestIPv6CannotBeProbed: a board without IPv6 does not keep the IPv4 address from everybody. It says why it has not asked.
 func TestIPv6CannotBeProbed(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {

@@ -49,7 +49,7 @@ func TestIPv6(t *testing.T) {
 				addIPv6(t, d.Host, uint8(board))
 				d.start(t)
 				s.settle(client, d)
-				assert.NoError(t, d.Do(func() error { return addDeprecated(device) }))
+				assert.NoError(t, d.Do(func() error { return addOn(device, vip128) }))
 				assert.NoError(t, client.Do(func() error { return knowAs(d.Host) }))
 				for transport, ask := range s.asks {
 					if err := eventually(func() error { return client.Do(func() error { return ask(vip128.Addr()) }) }); err != nil {
@@ -88,26 +88,6 @@ func addIPv6(t testing.TB, h *netns.Host, number uint8) {
 	addr := net64.Addr().As16()
 	addr[15] = number
 	assert.NoError(t, h.AddAddress(netip.PrefixFrom(netip.AddrFrom16(addr), net64.Bits())))
-}
-
-// addDeprecated gives a device the floating address as the leader does. It makes a TUN device if there is none of that name.
-func addDeprecated(device string) error {
-	link, err := netlink.LinkByName(device)
-	if err != nil {
-		link = &netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: device}, Mode: netlink.TUNTAP_MODE_TUN}
-		if err := netlink.LinkAdd(link); err != nil {
-			return err
-		}
-		if err := netlink.LinkSetUp(link); err != nil {
-			return err
-		}
-	}
-	addr, err := netlink.ParseAddr(vip128.String())
-	if err != nil {
-		return err
-	}
-	addr.ValidLft, addr.PreferedLft = 3600, 0
-	return netlink.AddrAdd(link, addr)
 }
 
 // knowAs has this host's kernel know that a board has the floating address, as from the leader's announcement.

@@ -188,17 +188,27 @@ func (s *service) settle(client *netns.Host, d *daemon) {
 }
 
 // addOnTUN gives a new TUN device the address.
-func addOnTUN(vip netip.Prefix) error {
-	link := &netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: netio.DefaultDevice}, Mode: netlink.TUNTAP_MODE_TUN}
-	if err := netlink.LinkAdd(link); err != nil {
-		return err
-	}
-	if err := netlink.LinkSetUp(link); err != nil {
-		return err
+func addOnTUN(vip netip.Prefix) error { return addOn(netio.DefaultDevice, vip) }
+
+// addOn gives a device the address as the leader does: one of IPv6 is deprecated. It makes a TUN device if there is none of that
+// name.
+func addOn(device string, vip netip.Prefix) error {
+	link, err := netlink.LinkByName(device)
+	if err != nil {
+		link = &netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: device}, Mode: netlink.TUNTAP_MODE_TUN}
+		if err := netlink.LinkAdd(link); err != nil {
+			return err
+		}
+		if err := netlink.LinkSetUp(link); err != nil {
+			return err
+		}
 	}
 	addr, err := netlink.ParseAddr(vip.String())
 	if err != nil {
 		return err
+	}
+	if vip.Addr().Is6() {
+		addr.ValidLft, addr.PreferedLft = 3600, 0
 	}
 	return netlink.AddrAdd(link, addr)
 }
