@@ -13,13 +13,14 @@ import (
 )
 
 // admissionProgram makes the program that limits what reaches the sockets of a group. Of the packets to these sockets,
-// it drops those that are not of the group, and those that come faster than admission allows. It passes everything
-// else, including what this board forwards.
+// it drops those that are of none of this board's groups, and those of the group that come faster than admission allows. It
+// passes everything else, including what this board forwards.
 type admissionProgram struct {
 	sockets []bind
 	network netip.Prefix // of this board; invalid if nothing is to be counted
 	tag     wire.GroupTag
-	array   int // a map that has an admissionMemory
+	others  []wire.GroupTag // of this board's other groups, which have programs of their own
+	array   int             // a map that has an admissionMemory
 }
 
 // Offsets in the header of IP and in that of UDP, in bytes, and what is there.
@@ -99,6 +100,9 @@ func (p admissionProgram) check(a *assembler) {
 	a.jump(unix.BPF_JGT, r1, udpBytes+wire.MaxPacket, admissionLong.label())
 	a.copyFromPacket(r7, udpBytes+wire.IncarnationEnd, stackUDP, admissionShort.label())
 	a.load(unix.BPF_H, r1, r10, stackUDP+udpBytes+wire.GroupTagEnd-2)
+	for _, other := range p.others {
+		a.jump(unix.BPF_JEQ, r1, networkOrder(uint16(other)), "pass")
+	}
 	a.jump(unix.BPF_JNE, r1, networkOrder(uint16(p.tag)), admissionGroup.label())
 }
 
@@ -265,14 +269,14 @@ type kernelAdmission struct {
 	egress int // the link of the program for outgoing packets
 }
 
-// newKernelAdmission attaches the programs to an interface. Besides root, only these users may send to the group.
-func newKernelAdmission(sockets []bind, network netip.Prefix, tag wire.GroupTag, ifindex int, users ...int) (k kernelAdmission, err error) {
+// attach attaches the programs to an interface. Besides root, only these users may send to the group.
+func (p admissionProgram) attach(ifindex int, users ...int) (k kernelAdmission, err error) {
 	array, err := newArray("topdog_admit", int(unsafe.Sizeof(admissionMemory{})))
 	if err != nil {
 		return k, err
 	}
 	defer array.Close()
-	p := admissionProgram{sockets: sockets, network: network, tag: tag, array: int(array.Fd())}
+	p.array = int(array.Fd())
 	if k.link, err = attachAdmission("topdog_admit", p.tcx(), ifindex, unix.BPF_TCX_INGRESS); err != nil {
 		return kernelAdmission{}, err
 	}

@@ -101,7 +101,7 @@ func testAdmissionByReaders(t *judge.T) {
 			return err
 		}
 		for range places {
-			k, err := newKernelAdmission([]bind{{to: testGroup, path: PathMulticast}}, netip.Prefix{}, testTag+1, eth0.Index)
+			k, err := admissionProgram{sockets: []bind{{to: testGroup, path: PathMulticast}}, tag: testTag + 1}.attach(eth0.Index)
 			if err != nil {
 				return nil // they have all
 			}

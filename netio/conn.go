@@ -28,8 +28,11 @@ type Options struct {
 	// runs them: they share the port of the group, and the host hears its own
 	// multicast. Without it a second daemon fails with EADDRINUSE, as it should.
 	Shared bool
+	// Tag is that of the group if this board has several, which share the port: then the sockets for what is sent to all
+	// boards hear this group alone, and what is sent to this board alone may arrive at the sockets of any of its groups.
+	Tag wire.GroupTag
 
-	// replaces says that this process already has sockets with these addresses, and will close them.
+	// replaces says that this process already has sockets with these addresses. The caller ends that others may have them.
 	replaces bool
 }
 

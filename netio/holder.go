@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 	"topdog/wire"
 )
 
-// HolderOptions say which interface, addresses and group a holder serves.
+// HolderOptions say which interface, addresses and group a holder serves. A board with several groups has one holder, and as
+// many of these.
 type HolderOptions struct {
 	// Interface is the group's; "" for the interface whose subnet contains the first floating address.
 	Interface string
@@ -27,11 +29,13 @@ type HolderOptions struct {
 	Prefixes []netip.Prefix
 	Group    netip.AddrPort
 	// Tag is in every packet of the group. A program in the kernel drops all others; 0 for no such program.
-	Tag    wire.GroupTag
+	Tag wire.GroupTag
+	// Others are the tags of this board's other groups, which share the port.
+	Others []wire.GroupTag
 	Method HoldMethod
 }
 
-// Holder is the one process of a board that may change the network, as the daemon sees it. It has the floating
+// Holder is the one process of a board that may change the network, as the daemon of one group sees it. It has the floating
 // addresses, the fence, ARP, and the sockets of the group. The daemon, which reads what strangers send, asks it for
 // what is to be done, and needs no right of its own. The holder is the dead man's switch as well: it notices that the
 // daemon was killed when the daemon's end of a socket closes, and that it is frozen when its lease runs out, which the
@@ -58,8 +62,15 @@ type Holder struct {
 	ended  bool // the holder has ended, rather than frozen; valid once lost is closed
 	reader sync.WaitGroup
 
-	command *exec.Cmd // nil if the holder is a service of its own
+	child *child // nil if the holder is a service of its own
+	leave sync.Once
+}
+
+// child is a holder that this process has started.
+type child struct {
+	command *exec.Cmd
 	exited  chan struct{}
+	uses    atomic.Int32 // how many groups use it
 }
 
 const (
@@ -93,41 +104,67 @@ const (
 // garbage collector that hardly runs wakes nobody.
 var holderEnvironment = []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=8MiB"}
 
-// StartHolder starts a holder as a child process, which ends with this one. The main function of command must call
-// AttendHolder at once.
+// StartHolder is StartHolders for a board with one group.
 func StartHolder(command []string, o HolderOptions) (*Holder, error) {
-	ours, theirs, err := newConnection()
+	holders, err := StartHolders(command, o)
 	if err != nil {
-		return nil, fmt.Errorf("netio: start the holder: %w", err)
+		return nil, err
 	}
-	file := os.NewFile(uintptr(theirs), "holder")
-	defer file.Close()
-	options, err := json.Marshal(o)
+	return holders[0], nil
+}
+
+// StartHolders starts a holder as a child process, which ends with this one, and returns what each group has of it. The main
+// function of command must call AttendHolder at once.
+func StartHolders(command []string, groups ...HolderOptions) (holders []*Holder, err error) {
+	options, err := json.Marshal(groups)
 	if err != nil {
 		return nil, err
 	}
 	c := exec.Command(command[0], command[1:]...)
 	c.Args[0] = filepath.Base(os.Args[0]) // what ps shows, instead of /proc/self/exe
-	c.ExtraFiles = []*os.File{file}
 	c.Stderr = os.Stderr
 	c.Env = append(append(os.Environ(), holderEnvironment...), holderOptionsVariable+"="+string(options))
 	// It has a process group of its own, so that it does not get the signals that a terminal sends to the daemon.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var sockets []int
+	for range groups {
+		ours, theirs, err := newConnection()
+		if err != nil {
+			closeAll(sockets)
+			return nil, fmt.Errorf("netio: start the holder: %w", err)
+		}
+		file := os.NewFile(uintptr(theirs), "holder")
+		defer file.Close()
+		sockets, c.ExtraFiles = append(sockets, ours), append(c.ExtraFiles, file)
+	}
 	if err := c.Start(); err != nil {
-		unix.Close(ours)
+		closeAll(sockets)
 		return nil, fmt.Errorf("netio: start the holder: %w", err)
 	}
-	file.Close() // so that this process sees the end of the child
-	h := &Holder{command: c, exited: make(chan struct{}), pid: c.Process.Pid}
+	for _, file := range c.ExtraFiles {
+		file.Close() // so that this process sees the end of the child
+	}
+	shared := &child{command: c, exited: make(chan struct{})}
+	shared.uses.Store(int32(len(groups)))
 	go func() {
 		_ = c.Wait()
-		close(h.exited)
+		close(shared.exited)
 	}()
-	return h, h.open(ours)
+	for i, socket := range sockets {
+		holders = append(holders, &Holder{child: shared, pid: c.Process.Pid})
+		err = errors.Join(err, holders[i].open(socket, groups[i].Tag))
+	}
+	if err != nil {
+		for _, h := range holders {
+			_ = h.Close()
+		}
+		return nil, err
+	}
+	return holders, nil
 }
 
-// DialHolder connects to a holder that is a service of its own.
-func DialHolder(path string) (*Holder, error) {
+// DialHolder connects to a holder that is a service of its own, for one of this board's groups.
+func DialHolder(path string, group wire.GroupTag) (*Holder, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("netio: connect to the holder: %w", os.NewSyscallError("socket", err))
@@ -144,17 +181,17 @@ func DialHolder(path string) (*Holder, error) {
 	if peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
 		h.pid = int(peer.Pid)
 	}
-	return h, h.open(fd)
+	return h, h.open(fd, group)
 }
 
 // open begins to use the socket. The first answer may take long: the process has to start, or to release what the
 // previous daemon held.
-func (h *Holder) open(socket int) error {
+func (h *Holder) open(socket int, group wire.GroupTag) error {
 	h.fence, h.lost = -1, make(chan struct{})
 	h.main = &connection{fd: socket, lost: h.lost}
 	ours, theirs, err := newConnection()
 	if err == nil {
-		_, err = h.ask(askSideSocket, nil, nil, prepareWithin, theirs)
+		_, err = h.ask(askSideSocket, sideSocketRequest{group}, nil, prepareWithin, theirs)
 		unix.Close(theirs)
 		h.side = os.NewFile(uintptr(ours), "side socket")
 	}
@@ -320,7 +357,7 @@ func (h *Holder) Prepare(r PreparedResign) error {
 }
 
 // Close ends the use of the holder, as the end of this process would: if a lease lasts, the holder releases the
-// addresses, and tells the other boards. Close waits for a child. The error says how the child has ended, unless
+// addresses, and tells the other boards. Close waits for a child that no other group uses. The error says how the child has ended, unless
 // the holder was known to be lost.
 func (h *Holder) Close() error {
 	known := h.isLost()
@@ -339,16 +376,25 @@ func (h *Holder) Close() error {
 	}
 	h.fence = -1
 	h.mu.Unlock()
-	if h.command == nil {
+	if h.child == nil {
+		return nil
+	}
+	h.leave.Do(func() { h.child.uses.Add(-1) })
+	return h.child.end(known)
+}
+
+// end waits for the end of a child that no group uses any more.
+func (c *child) end(known bool) error {
+	if c.uses.Load() > 0 {
 		return nil
 	}
 	select {
-	case <-h.exited:
+	case <-c.exited:
 	case <-time.After(closeWithin):
-		_ = h.command.Process.Kill()
-		<-h.exited
+		_ = c.command.Process.Kill()
+		<-c.exited
 	}
-	if status := h.command.ProcessState; !status.Success() && !known {
+	if status := c.command.ProcessState; !status.Success() && !known {
 		return fmt.Errorf("netio: the holder ended with: %v", status)
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/wire"
 )
 
 // A daemon and its holder exchange messages over Unix sockets that keep their boundaries (SOCK_SEQPACKET). Every
@@ -30,7 +32,7 @@ import (
 type holderRequest byte
 
 const (
-	askSideSocket holderRequest = 1 + iota // serve the side socket that comes with it
+	askSideSocket holderRequest = 1 + iota // sideSocketRequest: serve the side socket that comes with it; the first request
 	askFence                               // make the fence; the answer is a fenceState, with the memory and the timer of the lease
 	askCover                               // coverRequest: put the fence on interfaces; the answer is a fenceState
 	askSockets                             // socketsRequest: open the group's sockets; they come with the answer, a socketsAnswer
@@ -72,7 +74,8 @@ const (
 )
 
 type (
-	coverRequest struct{ Interfaces []int }
+	sideSocketRequest struct{ Group wire.GroupTag } // for which the daemon asks
+	coverRequest      struct{ Interfaces []int }
 	fenceState   struct {
 		Kind    FenceKind
 		Closes  bool

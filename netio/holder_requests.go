@@ -133,7 +133,7 @@ func (s *session) openSockets(r socketsRequest) (any, error) {
 		return nil, err
 	}
 	o := Options{Interface: r.Interface, Local: r.Local, Group: s.options.Group, Floating: s.options.Floating}
-	if err := s.sockets.provide(o, s.options.Tag); err != nil {
+	if err := s.sockets.provide(o, s.options.Tag, s.options.Others); err != nil {
 		return nil, err
 	}
 	if s.sender != nil {

@@ -54,7 +54,7 @@ func FuzzRequests(f *testing.F) {
 		if len(message) > 0 && holderRequest(message[0]) == askFence {
 			return // it makes one, which is slow, and reads nothing
 		}
-		h := newSession(options, new(heldSockets))
+		h := newSession(options, new(boardSockets).of(0))
 		defer h.idle.Stop()
 		var files []int
 		_, given, err := h.handle(message, &files)

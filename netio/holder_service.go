@@ -5,15 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/wire"
 )
 
 // AttendHolder runs a holder that StartHolder has started. It returns when the daemon has ended and the addresses are gone.
@@ -27,15 +30,20 @@ func attendHolder(lifetime time.Duration) error {
 	if err != nil || kind != unix.SOCK_SEQPACKET {
 		return errors.New("this is a part of `topdog run`, which starts it: it is of no use by itself")
 	}
-	unix.CloseOnExec(holderSocket)
-	var o HolderOptions
-	if err := json.Unmarshal([]byte(os.Getenv(holderOptionsVariable)), &o); err != nil {
+	var groups []HolderOptions
+	if err := json.Unmarshal([]byte(os.Getenv(holderOptionsVariable)), &groups); err != nil {
 		return fmt.Errorf("netio: holder: read the options: %w", err)
 	}
 	nameProcess()
-	s := newSession(o, &heldSockets{})
-	s.trusted, s.lifetime = true, lifetime
-	s.attend(context.Background(), holderSocket)
+	var sockets boardSockets
+	var sessions sync.WaitGroup
+	for i, o := range groups {
+		unix.CloseOnExec(holderSocket + i)
+		s := newSession(o, sockets.of(o.Tag))
+		s.trusted, s.lifetime = true, lifetime
+		sessions.Go(func() { s.attend(context.Background(), os.NewFile(uintptr(holderSocket+i), "main")) })
+	}
+	sessions.Wait()
 	return nil
 }
 
@@ -46,8 +54,8 @@ func nameProcess() { _ = os.WriteFile("/proc/self/comm", []byte("topdog-holder")
 type ServiceOptions struct {
 	// Path is where the socket is made. Its directory must exist.
 	Path string
-	// Options reads the configuration. It is called anew for each daemon.
-	Options func() (HolderOptions, error)
+	// Options reads the configuration, and returns the options of each group. It is called anew for each group of a daemon.
+	Options func() ([]HolderOptions, error)
 	// UID is the user who may ask, besides root. GID is the group that may connect, so that nobody else can keep the
 	// holder busy.
 	UID, GID int
@@ -58,7 +66,7 @@ type ServiceOptions struct {
 	Ready func()
 }
 
-// ServeHolder runs such a holder until the context ends. It serves one daemon after the other.
+// ServeHolder runs such a holder until the context ends. It serves one daemon of a group after the other.
 func ServeHolder(ctx context.Context, o ServiceOptions) error {
 	nameProcess()
 	signal.Ignore(unix.SIGPIPE)
@@ -75,29 +83,27 @@ func ServeHolder(ctx context.Context, o ServiceOptions) error {
 	if err := letConnect(o.Path, o.GID); err != nil {
 		return fmt.Errorf("netio: holder: let the group of the daemon connect: %w: the unit needs Group=topdog, as topdog-holder.service has it", err)
 	}
-	s := service{ServiceOptions: o, daemons: make(chan int)}
-	defer s.sockets.close()
-	go s.accept(listener)
+	s := service{ServiceOptions: o, sessions: map[wire.GroupTag]*session{}}
+	defer s.sockets.keep() // none
+	s.serving.Go(func() { s.accept(ctx, listener) })
 	o.Ready()
 	if o.AliveEvery > 0 {
 		go s.tellAlive()
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case daemon := <-s.daemons:
-			s.serve(ctx, daemon)
-		}
-	}
+	<-ctx.Done()
+	listener.Close()
+	s.serving.Wait()
+	return nil
 }
 
 // service is a holder that is a service.
 type service struct {
 	ServiceOptions
-	daemons chan int                // sockets of daemons that are waiting to be served
-	current atomic.Pointer[session] // of the daemon that is being served, or was last
-	sockets heldSockets
+	serving sync.WaitGroup // one for each connection, and one for those that are to come
+	sockets boardSockets
+
+	mu       sync.Mutex
+	sessions map[wire.GroupTag]*session // of the daemon of a group that is being served, or was last
 }
 
 // letConnect lets root and a group connect to a socket. Usually the socket belongs to that group already. A holder
@@ -115,9 +121,8 @@ func letConnect(path string, gid int) error {
 // endNoticedWithin is how long it may take to notice that a daemon has ended. The next one may connect before that.
 const endNoticedWithin = 50 * time.Millisecond
 
-// accept accepts connections until the listener is closed. It refuses those of other users, and those that come while
-// a daemon is being served. The next daemon waits until all is released that the former one had.
-func (s *service) accept(listener *net.UnixListener) {
+// accept accepts connections until the listener is closed, and serves those of root and of the daemon's user.
+func (s *service) accept(ctx context.Context, listener *net.UnixListener) {
 	for {
 		connection, err := listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
@@ -127,16 +132,17 @@ func (s *service) accept(listener *net.UnixListener) {
 			time.Sleep(endNoticedWithin) // there are too many open files, for instance
 			continue
 		}
-		daemon, err := descriptorOf(connection)
+		fd, err := descriptorOf(connection)
 		if err != nil {
 			continue
 		}
-		if err := s.check(daemon); err != nil {
-			_ = sendMessage(daemon, answerMessage(nil, err))
-			unix.Close(daemon)
+		daemon := os.NewFile(uintptr(fd), "main")
+		if err := s.check(fd); err != nil {
+			senderOf(daemon)(answerMessage(nil, err))
+			daemon.Close()
 			continue
 		}
-		s.daemons <- daemon
+		s.serving.Go(func() { s.serve(ctx, daemon) })
 	}
 }
 
@@ -159,20 +165,16 @@ func (s *service) check(daemon int) error {
 	if err != nil || peer.Uid != 0 && int(peer.Uid) != s.UID {
 		return errors.New("the holder serves the daemon alone, which runs as the user topdog")
 	}
-	if current := s.current.Load(); current != nil {
-		select {
-		case <-current.ended:
-		case <-time.After(endNoticedWithin):
-			return fmt.Errorf("the holder serves another daemon: %w", unix.EADDRINUSE)
-		}
-	}
 	return nil
 }
 
 // tellAlive calls Alive for as long as requests are answered.
 func (s *service) tellAlive() {
 	for {
-		if current := s.current.Load(); current != nil {
+		s.mu.Lock()
+		sessions := slices.Collect(maps.Values(s.sessions))
+		s.mu.Unlock()
+		for _, current := range sessions {
 			current.settle()
 		}
 		s.Alive()
@@ -180,17 +182,81 @@ func (s *service) tellAlive() {
 	}
 }
 
-// serve serves one daemon until it has ended.
-func (s *service) serve(ctx context.Context, daemon int) {
-	o, err := s.Options()
+// serve serves a daemon, for the group that its first request names, until it has ended.
+func (s *service) serve(ctx context.Context, daemon *os.File) {
+	forget := context.AfterFunc(ctx, func() { _ = daemon.SetReadDeadline(time.Now()) })
+	var first []byte
+	var files []int
+	_ = readMessages(daemon, maxRequestBytes, func(message []byte, came []int) bool {
+		first, files = slices.Clone(message), came
+		return false
+	})
+	session, err := s.begin(first)
 	if err != nil {
-		_ = sendMessage(daemon, answerMessage(nil, err))
-		unix.Close(daemon)
+		closeAll(files)
+		senderOf(daemon)(answerMessage(nil, err))
+		forget()
+		daemon.Close()
 		return
 	}
-	session := newSession(o, &s.sockets)
-	s.current.Store(session)
+	session.main = daemon
+	session.serveMain(first, files)
+	forget()
 	session.attend(ctx, daemon)
+}
+
+// begin returns a session for the daemon whose first request that is. It refuses a second daemon for a group. The next one
+// waits until all is released that the former one had.
+func (s *service) begin(first []byte) (*session, error) {
+	if len(first) == 0 || holderRequest(first[0]) != askSideSocket {
+		return nil, errors.New("netio: a daemon begins with its side socket: restart both services, which must be of one version")
+	}
+	var r sideSocketRequest
+	if err := decode(first[1:], &r); err != nil {
+		return nil, err
+	}
+	groups, err := s.Options()
+	if err != nil {
+		return nil, err
+	}
+	var tags []wire.GroupTag
+	for _, o := range groups {
+		tags = append(tags, o.Tag)
+	}
+	i := slices.Index(tags, r.Group)
+	if i < 0 {
+		return nil, errors.New("netio: the holder's configuration has no such group: restart both services")
+	}
+	for {
+		s.mu.Lock()
+		former := s.sessions[r.Group]
+		if former == nil || former.isOver() {
+			defer s.mu.Unlock()
+			s.keepSockets(tags)
+			next := newSession(groups[i], s.sockets.of(r.Group))
+			s.sessions[r.Group] = next
+			return next, nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-former.ended:
+			<-former.over
+		case <-time.After(endNoticedWithin):
+			return nil, fmt.Errorf("the holder serves another daemon: %w", unix.EADDRINUSE)
+		}
+	}
+}
+
+// keepSockets closes the sockets of groups that are not in the configuration any more, and that no daemon has.
+func (s *service) keepSockets(tags []wire.GroupTag) {
+	for tag, former := range s.sessions {
+		if !former.isOver() {
+			tags = append(tags, tag)
+		} else if !slices.Contains(tags, tag) {
+			delete(s.sessions, tag)
+		}
+	}
+	s.sockets.keep(tags...)
 }
 
 // DropProgram drops the pages of the program from this process's memory. The kernel still has them, and maps a page

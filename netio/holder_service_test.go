@@ -35,8 +35,8 @@ func attendService(value string) error {
 	defer cancel()
 	return ServeHolder(ctx, ServiceOptions{
 		Path: path, UID: id, GID: id, Ready: func() { fmt.Println("ready") },
-		Options: func() (HolderOptions, error) {
-			return HolderOptions{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Method: HoldTUN}, nil
+		Options: func() ([]HolderOptions, error) {
+			return []HolderOptions{{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Method: HoldTUN}}, nil
 		},
 		Alive: func() { fmt.Println("alive") }, AliveEvery: 50 * time.Millisecond,
 	})
@@ -73,7 +73,7 @@ func (s *testService) dial(t testing.TB) *guard {
 	t.Helper()
 	g, err := on(s.board, func() (g *guard, err error) {
 		g = &guard{}
-		if g.Holder, err = DialHolder(s.path); err != nil {
+		if g.Holder, err = DialHolder(s.path, 0); err != nil {
 			return nil, err
 		}
 		return g, g.prepare()
@@ -117,7 +117,7 @@ func testHolderServesOneAfterTheOther(t *judge.T) {
 		if got, want := <-in.got, heardAs("multicast", []byte(said), other.addr); !strings.HasPrefix(got, want) {
 			t.Errorf("heard %s, want %s", got, want)
 		}
-		_, err := on(b, func() (*Holder, error) { return DialHolder(s.path) })
+		_, err := on(b, func() (*Holder, error) { return DialHolder(s.path, 0) })
 		assert.ErrorIs(t, err, unix.EADDRINUSE, "a second daemon")
 		if round == 1 {
 			must(t, g.Close()) // as if it were killed
@@ -162,13 +162,13 @@ func testHolderServesTheDaemonOnly(t *judge.T) {
 		{stranger, stranger, "permission denied: only root and the group of the daemon may"},
 		{stranger, daemon, "the holder serves the daemon alone"},
 	} {
-		h, err := as(who.uid, who.gid, func() (*Holder, error) { return DialHolder(s.path) })
+		h, err := as(who.uid, who.gid, func() (*Holder, error) { return DialHolder(s.path, 0) })
 		assert.ErrorContains(t, err, who.refused, "user %d of group %d", who.uid, who.gid)
 		if err == nil {
 			must(t, h.Close())
 		}
 	}
-	_, err := DialHolder(s.path + "2")
+	_, err := DialHolder(s.path+"2", 0)
 	assert.ErrorIs(t, err, os.ErrNotExist, "no holder")
 	assert.ErrorContains(t, err, "does topdog-holder.service run?", "no holder")
 }
@@ -219,7 +219,7 @@ func testGatewayKeepsNobodyWaiting(t *judge.T) {
 	})
 	must(t, g.Close())
 	eventually(t, "the next daemon is served", func() bool {
-		next, err := on(b, func() (*Holder, error) { return DialHolder(s.path) })
+		next, err := on(b, func() (*Holder, error) { return DialHolder(s.path, 0) })
 		if err != nil {
 			return false
 		}

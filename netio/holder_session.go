@@ -28,6 +28,7 @@ type session struct {
 	served  context.Context // ends with the service for this daemon
 	leave   func()          // ends it
 	ended   chan struct{}   // closed when the daemon has ended, or will have no holder
+	over    chan struct{}   // closed when everything is released then
 	idle    *time.Timer     // drops the pages of the program
 
 	// serving is held while a request of the daemon's loop is answered, or the lease is ended. It guards what follows.
@@ -53,7 +54,7 @@ type session struct {
 const programIdle = 100 * time.Millisecond
 
 func newSession(o HolderOptions, sockets *heldSockets) *session {
-	s := &session{options: o, lifetime: DefaultLifetime, sockets: sockets, ended: make(chan struct{})}
+	s := &session{options: o, lifetime: DefaultLifetime, sockets: sockets, ended: make(chan struct{}), over: make(chan struct{})}
 	s.served, s.leave = context.WithCancel(context.Background())
 	s.idle = time.AfterFunc(programIdle, DropProgram)
 	return s
@@ -61,8 +62,9 @@ func newSession(o HolderOptions, sockets *heldSockets) *session {
 
 // attend serves the daemon at the other end of a socket until the daemon has ended, or the context has. When it
 // returns, everything is released.
-func (s *session) attend(ctx context.Context, main int) {
-	s.main = os.NewFile(uintptr(main), "main")
+func (s *session) attend(ctx context.Context, main *os.File) {
+	s.main = main
+	defer close(s.over)
 	defer s.close()
 	defer context.AfterFunc(ctx, func() {
 		s.daemonEnded() // soon it will have no holder
@@ -232,6 +234,16 @@ func (s *session) daemonEnded() {
 	default:
 		s.fence.put(leaseFired)
 		s.release()
+	}
+}
+
+// isOver reports whether everything is released.
+func (s *session) isOver() bool {
+	select {
+	case <-s.over:
+		return true
+	default:
+		return false
 	}
 }
 

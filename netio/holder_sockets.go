@@ -7,32 +7,88 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"topdog/wire"
 )
 
+// boardSockets are the sockets of all groups of a board, which share the port.
+type boardSockets struct {
+	mu     sync.Mutex // held while sockets are opened or closed
+	groups map[wire.GroupTag]*heldSockets
+}
+
+// of returns those of a group.
+func (b *boardSockets) of(tag wire.GroupTag) *heldSockets {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.groups == nil {
+		b.groups = map[wire.GroupTag]*heldSockets{}
+	}
+	if b.groups[tag] == nil {
+		b.groups[tag] = &heldSockets{board: b}
+	}
+	return b.groups[tag]
+}
+
+// keep closes the sockets of all groups but those with these tags.
+func (b *boardSockets) keep(tags ...wire.GroupTag) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for tag, held := range b.groups {
+		if !slices.Contains(tags, tag) {
+			held.shut()
+			delete(b.groups, tag)
+		}
+	}
+}
+
+// sharePort sets whether others may bind to the port, see setReusePort.
+func (b *boardSockets) sharePort(may bool) error {
+	for _, held := range b.groups {
+		for _, socket := range held.sockets {
+			if err := setReusePort(socket, may); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // heldSockets are the sockets of a group. A holder keeps them open while the daemon restarts, so that nobody else can
 // bind to the port meanwhile, and no switch forgets that this host is in the group.
 type heldSockets struct {
+	board     *boardSockets
 	options   Options
 	tag       wire.GroupTag
-	index     int // of the interface at the time when they were opened
+	others    []wire.GroupTag // of the board's other groups
+	index     int             // of the interface at the time when they were opened
 	sockets   []int
 	admission kernelAdmission
 	// unlimited is why no program in the kernel limits what arrives; "" if one does.
 	unlimited string
 }
 
-// provide opens the sockets of such a Conn: always fresh ones, even if the open ones have the same addresses.
-func (h *heldSockets) provide(o Options, tag wire.GroupTag) (err error) {
-	if h.are(o, tag) {
+// provide opens the sockets of such a Conn: always fresh ones, even if the open ones have the same addresses. Only
+// meanwhile, others of this user may bind to the port: the former sockets and those of the other groups are bound to it.
+func (h *heldSockets) provide(o Options, tag wire.GroupTag, others []wire.GroupTag) (err error) {
+	h.board.mu.Lock()
+	defer h.board.mu.Unlock()
+	if err := h.board.sharePort(true); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.board.sharePort(false)) }()
+	if len(others) > 0 {
+		o.Tag = tag
+	}
+	if h.are(o, tag, others) {
 		return h.renew()
 	}
-	h.close()
-	*h, err = openHeld(o, tag)
-	return err
+	h.shut()
+	h.options, h.tag, h.others = o, tag, others
+	return h.open()
 }
 
 // openSender opens a socket that sends as the group's does, but from a port of its own: the group's port must be free
@@ -46,18 +102,18 @@ func openSender(o Options, index int) (*os.File, error) {
 	return socket.File()
 }
 
-// openHeld opens the sockets of a Conn, as bare descriptors that nobody reads.
-func openHeld(o Options, tag wire.GroupTag) (held heldSockets, err error) {
-	held = heldSockets{options: o, tag: tag}
-	c, err := held.openSockets()
-	if err != nil || tag == 0 {
-		return held, err
+// open opens the sockets of a Conn, as bare descriptors that nobody reads.
+func (h *heldSockets) open() error {
+	c, err := h.openSockets()
+	if err != nil || h.tag == 0 {
+		return err
 	}
+	p := admissionProgram{sockets: c.binds(), network: networkOf(h.options), tag: h.tag, others: h.others}
 	// If the kernel has no such programs, the daemon's readers limit what arrives.
-	if held.admission, err = newKernelAdmission(c.binds(), networkOf(o), tag, c.index, os.Geteuid()); err != nil {
-		held.unlimited = err.Error()
+	if h.admission, err = p.attach(c.index, os.Geteuid()); err != nil {
+		h.unlimited = err.Error()
 	}
-	return held, nil
+	return nil
 }
 
 // networkOf returns this board's address with the prefix length of its network, or an invalid one.
@@ -71,7 +127,9 @@ func networkOf(o Options) netip.Prefix {
 
 // openSockets opens the sockets by a Conn, keeps copies of their descriptors, and returns the closed Conn.
 func (h *heldSockets) openSockets() (*Conn, error) {
-	c, err := Open(h.options)
+	o := h.options
+	o.replaces = true
+	c, err := Open(o)
 	if err != nil {
 		return nil, err
 	}
@@ -101,22 +159,10 @@ func (h *heldSockets) openSockets() (*Conn, error) {
 // stays in the group.
 func (h *heldSockets) renew() error {
 	former := h.sockets
-	for _, socket := range former {
-		if err := setReusePort(socket, true); err != nil {
-			return err
-		}
-	}
-	h.options.replaces = true
-	defer func() { h.options.replaces = false }()
 	if _, err := h.openSockets(); err != nil {
 		return err
 	}
 	closeAll(former)
-	for _, socket := range h.sockets {
-		if err := setReusePort(socket, false); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -129,10 +175,10 @@ func (h *heldSockets) files() []int {
 }
 
 // are reports whether these are the sockets of such a Conn, and the interface is still the same.
-func (h *heldSockets) are(o Options, tag wire.GroupTag) bool {
+func (h *heldSockets) are(o Options, tag wire.GroupTag, others []wire.GroupTag) bool {
 	former := &h.options
 	if len(h.sockets) == 0 || former.Interface != o.Interface || former.Local != o.Local || former.Group != o.Group ||
-		!slices.Equal(former.Floating, o.Floating) || h.tag != tag {
+		!slices.Equal(former.Floating, o.Floating) || h.tag != tag || !slices.Equal(h.others, others) {
 		return false
 	}
 	link, err := net.InterfaceByName(o.Interface)
@@ -140,12 +186,19 @@ func (h *heldSockets) are(o Options, tag wire.GroupTag) bool {
 }
 
 func (h *heldSockets) close() {
-	h.admission.detach()
-	closeAll(h.files())
-	*h = heldSockets{}
+	h.board.mu.Lock()
+	defer h.board.mu.Unlock()
+	h.shut()
 }
 
-// takeOver returns a Conn of the sockets that openHeld has opened with the same options. It takes ownership of the files.
+// shut is close for a caller who has the board's lock.
+func (h *heldSockets) shut() {
+	h.admission.detach()
+	closeAll(h.files())
+	*h = heldSockets{board: h.board}
+}
+
+// takeOver returns a Conn of the sockets that a holder has opened with the same options. It takes ownership of the files.
 func takeOver(o Options, files []int, unlimited string) (*Conn, error) {
 	c, err := newConn(o)
 	if err == nil {

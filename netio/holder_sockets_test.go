@@ -87,7 +87,7 @@ func TestSocketsOfAFormerDaemon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLAN(t, 2)
 			b := l.boards[0]
-			kept := &heldSockets{}
+			kept := new(boardSockets).of(0)
 			t.Cleanup(kept.close)
 			first := b.inheritAs(t, kept, testTag, testVIP)
 			b.do(t, func() error {
@@ -111,7 +111,7 @@ func TestSocketsOfAFormerDaemon(t *testing.T) {
 func TestNobodyElseGetsThePort(t *testing.T) {
 	t.Parallel()
 	b := newLAN(t, 1).boards[0]
-	kept := &heldSockets{}
+	kept := new(boardSockets).of(0)
 	t.Cleanup(kept.close)
 	must(t, b.inheritAs(t, kept, testTag, testVIP).Close())
 	const stranger = 4711

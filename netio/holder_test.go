@@ -484,7 +484,7 @@ func testNoAnnouncementAfterTheLease(t *judge.T) {
 func ownSession(prefixes ...netip.Prefix) *session {
 	return newSession(HolderOptions{
 		Interface: "eth0", Floating: []netip.Addr{testVIP}, Prefixes: prefixes, Group: testGroup, Method: HoldLifetime,
-	}, &heldSockets{})
+	}, new(boardSockets).of(0))
 }
 
 // prepares has it prepare an address as for a daemon that asks for that.

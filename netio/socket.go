@@ -102,7 +102,7 @@ func beforeBind(fd int, o Options, path Path, index int) error {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) != nil {
 		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer)
 	}
-	if o.replaces {
+	if o.replaces || o.Tag != 0 {
 		if err := setReusePort(fd, true); err != nil {
 			return err
 		}
@@ -144,6 +144,11 @@ func bindToInterface(fd int, o Options, path Path, index int) error {
 		}
 		return setFilter(fd, byInterface(index))
 	}
+	if o.Tag != 0 {
+		if err := setFilter(fd, byTag(o.Tag)); err != nil {
+			return err
+		}
+	}
 	err := unix.BindToDevice(fd, o.Interface)
 	// Kernels before 5.7 want CAP_NET_RAW for this. The demo runs without privileges on loopback,
 	// where there is no other link to hear.
@@ -158,6 +163,16 @@ func byInterface(index int) []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.LoadExtension{Num: bpf.ExtInterfaceIndex},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(index), SkipFalse: 1},
+		bpf.RetConstant{Val: pass},
+		bpf.RetConstant{Val: 0},
+	}
+}
+
+// byTag passes the packets of a group. The kernel gives what is sent to all boards to the sockets of all groups.
+func byTag(tag wire.GroupTag) []bpf.Instruction {
+	return []bpf.Instruction{
+		bpf.LoadAbsolute{Off: udpBytes + wire.GroupTagEnd - 2, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(tag), SkipFalse: 1},
 		bpf.RetConstant{Val: pass},
 		bpf.RetConstant{Val: 0},
 	}
