@@ -62,11 +62,12 @@ not be tried, 78 if a file has mistakes.`,
 // examineBoard examines this board with the configuration of the report's file. An error says why no more could be found
 // out; mistakes in the files are in the report too.
 func examineBoard(ctx context.Context, r *console.Report) error {
-	cfg, text, err := config.LoadText(r.File)
+	groups, text, err := config.LoadGroupsText(r.File)
 	if err != nil {
 		examine.AddMistakes(r, console.TopicConfiguration, err)
 		return err
 	}
+	cfg := groups.First()
 	b := examine.Board{Config: cfg, Path: r.File, Version: versionText()}
 	if os.Geteuid() == 0 {
 		b.StartHolder = func() (*netio.Holder, error) {

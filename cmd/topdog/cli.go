@@ -37,8 +37,8 @@ func daemonOf(c *cobra.Command) *console.Client {
 	path, _ := c.Flags().GetString("socket")
 	if path == "" {
 		path = config.DefaultSocket
-		if cfg, err := config.Load(configPath(c)); err == nil {
-			path = cfg.Socket
+		if groups, err := config.LoadGroups(configPath(c)); err == nil {
+			path = groups.First().Socket
 		}
 	}
 	return console.Dial(path)

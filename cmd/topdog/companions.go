@@ -172,17 +172,18 @@ func keepSmall(ctx context.Context) {
 func pageOptions(c *cobra.Command, listen string, terminal bool) (page.Options, error) {
 	file := c.Flags().Lookup("config")
 	log := serviceLog()
-	var cfg *config.Config
+	var groups config.Groups
 	err := readFiles(c.Context(), terminal, log, func() (err error) {
-		cfg, err = config.Load(file.Value.String())
+		groups, err = config.LoadGroups(file.Value.String())
 		if errors.Is(err, fs.ErrNotExist) && !file.Changed {
-			cfg, err = config.Defaults(), nil
+			groups, err = config.Groups{config.Defaults()}, nil
 		}
 		return err
 	})
 	if err != nil {
 		return page.Options{}, err
 	}
+	cfg := groups.First()
 	if listen != "" {
 		if cfg.PageListen, err = config.ParseListen(listen); err != nil {
 			return page.Options{}, misuse("--listen: %w", err)

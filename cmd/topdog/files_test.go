@@ -91,7 +91,7 @@ func TestFilesReplacedAtTheStart(t *testing.T) {
 // A mistake that comes after a long absence has its time as well: the file is copied now.
 func TestFileComesLateAndInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, absent := config.Load(filepath.Join(t.TempDir(), "none"))
+		_, absent := config.LoadGroups(filepath.Join(t.TempDir(), "none"))
 		answers := map[time.Duration]error{}
 		for at := time.Duration(0); at < longAway; at += retryEvery {
 			answers[at] = absent
@@ -116,7 +116,7 @@ func TestEndedWhileFilesAreMissing(t *testing.T) {
 		log := logrus.New()
 		log.SetOutput(&bytes.Buffer{})
 		err := readFiles(ctx, false, logrus.NewEntry(log), func() error {
-			_, err := config.Load(filepath.Join(t.TempDir(), "none"))
+			_, err := config.LoadGroups(filepath.Join(t.TempDir(), "none"))
 			return err
 		})
 		if err == nil || statusOf(err) != 0 || ctx.Err() == nil {

@@ -45,11 +45,11 @@ func serveHolder(ctx context.Context, file, path, name string) error {
 	return netio.ServeHolder(ctx, netio.ServiceOptions{
 		Path: path, UID: uid, GID: gid,
 		Options: func() (netio.HolderOptions, error) {
-			cfg, err := config.Load(file)
+			groups, err := config.LoadGroups(file)
 			if err != nil {
 				return netio.HolderOptions{}, err
 			}
-			return daemon.HolderOptions(cfg), nil
+			return daemon.HolderOptions(groups.First()), nil
 		},
 		Ready: func() { warn(notifier.Ready()) },
 		Alive: func() { warn(notifier.Watchdog()) }, AliveEvery: notifier.WatchdogInterval(),

@@ -133,10 +133,11 @@ func stepOfKey(c *cobra.Command, do func(c *cobra.Command, board rekey.Board, fi
 // keyBoard is this board, as the configuration and the flags say.
 func keyBoard(c *cobra.Command) (rekey.Board, error) {
 	path := configPath(c)
-	cfg, err := config.Load(path)
+	groups, err := config.LoadGroups(path)
 	if err != nil {
 		return rekey.Board{}, err
 	}
+	cfg := groups.First()
 	if cfg.KeyFile == config.NoKey {
 		return rekey.Board{}, config.Errors{{File: path, Message: `this group has no key, by key_file = "none"`,
 			Hint: "a group that begins to use a key is restarted as a whole: topdog init makes one"}}

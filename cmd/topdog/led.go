@@ -61,15 +61,15 @@ const (
 // lightToTest finds the light of that name, or without a name that of the configuration, and makes sure that no daemon
 // uses it: two programs would write over each other, or be refused without an explanation.
 func lightToTest(ctx context.Context, path, name string) (gpio.Spec, error) {
-	cfg, err := config.Load(path)
+	groups, err := config.LoadGroups(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		// A light can be tried before anything is configured.
-		cfg = config.Defaults()
+		groups = config.Groups{config.Defaults()}
 	case err != nil:
 		return gpio.Spec{}, err
 	}
-	spec := cfg.LED
+	spec := groups.First().LED
 	if name != "" {
 		if spec, err = gpio.ParseSpec(name); err != nil {
 			return gpio.Spec{}, usageError{err}
@@ -79,10 +79,10 @@ func lightToTest(ctx context.Context, path, name string) (gpio.Spec, error) {
 		return gpio.Spec{}, errors.New(`there is no light to test: led = "none"; name one, as in: topdog led test GPIO17`)
 	}
 	gpio.Init(spec) // before the first socket is opened
-	if spec != cfg.LED {
+	if spec != groups.First().LED {
 		return spec, nil // if it is the same one by another name, it is busy
 	}
-	status, err := console.Dial(cfg.Socket).Status(ctx)
+	status, err := console.Dial(groups.First().Socket).Status(ctx)
 	if errors.Is(err, console.ErrNotRunning) {
 		return spec, nil
 	}

@@ -120,10 +120,11 @@ func run(ctx context.Context, path string, o runOptions) error {
 
 // readBoard reads the configuration and the keys of a board, or of a witness.
 func readBoard(path string, o runOptions) (*config.Config, error) {
-	cfg, err := config.Load(path)
+	groups, err := config.LoadGroups(path)
 	if err != nil {
 		return nil, err
 	}
+	cfg := groups.First()
 	if o.witness && len(cfg.Voters) == 0 {
 		return nil, config.Errors{{File: path, Message: `a witness votes, and only the algorithm "strict" has votes`,
 			Hint: "copy the configuration of the boards, which lists the witness among the voters; `topdog init --strict` makes one"}}

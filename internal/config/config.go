@@ -76,6 +76,8 @@ type Config struct {
 	Addresses []Address // address: the floating addresses, of which at least one is of IPv4
 	Interface string    // interface: "" means the one whose subnet contains the first IPv4 address
 	Group     string    // group: the boards with the same group and key share one leader
+	Several   bool      // the file has several groups
+	Prefer    []string  // prefer: the boards that should lead, the best first; Priority and Preempt follow from it
 	// ScoreCommand is score_command: a program and its arguments; empty unless
 	// ScoreSource is election.ScoreFromCommand.
 	ScoreCommand []string
@@ -111,7 +113,7 @@ func (c *Config) FirstIPv4() netip.Addr {
 			return a.IP
 		}
 	}
-	return netip.Addr{} // Parse returns no such configuration
+	return netip.Addr{} // ParseGroups returns no such configuration
 }
 
 // Where returns where the value of key comes from: "/etc/topdog/topdog.toml:3:13", or

@@ -35,11 +35,18 @@ var compareConfigs = cmp.Options{
 
 func parse(t *testing.T, text string) *Config {
 	t.Helper()
-	c, err := Parse("/etc/topdog/topdog.toml", []byte(text))
+	groups := parseGroups(t, text)
+	assert.Is(t, 1, len(groups), "groups")
+	return groups.First()
+}
+
+func parseGroups(t *testing.T, text string) Groups {
+	t.Helper()
+	groups, err := ParseGroups("/etc/topdog/topdog.toml", []byte(text))
 	if err != nil {
 		t.Fatalf("refused:\n%s", err)
 	}
-	return c
+	return groups
 }
 
 func defaultsFor(address string) Config {
@@ -197,7 +204,7 @@ func TestWhere(t *testing.T) {
 
 // changedValue gives each key a value that differs from its default.
 var changedValue = map[string]string{
-	"address": `"10.9.9.9"`, "interface": `"eth7"`, "group": `"g"`, "id": "7", "priority": "7", "preempt": "true",
+	"address": `"10.9.9.9"`, "interface": `"eth7"`, "group": `"g"`, "id": "7", "priority": "7", "preempt": "true", "prefer": `"seven"`,
 	"preempt_delay": `"7s"`, "take_in_use": "true", "heartbeat": `"77ms"`, "patience": `"777ms"`, "watch": `"7ms"`, "algorithm": `"bully"`, "voters": `["10.9.9.1", 2, "3"]`, "detector": `"fixed"`, "fanout": `"unicast"`, "score_from": `"age"`,
 	"score_command": `["/7", "7"]`, "start_grace": `"7s"`, "multicast": `"239.0.0.7:7"`, "peers": `["10.9.9.7"]`, "witness": `["10.9.9.8"]`,
 	"key_file": `"none"`, "led": `"GPIO7"`, "name": `"seven"`, "socket": `"/7"`, "log_level": `"debug"`, "hold": `"tun+lifetime"`, "page_listen": `":7"`, "page_hosts": `["seven.lan"]`, "check": `[{ unit = "seven.service" }]`,
@@ -215,7 +222,7 @@ func configured() (all []reflect.StructField) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
 		switch {
 		case !f.IsExported(), f.Anonymous:
-		case f.Name == "Incarnation", f.Name == "Members", f.Name == "Keys": // found out later
+		case f.Name == "Incarnation", f.Name == "Members", f.Name == "Keys", f.Name == "Several": // found out later
 		default:
 			all = append(all, f)
 		}
@@ -284,23 +291,23 @@ func TestChanged(t *testing.T) {
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "topdog.toml")
-	_, err := Load(path)
+	_, err := LoadGroups(path)
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "topdog init") {
 		t.Errorf("a missing file: %v", err)
 	}
 	assert.NoError(t, os.WriteFile(path, []byte(good+"key_file = \"k\"\n"), 0o644))
-	c, err := Load(path)
+	c, err := LoadGroups(path)
 	assert.NoError(t, err)
-	assert.Is(t, filepath.Join(dir, "k"), c.KeyFile, "key file")
+	assert.Is(t, filepath.Join(dir, "k"), c.First().KeyFile, "key file")
 	assert.NoError(t, os.WriteFile(path, make([]byte, MaxFileBytes+1), 0o644))
-	_, err = Load(path)
+	_, err = LoadGroups(path)
 	assert.ErrorContains(t, err, "larger", "a file that is too large")
-	_, err = Load(dir)
+	_, err = LoadGroups(dir)
 	assert.ErrorContains(t, err, "a directory", "a directory")
 	// Nobody writes to this pipe: opening it must not wait.
 	pipe := filepath.Join(dir, "pipe")
 	assert.NoError(t, syscall.Mkfifo(pipe, 0o644))
-	_, err = Load(pipe)
+	_, err = LoadGroups(pipe)
 	assert.ErrorContains(t, err, "pipe", "a named pipe")
 }
 
@@ -320,7 +327,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const name = "/etc/topdog/topdog.toml"
-		if _, err := Parse(name, data); err != nil {
+		if _, err := ParseGroups(name, data); err != nil {
 			checkProblems(t, err, string(data))
 			return
 		}

@@ -12,15 +12,33 @@ import (
 	"topdog/internal/check"
 )
 
-// reading is the state of Parse.
-type reading struct {
+// findings are a file and what is wrong with it.
+type findings struct {
 	*document
 	file     string
-	cfg      *Config
-	top      *section // the keys above the checks
-	checks   []table
+	all      []*reading // of each group
 	problems Errors
-	more     int // problems beyond maxProblems
+	more     int             // problems beyond maxProblems
+	said     map[string]bool // what has been reported: the top level is read again for each group
+}
+
+// reading is the state of ParseGroups for one group.
+type reading struct {
+	*findings
+	cfg     *Config
+	top     *section // the keys above the checks, with those of the group's table in place of the top level's
+	entries []entry  // of the top level
+	checks  []table
+	groups  []groupTable // of the file
+	own     *section     // the keys of the group's table; nil without one
+	at      *span        // of the header of the group; nil without one
+}
+
+func newReading(f *findings) *reading {
+	r := &reading{findings: f, cfg: Defaults()}
+	r.cfg.file = f.file
+	r.top = r.newSection("", settings(r.cfg))
+	return r
 }
 
 // section is one table that is being read: the whole configuration, a check, or an inline table
@@ -43,63 +61,102 @@ func (r *reading) newSection(name string, settings []setting) *section {
 	}
 }
 
+// ofConfig reports whether the keys of s are those of a configuration, at the top level or in a [[group]].
+func (s *section) ofConfig() bool { return s == s.top || s == s.own }
+
 // maxProblems bounds how much a bad file (a video, say) can print.
 const maxProblems = 25
 
-// Parse checks data, the content of a file called name. The error is an
+// ParseGroups checks data, the content of a file called name. The error is an
 // [Errors] that lists everything that is wrong; every problem has a line.
 // Relative paths in the file are relative to the directory of name.
-func Parse(name string, data []byte) (*Config, error) {
-	r := &reading{file: name, cfg: Defaults()}
-	r.cfg.file = name
-	r.top = r.newSection("", settings(r.cfg))
+func ParseGroups(name string, data []byte) (Groups, error) {
+	f := &findings{file: name, said: map[string]bool{}}
 	// Windows editors begin a file with a byte order mark. It means nothing.
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if at := firstInvalidUTF8(string(data)); at >= 0 {
-		r.document = &document{data: data}
-		r.report(span{at, 1}, "this is not UTF-8 text", "save the file as UTF-8 without formatting")
-		return nil, r.result()
+		f.document = &document{data: data}
+		f.report(span{at, 1}, "this is not UTF-8 text", "save the file as UTF-8 without formatting")
+		return nil, f.result()
 	}
-	r.document = parseTOML(data)
-	r.top.readAll(r.tables[0].entries)
-	for _, t := range r.tables[1:] {
+	f.document = parseTOML(data)
+	r := newReading(f)
+	r.readTop(f.tables[0].entries)
+	for _, t := range f.tables[1:] {
 		r.readTable(t)
 	}
-	if r.syntax != nil {
+	f.all = r.readGroups()
+	if f.syntax != nil {
 		r.reportSyntax() // the rest of the file is unknown, so nothing can be missing or contradictory
 	} else {
-		r.readChecks()
-		r.validate()
+		for i, one := range f.all {
+			one.readChecks()
+			one.validate()
+			one.validateGroups(f.all[:i])
+		}
 	}
-	if err := r.result(); err != nil {
+	if err := f.result(); err != nil {
 		return nil, err
 	}
-	r.cfg.set = map[string]origin{}
-	for key, spans := range r.top.values {
-		line, column := r.position(spans[0].offset)
-		r.cfg.set[key] = origin{fmt.Sprintf("%s:%d:%d", name, line, column), r.textOf(spans)}
+	var groups Groups
+	for _, one := range f.all {
+		one.cfg.Several = len(f.all) > 1
+		one.cfg.set = one.origins()
+		groups = append(groups, one.cfg)
 	}
-	return r.cfg, nil
+	return groups, nil
 }
 
-// readTable keeps a check for readChecks. Any other header is reported, and the keys below it are
-// read as if the header were not there.
+// origins returns where the values of the keys come from.
+func (r *reading) origins() map[string]origin {
+	set := map[string]origin{}
+	for key, spans := range r.top.values {
+		line, column := r.position(spans[0].offset)
+		set[key] = origin{fmt.Sprintf("%s:%d:%d", r.file, line, column), r.textOf(spans)}
+	}
+	return set
+}
+
+// readTop reads keys of the top level.
+func (r *reading) readTop(entries []entry) {
+	r.entries = append(r.entries, entries...)
+	r.top.readAll(entries)
+}
+
+// readTable keeps a check for readChecks, and a group for readGroups. Any other header is reported, and the keys below it
+// are read as if the header were not there.
 func (r *reading) readTable(t table) {
-	_, listed := r.top.keys[checkKey]
-	switch {
-	case nearest(normal(t.name), []string{checkKey}) == "":
-		r.report(t.at, "topdog's configuration has no sections but [["+checkKey+"]], and here begins "+quoted(t.name),
+	section := nearest(normal(t.name), []string{checkKey, groupCheckKey, groupKey})
+	if section == "" {
+		r.report(t.at, "topdog's configuration has no sections but [["+checkKey+"]] and [["+groupKey+"]], and here begins "+quoted(t.name),
 			"delete this line and keep the keys below it")
-		r.top.readAll(t.entries)
+		r.readTop(t.entries)
+		return
+	}
+	if t.name != section || !t.many {
+		r.top.bad[section] = true
+		r.report(t.at, "here begins "+quoted(t.name)+", which is no section", "write [["+section+"]] in front of each "+sectionIs[section])
+	}
+	last := len(r.groups) - 1
+	switch _, listed := r.top.keys[section]; {
+	case section == groupKey:
+		r.groups = append(r.groups, groupTable{table: t})
+		return
+	case section == groupCheckKey && last < 0:
+		r.report(t.at, "this check belongs to a group, and there is none above it",
+			"write [["+groupKey+"]] and the keys of the group above it, or [["+checkKey+"]] for a check of all groups")
+		return
+	case section == groupCheckKey:
+		r.groups[last].checks = append(r.groups[last].checks, t)
 		return
 	case t.name == checkKey && listed:
 		r.top.refuse(checkKey, t.at, "the list of checks is complete already", "write all checks as [["+checkKey+"]]")
-	case t.name != checkKey || !t.many:
-		r.top.bad[checkKey] = true
-		r.report(t.at, "here begins "+quoted(t.name)+", which is no section", "write [["+checkKey+"]] in front of each check")
 	}
 	r.checks = append(r.checks, t)
 }
+
+// sectionIs says what begins with each header.
+var sectionIs = map[string]string{checkKey: "check", groupKey: "group", groupCheckKey: "check of a group"}
 
 func (s *section) readAll(entries []entry) {
 	for _, e := range entries {
@@ -128,7 +185,7 @@ func (s *section) read(e entry) {
 // assign stores the value of a key, or reports what is wrong with it.
 func (s *section) assign(k *setting, v value) {
 	switch {
-	case k.name == checkKey && s == s.top:
+	case k.name == checkKey && s.ofConfig():
 		s.listChecks(k, v)
 	case k.parts != nil && v.form == aTable:
 		s.assignParts(k, v)
@@ -236,47 +293,49 @@ func (r *reading) readChecks() {
 }
 
 // report adds a problem at a place of the file.
-func (r *reading) report(at span, message, hint string) {
-	if r.noRoom() {
+func (f *findings) report(at span, message, hint string) {
+	what := fmt.Sprint(at.offset, message)
+	if f.said[what] || f.noRoom() {
 		return
 	}
-	line, column := r.position(at.offset)
-	r.problems = append(r.problems, Problem{
-		File:    r.file,
+	f.said[what] = true
+	line, column := f.position(at.offset)
+	f.problems = append(f.problems, Problem{
+		File:    f.file,
 		Line:    line,
 		Column:  column,
-		width:   max(1, utf8.RuneCount(r.data[at.offset:at.offset+at.length])),
+		width:   max(1, utf8.RuneCount(f.data[at.offset:at.offset+at.length])),
 		Message: withoutSecrets(printable(message)),
 		Hint:    withoutSecrets(printable(hint)),
-		source:  r.sourceLine(at.offset),
+		source:  f.sourceLine(at.offset),
 	})
 }
 
 // noRoom reports whether there are so many problems that one more is only counted, and counts it.
-func (r *reading) noRoom() bool {
-	if len(r.problems) < maxProblems {
+func (f *findings) noRoom() bool {
+	if len(f.problems) < maxProblems {
 		return false
 	}
-	r.more++
+	f.more++
 	return true
 }
 
 // result returns the problems in the order of the lines, or nil.
-func (r *reading) result() error {
-	if len(r.problems) == 0 {
+func (f *findings) result() error {
+	if len(f.problems) == 0 {
 		return nil
 	}
-	sort.SliceStable(r.problems, func(i, j int) bool {
-		a, b := r.problems[i], r.problems[j]
+	sort.SliceStable(f.problems, func(i, j int) bool {
+		a, b := f.problems[i], f.problems[j]
 		return cmp.Or(a.Line-b.Line, a.Column-b.Column) < 0
 	})
-	if r.more > 0 {
-		last := r.problems[len(r.problems)-1]
-		r.problems = append(r.problems, Problem{
-			File: r.file, Line: last.Line, Column: last.Column,
-			Message: fmt.Sprintf("and %d more problems like these", r.more),
+	if f.more > 0 {
+		last := f.problems[len(f.problems)-1]
+		f.problems = append(f.problems, Problem{
+			File: f.file, Line: last.Line, Column: last.Column,
+			Message: fmt.Sprintf("and %d more problems like these", f.more),
 			Hint:    "is this the right file?",
 		})
 	}
-	return r.problems
+	return f.problems
 }

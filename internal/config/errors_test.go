@@ -55,7 +55,7 @@ var strangeFiles = []badFile{
 func TestErrorMessages(t *testing.T) {
 	var got strings.Builder
 	refused := func(f badFile, shown string) {
-		_, err := Parse("topdog.toml", []byte(f.text))
+		_, err := ParseGroups("topdog.toml", []byte(f.text))
 		if err == nil {
 			t.Errorf("%s: accepted:\n%s", f.name, f.text)
 			return
@@ -116,7 +116,7 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		good + "secret: hunter2 # 00112233\n",
 		good + "Pass-Phrase = \"hunter2, 00112233\"\n", // not a known name, and not hidden: see below
 	} {
-		_, err := Parse("topdog.toml", []byte(text))
+		_, err := ParseGroups("topdog.toml", []byte(text))
 		if err == nil {
 			t.Fatalf("accepted:\n%s", text)
 		}

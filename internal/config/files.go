@@ -23,15 +23,15 @@ const DaemonUser = "topdog"
 // endless device) is refused instead of read into a small board's memory.
 const MaxFileBytes = 64 << 10
 
-// Load reads and checks the file at path. The error is an [Errors]; if the file
+// LoadGroups reads and checks the file at path. The error is an [Errors]; if the file
 // could not be read, errors.Is finds the cause (fs.ErrNotExist, fs.ErrPermission).
-func Load(path string) (*Config, error) {
-	cfg, _, err := LoadText(path)
-	return cfg, err
+func LoadGroups(path string) (Groups, error) {
+	groups, _, err := LoadGroupsText(path)
+	return groups, err
 }
 
-// LoadText is Load, and also returns the content of the file.
-func LoadText(path string) (*Config, []byte, error) {
+// LoadGroupsText is LoadGroups, and also returns the content of the file.
+func LoadGroupsText(path string) (Groups, []byte, error) {
 	data, info, err := ReadSmall(path, MaxFileBytes)
 	if err != nil {
 		hint := ""
@@ -46,11 +46,11 @@ func LoadText(path string) (*Config, []byte, error) {
 	if bad := distrusted(path, "the configuration is not used", trusted(path, info)); bad != nil {
 		return nil, nil, bad
 	}
-	cfg, err := Parse(path, data)
+	groups, err := ParseGroups(path, data)
 	if err == nil {
-		err = cfg.trustPrograms()
+		err = groups.trustPrograms()
 	}
-	return cfg, data, err
+	return groups, data, err
 }
 
 // ReadSmall reads a regular file of at most limit bytes. It opens the file without
@@ -105,18 +105,23 @@ func distrusted(file, consequence string, err error) Errors {
 
 // trustPrograms refuses programs that a stranger could replace. A program that does not exist is
 // no concern of this function: whoever runs it will say so.
-func (c *Config) trustPrograms() error {
+func (g Groups) trustPrograms() error {
 	var programs []string
-	if len(c.ScoreCommand) > 0 {
-		programs = append(programs, c.ScoreCommand[0])
-	}
-	for i := range c.Checks {
-		if c.Checks[i].Kind == check.Command {
-			programs = append(programs, c.Checks[i].Target)
+	for _, c := range g {
+		if len(c.ScoreCommand) > 0 {
+			programs = append(programs, c.ScoreCommand[0])
+		}
+		for i := range c.Checks {
+			if c.Checks[i].Kind == check.Command {
+				programs = append(programs, c.Checks[i].Target)
+			}
 		}
 	}
 	var bad Errors
-	for _, program := range programs {
+	for i, program := range programs {
+		if slices.Contains(programs[:i], program) {
+			continue
+		}
 		if info, err := os.Stat(program); err == nil {
 			bad = append(bad, distrusted(program, "the program is not run", trusted(program, info))...)
 		}

@@ -83,7 +83,7 @@ func TestStrangersFiles(t *testing.T) {
 			assert.NoError(t, os.WriteFile(filepath.Join(dir, "topdog.toml"),
 				fmt.Appendf(nil, "address = \"192.168.1.250\"\nkey_file = \"key\"\n[[check]]\ncommand = %q\n", filepath.Join(dir, "healthy")), 0o644))
 			test.change(t, dir)
-			cfg, err := Load(filepath.Join(dir, "topdog.toml"))
+			cfg, err := LoadGroups(filepath.Join(dir, "topdog.toml"))
 			if err == nil {
 				err = cfg.ReadKeys()
 			}

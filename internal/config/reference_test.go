@@ -101,7 +101,7 @@ func TestExamplesOfTheManual(t *testing.T) {
 func TestErrorInTheManual(t *testing.T) {
 	manual, err := os.ReadFile(docsPath)
 	assert.NoError(t, err)
-	_, err = Parse("/etc/topdog/topdog.toml", []byte("address = 192.168.1.250\n"))
+	_, err = ParseGroups("/etc/topdog/topdog.toml", []byte("address = 192.168.1.250\n"))
 	if err == nil || !strings.Contains(string(manual), "\n"+err.Error()+"\n") {
 		t.Errorf("the manual does not show this error:\n%s", err)
 	}

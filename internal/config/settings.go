@@ -29,6 +29,7 @@ type setting struct {
 	live    bool   // SIGHUP applies it, without a restart
 	page    bool   // it is for `topdog page`, and the daemon ignores it
 	shared  bool   // it must be the same on all boards of a group
+	board   bool   // all groups of a board have the same
 
 	parts []setting               // the keys of a table that may be written instead of a text, which is the first of them
 	place any                     // a pointer to the value
@@ -55,13 +56,16 @@ func electionSettings(c *Config) []setting {
 			shared: true, aliases: "cluster virtual_router_id vrid"}),
 		scalar(&c.ID, parseID, setting{
 			name: "id", means: `a number from 1 to 4294967295, the own address of the board, or "auto"`, example: `"auto"`,
-			takes: aText | aNumber, aliases: "router_id node_id"}),
+			takes: aText | aNumber, board: true, aliases: "router_id node_id"}),
 		scalar(&c.Priority, parsePriority, setting{
 			name: "priority", example: "100", takes: aNumber, live: true, aliases: "prio rank weight",
 			means: fmt.Sprintf("a number from 1 to %d, more for a board that should lead, or 0 for one that never should",
 				election.MaxPriority)}),
 		scalar(&c.Preempt, strconv.ParseBool, setting{
 			name: "preempt", example: "false", takes: aBool, live: true, aliases: "nopreempt"}),
+		list(&c.Prefer, checked(printableText(wire.MaxName)), strings.ToLower, setting{
+			name: "prefer", means: "the name of the board that should lead, or a list of such names, the best first", example: `"pi1"`,
+			max: maxPreferred, live: true, aliases: "preferred prefers home"}),
 		scalar(&c.PreemptDelay, orAuto(duration("preempt_delay", election.CheckPreemptDelay)), setting{
 			name: "preempt_delay", means: fromTo(election.MinPreemptDelay, election.MaxPreemptDelay) + `, or "auto"`,
 			example: `"auto"`, live: true}),
@@ -107,22 +111,22 @@ func boardSettings(c *Config) []setting {
 			filled: true, live: true}),
 		scalar(&c.KeyFile, c.parseKeyFile, setting{
 			name: "key_file", means: `the path of the key file, or "none" to run without authentication`,
-			example: `"/etc/topdog/key"`, live: true,
+			example: `"/etc/topdog/key"`, live: true, board: true,
 			aliases: "key secret password passphrase auth_pass psk auth"}),
 		scalar(&c.LED, parseLED, setting{name: "led", example: `"ACT"`, live: true, aliases: "gpio pin light"}),
 		scalar(&c.Name, checked(printableText(wire.MaxName)), setting{
-			name: "name", means: "at most 32 bytes of printable text", example: `"shelf-3"`, aliases: "hostname host_name"}),
+			name: "name", means: "at most 32 bytes of printable text", example: `"shelf-3"`, board: true, aliases: "hostname host_name"}),
 		scalar(&c.Socket, checked(checkSocket), setting{
-			name: "socket", means: "an absolute path", example: `"/run/topdog/topdog.sock"`}),
+			name: "socket", means: "an absolute path", example: `"/run/topdog/topdog.sock"`, board: true}),
 		choice(&c.LogLevel, logLevels, logLevelNamed, setting{
-			name: "log_level", example: `"info"`, live: true, aliases: "log loglevel verbosity"}),
+			name: "log_level", example: `"info"`, live: true, board: true, aliases: "log loglevel verbosity"}),
 		choice(&c.Hold, netio.HoldMethodNames(), netio.HoldMethodNamed, setting{name: "hold"}),
 		scalar(&c.PageListen, ParseListen, setting{
 			name: "page_listen", means: `a TCP port of all addresses, or of one, such as "192.168.1.11:9254"`,
-			example: `":9254"`, page: true, aliases: "listen bind page page_port"}),
+			example: `":9254"`, page: true, board: true, aliases: "listen bind page page_port"}),
 		list(&c.PageHosts, parsePageHost, strings.Clone, setting{
 			name: "page_hosts", means: "names of this board, without http:// and without a path",
-			example: `["topdog.lan", "pi.example.org"]`, max: MaxPageHosts, page: true, aliases: "hosts page_host"}),
+			example: `["topdog.lan", "pi.example.org"]`, max: MaxPageHosts, page: true, board: true, aliases: "hosts page_host"}),
 		{name: checkKey, example: `[{ unit = "nginx.service" }]`, takes: aList | aTable, place: &c.Checks, live: true,
 			aliases: "checks track_process health_check healthcheck"},
 	}

@@ -46,18 +46,22 @@ func (s *section) unknownKey(e entry) {
 	inParts := strings.HasSuffix(s.name, ".")
 	var hint string
 	switch {
+	case s == s.own && e.key == groupKey:
+		meant, hint = nameKey, "in a [["+groupKey+"]] the name of the group is "+nameKey+": write "+nameKey+` = "dns1"`
+	case s == s.own && find(s.top.settings, e.key) != nil:
+		hint = "all groups of a board have the same: write it above the first [[" + groupKey + "]]"
 	case dotted && whole != nil && whole.parts == nil:
 		meant, hint = whole.name, "this key has no parts: write "+whole.name+" = "+whole.example
 	case dotted && whole != nil:
 		meant, hint = whole.name, "write "+whole.name+" = "+whole.example
-	case s == s.top && ofCheck != nil && (meant == "" || !find(s.settings, meant).hasAlias(e.key)):
+	case s.ofConfig() && ofCheck != nil && (meant == "" || !find(s.settings, meant).hasAlias(e.key)):
 		meant, hint = "", "it is a key of a check: write [["+checkKey+"]] on the line above it"
 	case inParts && ofCheck != nil:
 		hint = "it is a key of the check: write it on a line of its own"
-	case s != s.top && !inParts && find(s.top.settings, e.key) != nil:
+	case !s.ofConfig() && !inParts && find(s.top.settings, e.key) != nil:
 		hint = "it is no key of a check: write it above the first [[" + checkKey + "]], " +
 			"since all that follows belongs to the check"
-	case s == s.top && meansSecret(s.settings, e.key):
+	case s.ofConfig() && meansSecret(s.settings, e.key):
 		hint = keyHasItsOwnFile
 	case meant != "":
 		hint = "did you mean " + meant + "?"
@@ -67,7 +71,7 @@ func (s *section) unknownKey(e entry) {
 	}
 	s.bad[meant] = true // whoever wrote vip = "…" need not also be told that address is missing
 	s.bad[e.key] = true
-	if s == s.top {
+	if s.ofConfig() {
 		s.report(e.at, "unknown key "+quoted(e.key), hint)
 	} else {
 		s.report(e.at, s.name+e.key+": there is no such key", hint)
@@ -144,7 +148,7 @@ func (s *section) rewrite(k *setting, text string) string {
 		candidates = append(candidates, "GPIO"+text, text+"ms", ":"+text) // a pin, a duration, a port
 	}
 	for _, candidate := range candidates {
-		if s == s.top && candidate != "" && s.fits(k, candidate) {
+		if s.ofConfig() && candidate != "" && s.fits(k, candidate) {
 			if k.takes&aText != 0 {
 				candidate = Quote(candidate)
 			}

@@ -12,14 +12,21 @@ import (
 // validate refuses values that are right by themselves but wrong together. It
 // says nothing about keys that already have a problem.
 func (r *reading) validate() {
-	if _, set := r.top.keys["address"]; !set && !r.top.bad["address"] && !r.noRoom() {
+	const missing, addOne = "address is missing: there is nothing to hold",
+		`add the floating address, an unused one of your network, for example address = "192.168.1.250"`
+	switch _, set := r.top.keys["address"]; {
+	case set || r.top.bad["address"]:
+	case r.at != nil:
+		r.report(*r.at, missing, addOne)
+	case !r.noRoom():
 		// The place of something missing is the top of the file.
 		r.problems = append(r.problems, Problem{
 			File: r.file, Line: 1, Column: 1,
-			Message: "address is missing: there is nothing to hold",
-			Hint:    `add the floating address, an unused one of your network, for example address = "192.168.1.250"`,
+			Message: missing,
+			Hint:    addOne,
 		})
 	}
+	r.prefer()
 	r.validateAddress()
 	r.validateScore()
 	r.validatePatience()
@@ -133,8 +140,8 @@ func (r *reading) validateFloating() {
 			return
 		}
 		for i, addr := range addrs {
-			if c.isFloating(addr) {
-				r.contradicts(key, i, fmt.Sprintf("%s is the floating address, %s", addr, why), hint)
+			if whose := r.floating(addr); whose != "" {
+				r.contradicts(key, i, fmt.Sprintf("%s is %s, %s", addr, whose, why), hint)
 			}
 		}
 	}

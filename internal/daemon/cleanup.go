@@ -25,7 +25,7 @@ type CleanupOptions struct {
 // Cleanup removes what a daemon with the configuration at path, or its holder, has left behind when it died. It reports on out
 // what it has removed.
 func Cleanup(ctx context.Context, path string, o CleanupOptions, out io.Writer) error {
-	cfg, err := config.Load(path)
+	groups, err := config.LoadGroups(path)
 	if err != nil {
 		// Without a configuration, nobody knows which address it was. The light was noted.
 		if o.Light {
@@ -33,6 +33,7 @@ func Cleanup(ctx context.Context, path string, o CleanupOptions, out io.Writer) 
 		}
 		return err
 	}
+	cfg := groups.First()
 	if !o.Ended {
 		if _, err := console.Dial(cfg.Socket).Status(ctx); err == nil {
 			return errors.New("the daemon runs, so nothing was removed: stop it first (systemctl stop topdog topdog-holder)")

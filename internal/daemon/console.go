@@ -155,13 +155,14 @@ func (d *Daemon) Reload(path string) {
 	d.reporter.reloading()
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
-	cfg, err := config.Load(path)
+	groups, err := config.LoadGroups(path)
 	if err == nil {
-		err = cfg.ReadKeys()
+		err = groups.ReadKeys()
 	}
 	if err != nil {
 		d.reporter.log.Errorf("the new configuration was not applied:\n%v", err)
 	} else {
+		cfg := groups.First()
 		if d.witness {
 			cfg = witnessed(cfg)
 		}
@@ -237,7 +238,7 @@ func (d *Daemon) Try(ctx context.Context, asked console.TryRequest) (tried conso
 		return tried, console.Refuse(http.StatusRequestEntityTooLarge,
 			fmt.Sprintf("the configuration has %d bytes, and a file has %d at most", len(asked.Config), config.MaxFileBytes), "")
 	}
-	cfg, err := config.Parse(asked.File, []byte(asked.Config))
+	groups, err := config.ParseGroups(asked.File, []byte(asked.Config))
 	switch {
 	case err != nil:
 		return tried, console.Refuse(http.StatusBadRequest,
@@ -248,6 +249,7 @@ func (d *Daemon) Try(ctx context.Context, asked console.TryRequest) (tried conso
 		return tried, console.Refuse(http.StatusServiceUnavailable, "checks are being tried already", "try again when that is over")
 	}
 	defer d.trying.Unlock()
+	cfg := groups.First()
 	d.tasks.tryPost(func() {
 		d.reporter.log.Infof("trying the checks of %q once, as root has asked", asked.File)
 	})

@@ -246,11 +246,11 @@ func TestWhatIsAcceptedElects(t *testing.T) {
 		for _, value := range e.accepted {
 			content, _ := e.file(value)
 			t.Run(e.key+"="+value[:min(len(value), 30)], func(t *testing.T) {
-				cfg, err := config.Parse("/etc/topdog/topdog.toml", []byte(content))
+				groups, err := config.ParseGroups("/etc/topdog/topdog.toml", []byte(content))
 				if err != nil {
 					t.Fatalf("refused:\n%v", err)
 				}
-				inBubble(t, func(t *testing.T, l *fakeLAN) { elects(t, l, cfg) })
+				inBubble(t, func(t *testing.T, l *fakeLAN) { elects(t, l, groups.First()) })
 			})
 		}
 	}
@@ -303,7 +303,7 @@ func TestWhatIsRefusedHasItsPlace(t *testing.T) {
 	for _, e := range edges {
 		for _, value := range e.refused {
 			content, line := e.file(value)
-			_, err := config.Parse("t.toml", []byte(content))
+			_, err := config.ParseGroups("t.toml", []byte(content))
 			var problems config.Errors
 			switch {
 			case err == nil:

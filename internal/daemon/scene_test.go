@@ -81,7 +81,11 @@ func (v *virtual) hasAcquired(board int) {
 
 // sceneConfig reads what a scene sets.
 func sceneConfig(lines []string) (*config.Config, error) {
-	return config.Parse("scene", fmt.Appendf(nil, "address = %q\n%s\n", floating, strings.Join(lines, "\n")))
+	groups, err := config.ParseGroups("scene", fmt.Appendf(nil, "address = %q\n%s\n", floating, strings.Join(lines, "\n")))
+	if err != nil {
+		return nil, err
+	}
+	return groups.First(), nil
 }
 
 func (v *virtual) Set(board int, lines []string) error {

@@ -124,9 +124,9 @@ func (b Board) writeCommon(text *strings.Builder) {
 	}
 }
 
-// checkText makes sure that config.Load accepts what is written.
+// checkText makes sure that config.LoadGroups accepts what is written.
 func checkText(path string, text []byte) error {
-	if _, err := config.Parse(path, text); err != nil {
+	if _, err := config.ParseGroups(path, text); err != nil {
 		return fmt.Errorf("cannot write a configuration with these values:\n%w", err)
 	}
 	return nil

@@ -53,9 +53,9 @@ func mustWrite(t *testing.T, b Board) written {
 
 func mustLoad(t *testing.T, b Board) *config.Config {
 	t.Helper()
-	c, err := config.Load(b.Path)
+	groups, err := config.LoadGroups(b.Path)
 	assert.NoError(t, err)
-	return c
+	return groups.First()
 }
 
 // says fails the test unless all these texts are in what is said.
@@ -82,9 +82,9 @@ func TestInitSaysWhere(t *testing.T) {
 // only an address.
 func changed(t *testing.T, c *config.Config) []string {
 	t.Helper()
-	standard, err := config.Parse(config.DefaultPath, []byte("address = \"192.168.1.250\"\n"))
+	standard, err := config.ParseGroups(config.DefaultPath, []byte("address = \"192.168.1.250\"\n"))
 	assert.NoError(t, err)
-	return standard.Changed(c)
+	return standard.First().Changed(c)
 }
 
 func TestWrite(t *testing.T) {
@@ -118,8 +118,9 @@ func TestWriteOptions(t *testing.T) {
 // In its usual place a new board's file needs no key_file.
 func TestWriteNoDefaults(t *testing.T) {
 	text := Board{Path: config.DefaultPath, Addresses: []string{"192.168.1.250"}}.config()
-	c, err := config.Parse(config.DefaultPath, text)
+	groups, err := config.ParseGroups(config.DefaultPath, text)
 	assert.NoError(t, err)
+	c := groups.First()
 	assert.Equal(t, []string(nil), changed(t, c), "what it changes:\n%s", text)
 	assert.Is(t, false, c.Sets("key_file"), "it has a key_file:\n%s", text)
 }

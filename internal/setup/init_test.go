@@ -123,8 +123,8 @@ func TestPageURL(t *testing.T) {
 		`page_listen = "127.0.0.1:9254"`:    "http://127.0.0.1:9254/",
 		`page_hosts = "topdog.lan"`:         "http://192.168.1.250:9254/",
 	} {
-		cfg, err := config.Parse(configName, []byte("address = [\"fd00:1::250\", \"192.168.1.250/24\", \"10.0.0.1\"]\n"+line))
+		cfg, err := config.ParseGroups(configName, []byte("address = [\"fd00:1::250\", \"192.168.1.250/24\", \"10.0.0.1\"]\n"+line))
 		assert.NoError(t, err)
-		assert.Is(t, want, pageURL(cfg), "%s", line)
+		assert.Is(t, want, pageURL(cfg.First()), "%s", line)
 	}
 }

@@ -210,10 +210,11 @@ func (b *Board) suits(n network, out io.Writer, texts []string) error {
 	if b.Interface != "" {
 		return nil
 	}
-	cfg, err := config.Parse(configName, asked.config())
+	groups, err := config.ParseGroups(configName, asked.config())
 	if err != nil {
 		return err
 	}
+	cfg := groups.First()
 	first := cfg.FirstIPv4()
 	found, err := n.interfaceOf(first)
 	if err != nil {

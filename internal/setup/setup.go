@@ -103,11 +103,11 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 		fmt.Fprintf(out, "kept  %s\n", done.keyPath)
 	}
 	b.explainConversion(out)
-	cfg, err := config.Load(b.Path)
+	groups, err := config.LoadGroups(b.Path)
 	if err != nil {
 		return err
 	}
-	b.explainTheRest(out, cfg)
+	b.explainTheRest(out, groups.First())
 	return nil
 }
 
@@ -128,7 +128,7 @@ func (b *Board) needVoters() error {
 	if !b.Strict || b.Voters != nil {
 		return nil
 	}
-	if cfg, exists, err := present("configuration", b.Path, config.Load); exists && err == nil && isStrict(cfg) && !b.Force {
+	if groups, exists, err := present("configuration", b.Path, config.LoadGroups); exists && err == nil && isStrict(groups.First()) && !b.Force {
 		b.Strict = false
 		return nil
 	}
@@ -149,10 +149,11 @@ func (b Board) check() error {
 // isSetUp reports whether the board has the configuration and the key that are asked
 // for. If so, it says what is left to do, on this board and on the others.
 func (b Board) isSetUp(out io.Writer) (bool, error) {
-	cfg, exists, err := present("configuration", b.Path, config.Load)
+	groups, exists, err := present("configuration", b.Path, config.LoadGroups)
 	if !exists || err != nil {
 		return false, err
 	}
+	cfg := groups.First()
 	if differs := b.differences(cfg); differs != nil {
 		return false, fmt.Errorf("%s exists and is left as it is, but it has %s; change it there, or use --force to replace it and the key",
 			b.Path, strings.Join(differs, " and "))
@@ -173,10 +174,11 @@ func (b Board) isSetUp(out io.Writer) (bool, error) {
 // differences lists the keys whose values in the file are not those that are asked for. A conversion asks for all keys;
 // otherwise the keys that are not asked for may differ.
 func (b Board) differences(cfg *config.Config) (texts []string) {
-	wanted, err := config.Parse(b.Path, b.config())
+	groups, err := config.ParseGroups(b.Path, b.config())
 	if err != nil {
 		return []string{err.Error()}
 	}
+	wanted := groups.First()
 	for _, key := range cfg.Changed(wanted) {
 		asked := wanted.Sets(key) && key != "key_file"
 		if key == "address" {

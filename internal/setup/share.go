@@ -22,10 +22,11 @@ func (b Board) Export(out io.Writer) error {
 		return usage("--export writes the secret key and this is a terminal; pipe it, as in\n\n    %s",
 			copyLine(b.Path, startLine))
 	}
-	cfg, text, err := config.LoadText(b.Path)
+	groups, text, err := config.LoadGroupsText(b.Path)
 	if err != nil {
 		return err
 	}
+	cfg := groups.First()
 	for _, key := range []string{"id", "name"} {
 		if cfg.Sets(key) {
 			return config.Errors{{File: b.Path, Message: key + " is this board's own, and every other board needs another one",
@@ -108,9 +109,11 @@ func (b Board) importFrom(in io.Reader) (*imported, error) {
 		return nil, err
 	}
 	done := &imported{configPath: b.Path}
-	if done.config, err = config.Parse(b.Path, text); err != nil {
+	came, err := config.ParseGroups(b.Path, text)
+	if err != nil {
 		return nil, fmt.Errorf("the configuration that came cannot be used here:\n%w", err)
 	}
+	done.config = came.First()
 	var keys config.Keyring
 	if done.config.KeyFile != config.NoKey {
 		if keyText == nil {
@@ -142,10 +145,11 @@ func (done *imported) compareConfig(force bool) error {
 	if force {
 		return nil
 	}
-	present, exists, err := present("configuration", done.configPath, config.Load)
+	groups, exists, err := present("configuration", done.configPath, config.LoadGroups)
 	if !exists || err != nil {
 		return err
 	}
+	present := groups.First()
 	var differ []string
 	for _, name := range present.Changed(done.config) {
 		if config.Shared(name) {

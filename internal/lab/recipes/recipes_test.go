@@ -131,9 +131,9 @@ func (r *rig) waitedAtMost(what string, since time.Time, most time.Duration) {
 // checks are the checks of a board's configuration.
 func (r *rig) checks(b *board) []check.Check {
 	r.t.Helper()
-	c, err := config.Load(b.ConfigFile())
+	c, err := config.LoadGroups(b.ConfigFile())
 	assert.NoError(r.t, err)
-	return c.Checks
+	return c.First().Checks
 }
 
 // The files of all recipes are right, also of those that were not run.
@@ -144,9 +144,9 @@ func TestConfigurations(t *testing.T) {
 			if !found {
 				t.Fatalf("%s does not show %s", page, topdogTOML)
 			}
-			c, err := config.Parse(topdogTOML, []byte(text))
+			c, err := config.ParseGroups(topdogTOML, []byte(text))
 			assert.NoError(t, err)
-			asks := slices.ContainsFunc(c.Checks, func(c check.Check) bool {
+			asks := slices.ContainsFunc(c.First().Checks, func(c check.Check) bool {
 				return c.Kind == check.DNS || c.Kind == check.HTTP || c.Kind == check.Command
 			})
 			if !asks {
