@@ -320,6 +320,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(Reference())
 	f.Add([]byte(uncommented()))
+	f.Add([]byte(two + "[[group.check]]\nunit = \"b.service\"\n[[check]]\nunit = \"a.service\"\n"))
 	f.Add([]byte(`address = ["192.168.1.250/24", "fd00:1::250/64", "2001:db8::1"]`))
 	f.Add([]byte(`address = ["fd00:1::250", "192.168.1.250"]` + "\n[[check]]\nhttp = \"http://[fd00:1::251]/\"\n"))
 	for key, value := range changedValue {

@@ -138,12 +138,14 @@ func (r *reading) readGroup(place int, g groupTable) *reading {
 	}
 	one.checks = append(slices.Clip(one.checks), g.checks...)
 	if _, named := own.keys[nameKey]; !named && !own.bad[nameKey] && len(r.groups) > 1 {
-		own.refuse(nameKey, g.at, "it is missing, and there are several groups", `write `+nameKey+` = "dns1", or another name`)
+		own.bad[nameKey] = true
+		r.report(g.at, nameKey+" is missing, and there are several groups", "write "+nameKey+` = "dns1", or another name`)
 	}
 	if _, lit := own.keys["led"]; !lit && place > 0 {
 		one.cfg.LED = gpio.Spec{} // a light shows one group
 		delete(one.top.values, "led")
 	}
+	one.top.bad["address"] = r.top.bad["address"] // which is there, and in the wrong place
 	for key, at := range own.keys {
 		one.top.keys[atTop(key)] = at
 	}
@@ -198,11 +200,12 @@ func (r *reading) contradictsName(message, hint string) {
 
 // floating says whose floating address addr is; "" if it is none.
 func (r *reading) floating(addr netip.Addr) string {
-	if r.cfg.isFloating(addr) {
-		return "the floating address"
-	}
 	for _, other := range r.all {
-		if other.cfg.isFloating(addr) {
+		switch {
+		case !other.cfg.isFloating(addr):
+		case len(r.all) == 1:
+			return "the floating address"
+		default:
 			return "the floating address of the group " + quoted(other.cfg.Group)
 		}
 	}

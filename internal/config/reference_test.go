@@ -93,7 +93,7 @@ func TestExamplesOfTheManual(t *testing.T) {
 		t.Fatalf("only %d examples found", len(blocks))
 	}
 	for _, block := range blocks {
-		parse(t, block[1])
+		parseGroups(t, block[1])
 	}
 }
 

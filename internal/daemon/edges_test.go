@@ -65,6 +65,7 @@ var edges = []edge{
 	// Priority 0 is accepted too, and never leads: TestPriorityZeroNeverLeads.
 	{key: "priority", accepted: []string{`1`, fmt.Sprint(election.MaxPriority)}, refused: []string{`-1`, fmt.Sprint(election.MaxPriority + 1)}},
 	{key: "preempt", accepted: []string{`true`, `false`}, refused: []string{`0`, `"true"`}},
+	{key: "prefer", accepted: []string{`"pi1"`, `["pi1", "pi2"]`, `[]`}, refused: []string{`""`, `1`, `["pi1", "PI1"]`}},
 	{key: "preempt_delay", accepted: []string{`"10ms"`, `"1h"`}, refused: []string{`"9ms"`, `"1h1s"`, `"-1s"`, `""`}},
 	{key: "take_in_use", accepted: []string{`true`, `false`}, refused: []string{`1`, `"true"`}},
 	{

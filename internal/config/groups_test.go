@@ -1,0 +1,64 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"topdog/internal/lab/assert"
+)
+
+const two = "[[group]]\nname = \"dns1\"\naddress = \"192.168.1.250\"\nprefer = \"PI3\"\n" +
+	"[[group]]\nname = \"dns2\"\naddress = \"192.168.1.251\"\nprefer = [\"pi4\", \"pi3\"]\n"
+
+// What stands above the tables holds for all groups, and what a table says for one.
+func TestGroups(t *testing.T) {
+	groups := parseGroups(t, "heartbeat = \"50ms\"\nname = \"pi3\"\nwitness = \"192.168.1.1\"\n"+
+		two+"heartbeat = \"70ms\"\nwitness = \"none\"\n[[group.check]]\nunit = \"b.service\"\n[[check]]\nunit = \"a.service\"\n")
+	assert.Equal(t, []string{"dns1", "dns2"}, groups.Names(), "names")
+	var got []string
+	for _, c := range groups {
+		got = append(got, fmt.Sprintf("%v: %v %v %v %s %d %t %v %v", c.Several, c.Addresses, c.Interval, c.Witness, c.Name, c.Priority, c.Preempt, c.LED, c.Checks[0].Target))
+	}
+	assert.Equal(t, []string{
+		"true: [192.168.1.250] 50ms {false [192.168.1.1]} pi3 150 true led:ACT a.service",
+		"true: [192.168.1.251] 70ms {false []} pi3 149 true none b.service",
+	}, got, "the groups")
+	assert.Is(t, "/etc/topdog/topdog.toml:9:8", groups[1].Where("group"), "where the name of the second is")
+	assert.Is(t, groups[1], groups.Named("dns2"), "the group of a name")
+	assert.Is(t, (*Config)(nil), groups.Named("dns3"), "a group that there is not")
+}
+
+// A file with one group is the same with a table and without one.
+func TestOneTable(t *testing.T) {
+	table, plain := parse(t, "[[group]]\nname = \"dns\"\naddress = \"192.168.1.250\"\n"), parse(t, good+"group = \"dns\"\n")
+	assert.Equal(t, []string(nil), plain.Changed(table), "what differs")
+	assert.Is(t, false, table.Several, "there are several")
+	assert.Is(t, "topdog", parse(t, "[[group]]\n"+good).Group, "the name of a group without one")
+}
+
+// Who is not preferred has the defaults.
+func TestPrefer(t *testing.T) {
+	for value, want := range map[string]string{`"pi3"`: "150 true", `["pi1", "Pi3"]`: "149 true", `"pi4"`: "100 false", `[]`: "100 false"} {
+		c := parse(t, good+"prefer = "+value+"\n")
+		assert.Is(t, want, fmt.Sprint(c.Priority, c.Preempt), "prefer = %s", value)
+	}
+	a, b := parse(t, good), parse(t, good+"prefer = \"pi3\"\n")
+	assert.Equal(t, []string{"priority", "preempt", "prefer"}, a.Changed(b), "what prefer changes")
+	a.ApplyLive(b)
+	assert.Equal(t, []string(nil), a.Changed(b), "what is left to change after a reload")
+}
+
+func TestReadKeysOfGroups(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "topdog.toml")
+	assert.NoError(t, os.WriteFile(path, []byte("key_file = \"key\"\n"+two), 0o644))
+	groups, err := LoadGroups(path)
+	assert.NoError(t, err)
+	assert.ErrorContains(t, groups.ReadKeys(), "there is no key file", "no key")
+	assert.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "key"), []byte(strings.Repeat("ab", 32)), 0o600))
+	assert.NoError(t, groups.ReadKeys())
+	assert.Is(t, groups[0].Keys, groups[1].Keys, "the keys of both")
+	assert.Is(t, false, groups[1].Keys.Signs.IsZero(), "there is none")
+}
