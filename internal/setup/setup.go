@@ -154,6 +154,11 @@ func (b Board) isSetUp(out io.Writer) (bool, error) {
 		return false, err
 	}
 	cfg := groups.First()
+	for _, one := range groups {
+		if b.differences(one) == nil {
+			cfg = one // what is asked for is one of the groups
+		}
+	}
 	if differs := b.differences(cfg); differs != nil {
 		return false, fmt.Errorf("%s exists and is left as it is, but it has %s; change it there, or use --force to replace it and the key",
 			b.Path, strings.Join(differs, " and "))
@@ -166,7 +171,7 @@ func (b Board) isSetUp(out io.Writer) (bool, error) {
 			return false, err
 		}
 	}
-	fmt.Fprintf(out, "this board is set up already (%s, %s); nothing was changed\n", b.Path, joined(cfg.Addresses))
+	fmt.Fprintf(out, "this board is set up already (%s, %s); nothing was changed\n", b.Path, joined(addressesOf(groups)))
 	b.explainTheRest(out, cfg)
 	return true, nil
 }
@@ -204,6 +209,14 @@ func (b Board) differences(cfg *config.Config) (texts []string) {
 const strictAlgorithm = "strict"
 
 func isStrict(cfg *config.Config) bool { return cfg.Algorithm.String() == strictAlgorithm }
+
+// addressesOf returns the floating addresses of all groups.
+func addressesOf(groups config.Groups) (all []config.Address) {
+	for _, cfg := range groups {
+		all = append(all, cfg.Addresses...)
+	}
+	return all
+}
 
 // joined lists addresses.
 func joined(all []config.Address) string {

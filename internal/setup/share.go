@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"topdog/internal/config"
@@ -80,7 +81,7 @@ func (b Board) Import(in io.Reader, out io.Writer) error {
 		fmt.Fprintln(out, "this board is set up already; nothing was changed")
 	}
 	if done.configIsNew {
-		fmt.Fprintf(out, "wrote %s (%s)\n", done.configPath, joined(done.config.Addresses))
+		fmt.Fprintf(out, "wrote %s (%s)\n", done.configPath, joined(addressesOf(done.groups)))
 	} else if done.own != nil {
 		fmt.Fprintf(out, "kept  %s, which has its own %s\n", done.configPath, strings.Join(done.own, ", "))
 	}
@@ -94,7 +95,8 @@ func (b Board) Import(in io.Reader, out io.Writer) error {
 
 // imported is what importFrom did.
 type imported struct {
-	config      *config.Config // that this board has now, with the key that came
+	groups      config.Groups  // that this board has now
+	config      *config.Config // the first of them, with the key that came
 	configPath  string
 	configIsNew bool     // false if the file was there, and is kept
 	own         []string // the keys in which the kept configuration differs, which each board decides for itself
@@ -113,7 +115,7 @@ func (b Board) importFrom(in io.Reader) (*imported, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the configuration that came cannot be used here:\n%w", err)
 	}
-	done.config = came.First()
+	done.groups, done.config = came, came.First()
 	var keys config.Keyring
 	if done.config.KeyFile != config.NoKey {
 		if keyText == nil {
@@ -150,12 +152,19 @@ func (done *imported) compareConfig(force bool) error {
 		return err
 	}
 	present := groups.First()
+	if (present.Several || done.config.Several) && !slices.Equal(groups.Names(), done.groups.Names()) {
+		return fmt.Errorf("%s is left as it is, but it is of the groups %s, and what came of %s; make them agree, or use --force to replace it",
+			done.configPath, config.QuoteAll(groups.Names()), config.QuoteAll(done.groups.Names()))
+	}
 	var differ []string
-	for _, name := range present.Changed(done.config) {
-		if config.Shared(name) {
-			differ = append(differ, fmt.Sprintf("%s = %s here, and %s in what came", name, present.Value(name), done.config.Value(name)))
-		} else {
-			done.own = append(done.own, name)
+	for i, here := range groups {
+		came := done.groups[i]
+		for _, name := range here.Changed(came) {
+			if config.Shared(name) {
+				differ = append(differ, fmt.Sprintf("%s = %s here, and %s in what came", name, here.Value(name), came.Value(name)))
+			} else if !slices.Contains(done.own, name) {
+				done.own = append(done.own, name)
+			}
 		}
 	}
 	if (present.KeyFile == config.NoKey) != (done.config.KeyFile == config.NoKey) {
@@ -165,7 +174,7 @@ func (done *imported) compareConfig(force bool) error {
 		return fmt.Errorf("%s is left as it is, but it is of another group: %s; make them agree, or use --force to replace it",
 			done.configPath, strings.Join(differ, "; "))
 	}
-	done.config, done.configIsNew = present, false
+	done.groups, done.config, done.configIsNew = groups, present, false
 	return nil
 }
 
