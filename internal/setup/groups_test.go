@@ -22,7 +22,7 @@ func TestSeveralGroups(t *testing.T) {
 	assert.Equal(t, contents(t, first), contents(t, second), "files")
 
 	for text, want := range map[string]string{
-		twoGroups + "priority = 7\n": "<nil> [priority]",
+		twoGroups + "priority = 7\n":                   "<nil> [priority]",
 		strings.Replace(twoGroups, "dns2", "dns3", 1):  `of the groups ["dns1", "dns3"], and what came of ["dns1", "dns2"]`,
 		strings.Replace(twoGroups, ".251", ".252", 1):  `address = "192.168.1.252" here, and "192.168.1.251" in what came`,
 		"key_file = \"key\"\naddress = \"10.0.0.9\"\n": `of the groups ["topdog"], and what came of ["dns1", "dns2"]`,
