@@ -13,7 +13,9 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +38,7 @@ const (
 // [ErrNotRunning].
 type Client struct {
 	path    string
+	group   string        // that it asks about; "" for the only one, or for all
 	timeout time.Duration // for one answer
 	silence time.Duration // how long a stream may bring nothing
 }
@@ -43,6 +46,28 @@ type Client struct {
 // Dial returns a client for the control socket at that path. The client connects anew for each request.
 func Dial(path string) *Client {
 	return &Client{path: path, timeout: clientTimeout, silence: aliveWithin}
+}
+
+// Of returns a client that asks about the group of that name. Without it, the daemon refuses what can be asked of one group
+// only, if it has several.
+func (c *Client) Of(group string) *Client {
+	of := *c
+	of.group = group
+	return &of
+}
+
+// Groups asks for the names of the groups of this board, in the order of its configuration. A daemon of before there could
+// be several has one.
+func (c *Client) Groups(ctx context.Context) ([]string, error) {
+	groups, err := ask[Groups](ctx, c, http.MethodGet, pathGroups, nil)
+	if e, ok := errors.AsType[*web.Error](err); ok && e.Code == http.StatusNotFound {
+		s, err := c.Status(ctx)
+		return []string{s.Group}, err
+	}
+	if err == nil && len(groups.Groups) == 0 {
+		err = c.badAnswer(errors.New("the answer has no group"))
+	}
+	return groups.Groups, err
 }
 
 // Status asks how the group is.
@@ -152,7 +177,8 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 			return nil, err
 		}
 	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://topdog"+path, &content)
+	address := url.URL{Scheme: "http", Host: "topdog", Path: path, RawQuery: c.query(path)}
+	request, err := http.NewRequestWithContext(ctx, method, address.String(), &content)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +190,19 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 	if err != nil {
 		return nil, err
 	}
-	return nil, c.refused(response.StatusCode, text)
+	return nil, c.refused(path, response.StatusCode, text)
+}
+
+// query returns the query of a request: the group that it is about, and what a stream should have.
+func (c *Client) query(path string) string {
+	query := url.Values{}
+	if c.group != "" {
+		query.Set("group", c.group)
+	}
+	if path == pathEvents {
+		query.Set("alive", "")
+	}
+	return query.Encode()
 }
 
 // read returns the body of an answer.
@@ -247,13 +285,13 @@ func dial(ctx context.Context, path string) (net.Conn, error) {
 }
 
 // refused returns the error that an answer tells of.
-func (c *Client) refused(code int, body []byte) error {
+func (c *Client) refused(path string, code int, body []byte) error {
 	e := &web.Error{}
 	if err := json.Unmarshal(body, e); err != nil || e.Message == "" {
 		return c.badAnswer(fmt.Errorf("HTTP status %d", code))
 	}
 	e.Code = code
-	if code == http.StatusNotFound { // the answer lists the paths that the daemon has, which do not help the caller
+	if code == http.StatusNotFound && strings.Contains(e.Message, path) { // it lacks the path, and no group; the answer lists the paths that the daemon has, which do not help the caller
 		e.Message = "the daemon is of another version than this program"
 		e.Hint = "if topdog was just updated: systemctl restart topdog (on a witness: topdog-witness)"
 	}

@@ -37,7 +37,7 @@ func (c *Client) Watch(ctx context.Context, o WatchOptions, each func(Transition
 	late := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
 	defer late.Stop()
 
-	response, err := c.do(ctx, http.MethodGet, pathEvents+"?alive", nil)
+	response, err := c.do(ctx, http.MethodGet, pathEvents, nil)
 	if err != nil {
 		return err
 	}

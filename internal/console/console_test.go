@@ -123,7 +123,7 @@ func socketPath(t *testing.T) string {
 
 // serve runs a server until the test ends or stop is called, and checks that it
 // leaves nothing behind.
-func serve(t *testing.T, s *Server) (stop func()) {
+func serve(t *testing.T, s *alone) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -152,15 +152,26 @@ func serve(t *testing.T, s *Server) (stop func()) {
 	return stop
 }
 
-func newTestServer(t *testing.T, b Backend) *Server {
+// alone is a server for one group.
+type alone struct {
+	*Server
+	*Group
+}
+
+func newAlone(path string, b Backend, l limits) *alone {
+	s := newServer(path, l)
+	return &alone{s, s.Add("pihole", b)}
+}
+
+func newTestServer(t *testing.T, b Backend) *alone {
 	t.Helper()
-	s := NewServer(socketPath(t), b)
+	s := newAlone(socketPath(t), b, defaultLimits)
 	s.Report = func(err error) { t.Logf("reported: %v", err) }
 	return s
 }
 
 // serving is a server that runs until the test ends.
-func serving(t *testing.T, b Backend) *Server {
+func serving(t *testing.T, b Backend) *alone {
 	t.Helper()
 	s := newTestServer(t, b)
 	serve(t, s)

@@ -16,23 +16,25 @@ import (
 
 // routes returns all paths. Streams of events end with ctx.
 func (s *Server) routes(ctx context.Context) web.Routes {
-	b := s.backend
 	get, post := []string{http.MethodGet}, []string{http.MethodPost}
-	events := func(w http.ResponseWriter, r *http.Request) error { return s.serveEvents(ctx, w, r) }
+	events := func(g *Group, w http.ResponseWriter, r *http.Request) error { return g.serveEvents(ctx, w, r) }
+	status := func(g *Group) *Cache { return g.statuses }
+	trace := func(g *Group) *Cache { return g.traces }
 	return web.Routes{
-		{Path: pathStatus, Methods: get, Serve: s.serveShared(s.statuses)},
-		{Path: pathEvents, Methods: get, Serve: events},
-		{Path: pathTrace, Methods: get, Serve: s.serveShared(s.traces)},
-		{Path: pathScene, Methods: get, Serve: s.serveScene},
-		{Path: pathResign, Methods: post, Serve: act(s, withoutBody(b.Resign))},
-		{Path: pathLeave, Methods: post, Serve: act(s, withoutBody(b.Leave))},
-		{Path: pathDrain, Methods: post, Serve: act(s, b.Drain)},
-		{Path: pathUndrain, Methods: post, Serve: act(s, withoutBody(b.Undrain))},
-		{Path: pathPause, Methods: post, Serve: act(s, b.Pause)},
-		{Path: pathUnpause, Methods: post, Serve: act(s, withoutBody(b.Unpause))},
+		{Path: pathStatus, Methods: get, Serve: s.ofOne(serveShared(status))},
+		{Path: pathEvents, Methods: get, Serve: s.ofOne(events)},
+		{Path: pathTrace, Methods: get, Serve: s.ofOne(serveShared(trace))},
+		{Path: pathScene, Methods: get, Serve: s.ofOne((*Group).serveScene)},
+		{Path: pathResign, Methods: post, Serve: act(s, s.one, withoutBody(Backend.Resign), joinHandovers)},
+		{Path: pathLeave, Methods: post, Serve: act(s, s.chosen, withoutBody(Backend.Leave), joinHandovers)},
+		{Path: pathDrain, Methods: post, Serve: act(s, s.one, Backend.Drain, joinHandovers)},
+		{Path: pathUndrain, Methods: post, Serve: act(s, s.one, withoutBody(Backend.Undrain), joinDone)},
+		{Path: pathPause, Methods: post, Serve: act(s, s.one, Backend.Pause, joinDone)},
+		{Path: pathUnpause, Methods: post, Serve: act(s, s.one, withoutBody(Backend.Unpause), joinDone)},
 		{Path: pathKeys, Methods: get, Serve: s.serveKeys},
-		{Path: pathReload, Methods: post, Serve: act(s, withoutBody(b.ReloadKeys))},
-		{Path: pathTry, Methods: post, Serve: s.serveTry},
+		{Path: pathReload, Methods: post, Serve: act(s, s.chosen, withoutBody(Backend.ReloadKeys), joinDone)},
+		{Path: pathTry, Methods: post, Serve: s.ofOne((*Group).serveTry)},
+		{Path: pathGroups, Methods: get, Serve: s.serveGroups},
 	}
 }
 
@@ -74,15 +76,21 @@ func (s *Server) mayAct(c *connection) error {
 type serveFunc = func(http.ResponseWriter, *http.Request) error
 
 // withoutBody makes a function for act out of one that needs no body.
-func withoutBody[A any](do func(context.Context) (A, error)) func(context.Context, struct{}) (A, error) {
-	return func(ctx context.Context, _ struct{}) (A, error) { return do(ctx) }
+func withoutBody[A any](do func(Backend, context.Context) (A, error)) func(Backend, context.Context, struct{}) (A, error) {
+	return func(b Backend, ctx context.Context, _ struct{}) (A, error) { return do(b, ctx) }
 }
 
-// act serves a command: it decodes the body, has the backend carry the command out if the client may give it, and answers
-// with what the backend returns.
-func act[B, A any](s *Server, do func(context.Context, B) (A, error)) serveFunc {
+// act serves a command: it decodes the body, has the backends of the chosen groups carry the command out if the client may
+// give it, and answers with what they return.
+func act[B, A any](
+	s *Server, choose func(*http.Request) ([]*Group, error), do func(Backend, context.Context, B) (A, error), join func([]*Group, []A) A,
+) serveFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := s.mayAct(connectionOf(r.Context())); err != nil {
+			return err
+		}
+		groups, err := choose(r)
+		if err != nil {
 			return err
 		}
 		var asked B
@@ -91,12 +99,15 @@ func act[B, A any](s *Server, do func(context.Context, B) (A, error)) serveFunc 
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), handoverTime)
 		defer cancel()
-		done, err := do(ctx, asked)
-		s.acts.Add(1) // also after a failure, since a part may have been done
+		answers, err := askAll(ctx, groups, func(ctx context.Context, g *Group) (A, error) {
+			answer, err := do(g.backend, ctx, asked)
+			g.acts.Add(1) // also after a failure, since a part may have been done
+			return answer, late(err, handoverTime)
+		})
 		if err != nil {
-			return late(err, handoverTime)
+			return err
 		}
-		return web.WriteJSON(w, http.StatusOK, done)
+		return web.WriteJSON(w, http.StatusOK, join(groups, answers))
 	}
 }
 
@@ -123,12 +134,12 @@ func decodeBody(w http.ResponseWriter, r *http.Request, v any, most int64) error
 }
 
 // newCache returns a cache of an answer that may be as old as fresh.
-func (s *Server) newCache(fresh time.Duration, ask func(context.Context, *Answer) (any, error)) *Cache {
-	limit := s.limits.status
+func (g *Group) newCache(fresh time.Duration, ask func(context.Context, *Answer) (any, error)) *Cache {
+	limit := g.server.limits.status
 	return &Cache{
-		News: s.news, Life: func() context.Context { return s.life }, Limit: limit, Gap: gap, Keep: fresh,
+		News: g.news, Life: func() context.Context { return g.server.life }, Limit: limit, Gap: gap, Keep: fresh,
 		Ask: func(ctx context.Context, a *Answer) (err error) {
-			defer web.Recover(s.Report, &err)
+			defer web.Recover(g.server.Report, &err)
 			value, err := ask(ctx, a)
 			if err == nil {
 				a.Text, err = web.Encode(value)
@@ -139,16 +150,16 @@ func (s *Server) newCache(fresh time.Duration, ask func(context.Context, *Answer
 }
 
 // askStatus asks the backend for its status.
-func (s *Server) askStatus(ctx context.Context, a *Answer) (any, error) {
-	status, err := s.backend.Status(ctx)
+func (g *Group) askStatus(ctx context.Context, a *Answer) (any, error) {
+	status, err := g.backend.Status(ctx)
 	status.fill()
 	a.Status = &status
 	return &status, err
 }
 
 // askTrace asks the backend how its last changes of role went.
-func (s *Server) askTrace(ctx context.Context, _ *Answer) (any, error) {
-	trace, err := s.backend.Trace(ctx)
+func (g *Group) askTrace(ctx context.Context, _ *Answer) (any, error) {
+	trace, err := g.backend.Trace(ctx)
 	trace.fill()
 	return &trace, err
 }
@@ -156,7 +167,7 @@ func (s *Server) askTrace(ctx context.Context, _ *Answer) (any, error) {
 // shared returns an answer of the backend to a request from after this call, or an older answer if it is fresh and still
 // true. It is still true if nothing has happened since, and if the lease that it tells of has not ended: a leader extends
 // its lease all the time.
-func (s *Server) shared(ctx context.Context, c *Cache) (*Answer, error) {
+func (g *Group) shared(ctx context.Context, c *Cache) (*Answer, error) {
 	arrived := boottime.Now()
 	return c.Get(ctx, func(a *Answer) bool {
 		if a.Asked >= arrived {
@@ -164,14 +175,14 @@ func (s *Server) shared(ctx context.Context, c *Cache) (*Answer, error) {
 		}
 		age := boottime.Now().Sub(a.Asked)
 		leaseOver := a.Status != nil && a.Status.LeaseEndsInNs != 0 && age >= time.Duration(a.Status.LeaseEndsInNs)
-		return a.err == nil && a.News == s.news() && age <= c.Keep && !leaseOver
+		return a.err == nil && a.News == g.news() && age <= c.Keep && !leaseOver
 	})
 }
 
-// serveShared answers with what a cache has.
-func (s *Server) serveShared(c *Cache) serveFunc {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		a, err := s.shared(r.Context(), c)
+// serveShared answers with what a cache of the group has.
+func serveShared(cache func(*Group) *Cache) func(*Group, http.ResponseWriter, *http.Request) error {
+	return func(g *Group, w http.ResponseWriter, r *http.Request) error {
+		a, err := g.shared(r.Context(), cache(g))
 		if err == nil {
 			_, _ = w.Write(a.Text)
 		}
@@ -180,32 +191,40 @@ func (s *Server) serveShared(c *Cache) serveFunc {
 }
 
 func (s *Server) serveKeys(w http.ResponseWriter, r *http.Request) error {
+	groups, err := s.chosen(r)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.limits.status)
 	defer cancel()
-	keys, err := s.backend.Keys(ctx)
+	answers, err := askAll(ctx, groups, func(ctx context.Context, g *Group) (Keys, error) { return g.backend.Keys(ctx) })
 	if err != nil {
 		return late(err, s.limits.status)
+	}
+	keys, err := joinKeys(answers)
+	if err != nil {
+		return err
 	}
 	return web.WriteJSON(w, http.StatusOK, keys)
 }
 
 // serveScene answers with what the board was told lately. The text is long, so not everybody may ask for it.
-func (s *Server) serveScene(w http.ResponseWriter, r *http.Request) error {
-	if err := s.mayAct(connectionOf(r.Context())); err != nil {
+func (g *Group) serveScene(w http.ResponseWriter, r *http.Request) error {
+	if err := g.server.mayAct(connectionOf(r.Context())); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), s.limits.status)
+	ctx, cancel := context.WithTimeout(r.Context(), g.server.limits.status)
 	defer cancel()
-	scene, err := s.backend.Scene(ctx)
+	scene, err := g.backend.Scene(ctx)
 	if err != nil {
-		return late(err, s.limits.status)
+		return late(err, g.server.limits.status)
 	}
 	return web.WriteJSON(w, http.StatusOK, scene)
 }
 
 // serveTry has the backend try the checks of a configuration.
-func (s *Server) serveTry(w http.ResponseWriter, r *http.Request) error {
-	if err := s.mayAct(connectionOf(r.Context())); err != nil {
+func (g *Group) serveTry(w http.ResponseWriter, r *http.Request) error {
+	if err := g.server.mayAct(connectionOf(r.Context())); err != nil {
 		return err
 	}
 	// A check can be any program, and only root may write those of the configuration. So only root may try them.
@@ -219,8 +238,8 @@ func (s *Server) serveTry(w http.ResponseWriter, r *http.Request) error {
 	// The checks may take as long as their timeouts. A client that does not want to wait hangs up, which ends the checks.
 	limits := http.NewResponseController(w)
 	_ = limits.SetWriteDeadline(time.Time{})
-	tried, err := s.backend.Try(r.Context(), asked)
-	_ = limits.SetWriteDeadline(time.Now().Add(s.limits.Write))
+	tried, err := g.backend.Try(r.Context(), asked)
+	_ = limits.SetWriteDeadline(time.Now().Add(g.server.limits.Write))
 	if err != nil {
 		return err
 	}
@@ -240,14 +259,8 @@ func late(err error, limit time.Duration) error {
 	}
 }
 
-// Publish adds a transition to all streams, with the next number. It never blocks.
-func (s *Server) Publish(t Transition) { s.transitions.Add(t) }
-
-// Published returns the number of the last transition, for Status.Transition.
-func (s *Server) Published() uint64 { return s.transitions.Newest() }
-
 // serveEvents sends the state of the board, and then every transition, until the server stops.
-func (s *Server) serveEvents(stopping context.Context, w http.ResponseWriter, r *http.Request) error {
+func (g *Group) serveEvents(stopping context.Context, w http.ResponseWriter, r *http.Request) error {
 	alive, err := WantsLife(r)
 	if err != nil {
 		return err
@@ -256,16 +269,16 @@ func (s *Server) serveEvents(stopping context.Context, w http.ResponseWriter, r 
 		return Refuse(http.StatusServiceUnavailable,
 			fmt.Sprintf("each user may have %d streams of events", c.limiter.maxStreams()), "end one, or use GET /v1/status")
 	}
-	now, err := s.shared(r.Context(), s.statuses)
+	now, err := g.shared(r.Context(), g.statuses)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	stream := Stream{To: w, Stall: stall, Transitions: s.transitions, Stopped: stopping.Done(), isAlive: s.isAlive}
+	stream := Stream{To: w, Stall: stall, Transitions: g.transitions, Stopped: stopping.Done(), isAlive: g.isAlive}
 	if alive {
 		stream.Alive = func() <-chan struct{} {
 			due := make(chan struct{})
-			time.AfterFunc(s.limits.interval, func() { close(due) })
+			time.AfterFunc(g.server.limits.interval, func() { close(due) })
 			return due
 		}
 	}
@@ -274,9 +287,9 @@ func (s *Server) serveEvents(stopping context.Context, w http.ResponseWriter, r 
 }
 
 // isAlive returns an error unless the daemon's loop turns.
-func (s *Server) isAlive(ctx context.Context) (err error) {
-	defer web.Recover(s.Report, &err)
-	ctx, cancel := context.WithTimeout(ctx, s.limits.status)
+func (g *Group) isAlive(ctx context.Context) (err error) {
+	defer web.Recover(g.server.Report, &err)
+	ctx, cancel := context.WithTimeout(ctx, g.server.limits.status)
 	defer cancel()
-	return late(s.backend.Alive(ctx), s.limits.status)
+	return late(g.backend.Alive(ctx), g.server.limits.status)
 }

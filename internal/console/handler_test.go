@@ -22,7 +22,7 @@ import (
 )
 
 func TestRequests(t *testing.T) {
-	s := NewServer("unused", fake{})
+	s := newAlone("unused", fake{}, defaultLimits)
 	handler := s.handler(t.Context())
 	for _, test := range []struct {
 		method, path, body string
@@ -68,7 +68,7 @@ func TestRequests(t *testing.T) {
 		{"POST", "/v1/status", "", 405, `use GET /v1/status`},
 		{"HEAD", "/v1/status", "", 405, `use GET /v1/status`},
 		{"BREW", "/v1/events", "", 405, `BREW does not go with /v1/events`},
-		{"GET", "/", "", 404, `{"error":"there is no / here","hint":"there are GET /v1/status, GET /v1/events, GET /v1/trace, GET /v1/scene, POST /v1/resign, POST /v1/leave, POST /v1/drain, POST /v1/undrain, POST /v1/pause, POST /v1/unpause, GET /v1/keys, POST /v1/keys/reload, POST /v1/try"}`},
+		{"GET", "/", "", 404, `{"error":"there is no / here","hint":"there are GET /v1/status, GET /v1/events, GET /v1/trace, GET /v1/scene, POST /v1/resign, POST /v1/leave, POST /v1/drain, POST /v1/undrain, POST /v1/pause, POST /v1/unpause, GET /v1/keys, POST /v1/keys/reload, POST /v1/try, GET /v1/groups"}`},
 		{"GET", "/v1/status/", "", 404, `there is no /v1/status/ here`},
 		{"GET", "//v1/status", "", 404, `there is no //v1/status here`},
 		{"GET", "/%1b%5b2J" + strings.Repeat("x", 100), "", 404, `there is no /?[2Jxxx`},
@@ -96,7 +96,7 @@ func TestRequests(t *testing.T) {
 
 // TestEmptyListsAreLists is for scripts that loop over them.
 func TestEmptyListsAreLists(t *testing.T) {
-	s := NewServer("unused", fake{status: func(context.Context) (Status, error) { return Status{}, nil }})
+	s := newAlone("unused", fake{status: func(context.Context) (Status, error) { return Status{}, nil }}, defaultLimits)
 	w := httptest.NewRecorder()
 	s.handler(t.Context()).ServeHTTP(w, httptest.NewRequestWithContext(calledBy(t.Context(), s.public, true, unidentified), "GET", pathStatus, nil))
 	for _, name := range []string{"addresses", "boards", "changes", "problems"} {
@@ -133,7 +133,7 @@ func TestBackendFailures(t *testing.T) {
 			if test.name == "no answer" {
 				limits.status = 20 * time.Millisecond
 			}
-			s := newServer(socketPath(t), fake{status: test.status}, limits)
+			s := newAlone(socketPath(t), fake{status: test.status}, limits)
 			var reports atomic.Int32
 			s.Report = func(error) { reports.Add(1) }
 			serve(t, s)
@@ -150,7 +150,7 @@ func TestBackendFailures(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	short := defaultLimits
 	short.Request = 50 * time.Millisecond
-	s := newServer(socketPath(t), fake{}, short)
+	s := newAlone(socketPath(t), fake{}, short)
 	serve(t, s)
 	for _, garbage := range []string{
 		"\x00\x01\x02\xff\n\n",
@@ -201,7 +201,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add("POST", "/v1/resign", []byte(`{"a":[1,{"b":null}]}`))
 	f.Add("\x00", "/\x1b[2J", []byte("\xff"))
 	f.Fuzz(func(t *testing.T, method, path string, body []byte) {
-		s := NewServer("unused", fake{})
+		s := newAlone("unused", fake{}, defaultLimits)
 		s.Report = func(err error) { t.Error(err) }
 		ctx, cancel := context.WithCancel(calledBy(t.Context(), s.control, false, 0))
 		cancel() // events end after the first

@@ -23,7 +23,13 @@ const (
 	pathKeys    = "/v1/keys"
 	pathReload  = "/v1/keys/reload"
 	pathTry     = "/v1/try"
+	pathGroups  = "/v1/groups"
 )
+
+// Groups is the answer to GET /v1/groups.
+type Groups struct {
+	Groups []string `json:"groups"` // their names, in the order of the configuration
+}
 
 // Handover is the answer to POST /v1/resign, /v1/leave and /v1/drain.
 type Handover struct {

@@ -25,7 +25,7 @@ import (
 )
 
 // enterable has all users reach the sockets of a server. It skips the test if there can be no other user.
-func enterable(t *testing.T, s *Server) {
+func enterable(t *testing.T, s *alone) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root may become another user")
@@ -116,7 +116,7 @@ func TestSilentConnections(t *testing.T) {
 	impatient := defaultLimits
 	impatient.public.patience = 300 * time.Millisecond
 	for _, public := range []bool{false, true} {
-		s := newServer(socketPath(t), fake{}, impatient)
+		s := newAlone(socketPath(t), fake{}, impatient)
 		var other atomic.Bool
 		var came atomic.Int32
 		s.identify = func(syscall.Conn) uint32 {
@@ -154,7 +154,7 @@ func TestSilentConnections(t *testing.T) {
 func TestAsksTooOften(t *testing.T) {
 	l := defaultLimits
 	l.public.each, l.public.patience = pace{burst: 1, every: time.Hour}, time.Millisecond
-	s := newServer(socketPath(t), fake{}, l)
+	s := newAlone(socketPath(t), fake{}, l)
 	serve(t, s)
 	public := Dial(PublicPath(s.path))
 	_, err := public.Status(t.Context())
@@ -172,7 +172,7 @@ func TestRefusedUnread(t *testing.T) {
 	l := defaultLimits
 	l.public.perUser, l.public.each.burst, l.public.all.burst = 1, 1000, 1000
 	asked, answer := make(chan struct{}), make(chan struct{})
-	s := newServer(socketPath(t), fake{status: func(context.Context) (Status, error) {
+	s := newAlone(socketPath(t), fake{status: func(context.Context) (Status, error) {
 		close(asked)
 		<-answer
 		return healthy(), nil
@@ -195,7 +195,7 @@ func TestStopEndsThoseWhoWait(t *testing.T) {
 	l := defaultLimits
 	l.Linger = time.Hour
 	l.public.each, l.public.patience = pace{burst: 1, every: time.Hour}, 24*time.Hour
-	s := newServer(socketPath(t), fake{}, l)
+	s := newAlone(socketPath(t), fake{}, l)
 	var came atomic.Int32
 	s.identify = func(syscall.Conn) uint32 { came.Add(1); return 4711 }
 	stop := serve(t, s)
@@ -235,10 +235,10 @@ func TestLeaseInASharedStatus(t *testing.T) {
 	const beat, lease = 100 * time.Millisecond, 105 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		asked, began := 0, time.Now()
-		s := NewServer("unused", fake{status: func(context.Context) (Status, error) {
+		s := newAlone("unused", fake{status: func(context.Context) (Status, error) {
 			asked++
 			return Status{AsOf: boottime.Now(), LeaseEndsInNs: int64(lease - time.Since(began)%beat)}, nil
-		}})
+		}}, defaultLimits)
 		<-time.After(beat * 9 / 10) // the first lease to be told of has less than a beat
 		const length = 10 * time.Second
 		for since := time.Now(); time.Since(since) < length; <-time.After(time.Millisecond) {
@@ -261,13 +261,13 @@ func TestLeaseInASharedStatus(t *testing.T) {
 func TestStatusIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
-		var s *Server
-		s = NewServer("unused", fake{status: func(context.Context) (Status, error) {
+		var s *alone
+		s = newAlone("unused", fake{status: func(context.Context) (Status, error) {
 			asked.Add(1)
 			now := boottime.Now()
 			<-time.After(time.Millisecond)
 			return Status{AsOf: now, Transition: s.Published()}, nil
-		}})
+		}}, defaultLimits)
 		began := time.Now()
 		var all sync.WaitGroup
 		for range 50 {

@@ -8,14 +8,13 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"topdog/internal/web"
 )
 
-// Backend is the daemon behind the sockets. Several goroutines call its methods at once. They return soon after their
+// Backend is what the daemon does for one group. Several goroutines call its methods at once. They return soon after their
 // context ends.
 type Backend interface {
 	// Status returns what the daemon knows now.
@@ -106,44 +105,31 @@ var defaultLimits = limits{
 // Server serves the control socket, the public socket and that of the page, while [Server.Run] runs. Only one Run may be
 // active at a time. After it has failed, it may be called again.
 type Server struct {
-	// Report gets the errors that no client gets, such as a panic of the backend. Set it before Run. Several goroutines
+	// Report gets the errors that no client gets, such as a panic of a backend. Set it before Run. Several goroutines
 	// call it.
 	Report func(error)
 
 	path     string
-	backend  Backend
+	groups   []*Group
 	limits   limits
 	identify func(syscall.Conn) (user uint32)
 
 	ready                 chan struct{} // closed as soon as the sockets are served for the first time
 	once                  sync.Once
 	control, public, page *limiter
-	transitions           *Transitions
-	acts                  atomic.Uint64   // how many commands this board was given
 	life                  context.Context // of requests
-	statuses              *Cache
-	traces                *Cache
 }
 
 // NewServer returns a server for the control socket at that path. Root, the daemon's own user and members of the socket's
 // group may connect to it, look, and give the board commands. Everybody may look on the public socket.
-func NewServer(path string, backend Backend) *Server {
-	return newServer(path, backend, defaultLimits)
-}
+func NewServer(path string) *Server { return newServer(path, defaultLimits) }
 
-func newServer(path string, backend Backend, l limits) *Server {
-	s := &Server{
-		Report: func(error) {}, path: path, backend: backend, limits: l, identify: userOf,
-		ready: make(chan struct{}), transitions: NewTransitions(l.kept, 0), life: context.Background(),
+func newServer(path string, l limits) *Server {
+	return &Server{
+		Report: func(error) {}, path: path, limits: l, identify: userOf, ready: make(chan struct{}), life: context.Background(),
 		control: newLimiter(l.control), public: newLimiter(l.public), page: newLimiter(l.page),
 	}
-	s.statuses = s.newCache(freshStatus, s.askStatus)
-	s.traces = s.newCache(freshTrace, s.askTrace)
-	return s
 }
-
-// news returns a number that grows with everything that makes a fresh answer untrue.
-func (s *Server) news() uint64 { return s.transitions.Newest() + s.acts.Load() }
 
 // Run makes the sockets and serves them until ctx ends, which is no error. When it returns, they are gone, and so is
 // every goroutine. It fails if a socket cannot be made, for example because another daemon has it.
@@ -185,8 +171,10 @@ func (s *Server) Run(ctx context.Context) error {
 	_ = srv.Close()
 	serving.Wait()
 	connections.Wait()
-	s.statuses.requests.Wait()
-	s.traces.requests.Wait()
+	for _, g := range s.groups {
+		g.statuses.requests.Wait()
+		g.traces.requests.Wait()
+	}
 	return errors.Join(failed, removed)
 }
 

@@ -40,7 +40,7 @@ func TestRunAgain(t *testing.T) {
 func TestManyAtOnce(t *testing.T) {
 	quick := defaultLimits
 	quick.control.each, quick.control.all = pace{burst: 1000}, pace{burst: 1000}
-	s := newServer(socketPath(t), fake{}, quick)
+	s := newAlone(socketPath(t), fake{}, quick)
 	serve(t, s)
 	client := Dial(s.path)
 	var all sync.WaitGroup

@@ -93,7 +93,7 @@ type Stream struct {
 func WantsLife(r *http.Request) (bool, error) {
 	query := r.URL.Query()
 	for name := range query {
-		if name != "alive" {
+		if name != "alive" && name != "group" {
 			return false, Refuse(http.StatusBadRequest, "the query means nothing here: "+web.Excerpt(query.Encode()),
 				"use /v1/events, with ?alive if wanted")
 		}

@@ -20,7 +20,7 @@ func TestSocketMode(t *testing.T) {
 	old := unix.Umask(0o077) // as in the unit
 	defer unix.Umask(old)
 	path := filepath.Join(filepath.Dir(socketPath(t)), "run", "t.sock")
-	serve(t, NewServer(path, fake{}))
+	serve(t, newAlone(path, fake{}, defaultLimits))
 	for name, want := range map[string]fs.FileMode{
 		path: 0o660 | fs.ModeSocket, path + ".public": 0o666 | fs.ModeSocket, path + ".page": 0o660 | fs.ModeSocket,
 		filepath.Dir(path): 0o755 | fs.ModeDir,
@@ -71,7 +71,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 func TestLivingSocketIsLeftAlone(t *testing.T) {
 	first := newTestServer(t, fake{})
 	serve(t, first)
-	second := NewServer(first.path, fake{})
+	second := newAlone(first.path, fake{}, defaultLimits)
 	assert.ErrorContains(t, second.Run(t.Context()), "another daemon serves the socket: stop it", "Run")
 	_, err := Dial(first.path).Status(t.Context())
 	assert.ErrorIs(t, err, nil, "the first daemon after that")
@@ -107,7 +107,7 @@ func TestRunRefuses(t *testing.T) {
 		{"/tmp/" + strings.Repeat("x", 100), ".public\" must have 1 to 107 bytes, has 112: set another socket"},
 		{filepath.Join(file, "t.sock"), "not a directory"},
 	} {
-		err := NewServer(test.path, fake{}).Run(t.Context())
+		err := newAlone(test.path, fake{}, defaultLimits).Run(t.Context())
 		assert.ErrorContains(t, err, test.want, "%q", test.path)
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "precious" {

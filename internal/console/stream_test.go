@@ -50,7 +50,7 @@ func (w *watched) next(want Event) Transition {
 }
 
 // numbered is a backend whose status tells what was published.
-func numbered(s **Server) fake {
+func numbered(s **alone) fake {
 	return fake{status: func(context.Context) (Status, error) {
 		status := healthy()
 		status.Transition = (*s).Published()
@@ -58,9 +58,9 @@ func numbered(s **Server) fake {
 	}}
 }
 
-func newNumbered(t *testing.T, l limits) *Server {
-	var s *Server
-	s = newServer(socketPath(t), numbered(&s), l)
+func newNumbered(t *testing.T, l limits) *alone {
+	var s *alone
+	s = newAlone(socketPath(t), numbered(&s), l)
 	return s
 }
 
@@ -222,7 +222,7 @@ func TestAlive(t *testing.T) {
 	l := defaultLimits
 	l.interval, l.status = 5*time.Millisecond, 200*time.Millisecond
 	dead := make(chan struct{})
-	s := newServer(socketPath(t), fake{alive: func(ctx context.Context) error {
+	s := newAlone(socketPath(t), fake{alive: func(ctx context.Context) error {
 		select {
 		case <-dead:
 			<-ctx.Done()
@@ -234,7 +234,7 @@ func TestAlive(t *testing.T) {
 	serve(t, s)
 	ctx, hangUp := context.WithCancel(t.Context())
 	defer hangUp()
-	response, err := Dial(s.path).do(ctx, http.MethodGet, pathEvents+"?alive", nil)
+	response, err := Dial(s.path).do(ctx, http.MethodGet, pathEvents, nil)
 	assert.NoError(t, err)
 	lines := json.NewDecoder(response.Body)
 	for i, want := range []Event{EventSnapshot, EventAlive, EventAlive} {
@@ -326,7 +326,7 @@ func TestStreamEnds(t *testing.T) {
 	t.Run("when there are too many", func(t *testing.T) {
 		few := defaultLimits
 		few.control.perUser = 2
-		s := newServer(socketPath(t), fake{}, few)
+		s := newAlone(socketPath(t), fake{}, few)
 		serve(t, s)
 		err := Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error {
 			return Dial(s.path).Watch(t.Context(), WatchOptions{}, func(Transition) error { return nil })
@@ -354,7 +354,7 @@ func TestStreamEnds(t *testing.T) {
 }
 
 // streams is how many streams this user has on the control socket: with one more, there may be another.
-func streams(s *Server) (n int) {
+func streams(s *alone) (n int) {
 	for !s.control.places.Stream(&web.Place{Client: uint32(os.Getuid())}, n+1) {
 		n++
 	}
@@ -364,9 +364,9 @@ func streams(s *Server) (n int) {
 // Follow tells of a daemon that goes away, and goes on with the next.
 func TestFollow(t *testing.T) {
 	path := socketPath(t)
-	var server *Server
+	var server *alone
 	start := func() (stop func()) {
-		server = newServer(path, numbered(&server), defaultLimits)
+		server = newAlone(path, numbered(&server), defaultLimits)
 		return serve(t, server)
 	}
 	stop := start()

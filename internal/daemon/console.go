@@ -25,7 +25,7 @@ const serveRetry = 5 * time.Second
 // depend on it.
 func (d *Daemon) serveConsole(ctx context.Context) {
 	for {
-		err := d.console.Run(ctx)
+		err := d.server.Run(ctx)
 		if ctx.Err() != nil {
 			return
 		}

@@ -29,7 +29,8 @@ type Daemon struct {
 	started  time.Duration
 	refusals []console.Defence
 	observe  func(election.Change)
-	console  *console.Server
+	server   *console.Server // of the console
+	console  *console.Group
 
 	core      *record.Core      // nil until the board's own address is known
 	recording *record.Recording // of all cores of this daemon
@@ -114,8 +115,9 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d.checks = newChecks(d.shared, cfg, d.link, d.scoreChanged)
 	d.drain = newDrain(d.shared, o.StateDir)
 	d.light = gpio.NewBlinker(d.ledOpener(), d.ledFailed)
-	d.console = console.NewServer(cfg.Socket, d)
-	d.console.Report = func(err error) { d.tasks.tryPost(func() { d.reporter.log.Warn(err) }) }
+	d.server = console.NewServer(cfg.Socket)
+	d.console = d.server.Add(cfg.Group, d)
+	d.server.Report = func(err error) { d.tasks.tryPost(func() { d.reporter.log.Warn(err) }) }
 	return d, nil
 }
 

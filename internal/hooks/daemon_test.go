@@ -17,6 +17,7 @@ type fakeDaemon struct {
 	t               *testing.T
 	path            string
 	server          *console.Server
+	group           *console.Group
 	stop            func()
 
 	mu    sync.Mutex
@@ -37,7 +38,8 @@ func newDaemon(t *testing.T) *fakeDaemon {
 
 func (d *fakeDaemon) start() {
 	d.t.Helper()
-	d.server = console.NewServer(d.path, d)
+	d.server = console.NewServer(d.path)
+	d.group = d.server.Add("a group", d)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- d.server.Run(ctx) }()
@@ -56,13 +58,13 @@ func (d *fakeDaemon) becomes(role string) {
 	d.mu.Lock()
 	d.role, d.holds, d.term = role, role == console.RoleLeader, d.term+1
 	d.mu.Unlock()
-	d.server.Publish(console.Transition{Event: console.EventRoleChanged, Role: role, Holding: d.holds, Term: d.term})
+	d.group.Publish(console.Transition{Event: console.EventRoleChanged, Role: role, Holding: d.holds, Term: d.term})
 }
 
 func (d *fakeDaemon) Status(context.Context) (console.Status, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return console.Status{Transition: d.server.Published(), Group: "a group", Role: d.role, Holding: d.holds}, nil
+	return console.Status{Transition: d.group.Published(), Group: "a group", Role: d.role, Holding: d.holds}, nil
 }
 
 func (d *fakeDaemon) Scene(context.Context) (console.Scene, error) { return console.Scene{}, nil }

@@ -32,6 +32,7 @@ type board struct {
 	t               testing.TB
 	daemon          *fakeDaemon
 	server          *console.Server
+	group           *console.Group
 	port            string
 }
 
@@ -41,7 +42,7 @@ func (b *board) Status(context.Context) (console.Status, error) {
 	defer b.daemon.mu.Unlock()
 	b.daemon.asked++
 	s := b.daemon.status
-	s.Transition = b.server.Published()
+	s.Transition = b.group.Published()
 	return s, nil
 }
 
@@ -56,7 +57,8 @@ func newBoard(t testing.TB, free bool) *board {
 	b := &board{t: t, daemon: leading(time.Hour)}
 	b.daemon.status.AsOf = boottime.Now() // it has looked once and for all, so that all who ask get the same text
 	path := filepath.Join(dir, "s")
-	b.server = console.NewServer(path, b)
+	b.server = console.NewServer(path)
+	b.group = b.server.Add("pihole", b)
 	b.run(func(ctx context.Context) error { return b.server.Run(ctx) })
 
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -237,7 +239,7 @@ func TestStatusIsPassedOn(t *testing.T) {
 		t.Errorf("again: %s %s", r.Status, body)
 	}
 	b.daemon.set(func(d *fakeDaemon) { d.status.Term = 8 })
-	b.server.Publish(console.Transition{Event: console.EventLeaderChanged, Role: console.RoleLeader, Holding: true, Term: 8, BoardName: "pi1"})
+	b.group.Publish(console.Transition{Event: console.EventLeaderChanged, Role: console.RoleLeader, Holding: true, Term: 8, BoardName: "pi1"})
 	for deadline := time.Now().Add(10 * time.Second); r.StatusCode != http.StatusOK; r, body = b.ask("GET", "/v1/status", "Host: pi1", "If-None-Match: "+tag) {
 		if time.Now().After(deadline) {
 			t.Fatal("the status has not changed")
