@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,18 +30,44 @@ take over.`,
 			if watch {
 				return watchStatus(c)
 			}
-			s, err := daemonOf(c).Status(c.Context())
-			if err != nil {
-				complain(c.ErrOrStderr(), err)
-				explainNotRunning(c, err)
-			} else if err := show(c, s, console.WriteStatus); err != nil {
-				return err
-			}
-			return exitStatus(console.ExitStatus(s, err))
+			return statusOfAll(c)
 		},
 	}
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it again twice a second, until interrupted")
-	return withJSON(withSocket(c))
+	return withJSON(withGroup(c))
+}
+
+// statusOfAll shows the status of each group. The exit status is that of the worst.
+func statusOfAll(c *cobra.Command) error {
+	groups, err := groupsOf(c)
+	var usage usageError
+	switch {
+	case errors.As(err, &usage):
+		return err
+	case err != nil:
+		complain(c.ErrOrStderr(), err)
+		explainNotRunning(c, err)
+		return exitStatus(console.ExitStatus(console.Status{}, err))
+	}
+	var told []askedGroup
+	var found []console.Status
+	worst := 0
+	for _, g := range groups {
+		s, err := g.daemon.Status(c.Context())
+		worst = console.WorseExitStatus(worst, console.ExitStatus(s, err))
+		if err != nil {
+			complain(c.ErrOrStderr(), g.error(err))
+			explainNotRunning(c, err)
+			continue
+		}
+		told, found = append(told, g), append(found, s)
+	}
+	if len(found) > 0 {
+		if err := showAll(c, told, found, console.WriteStatus); err != nil {
+			return err
+		}
+	}
+	return exitStatus(worst)
 }
 
 // explainNotRunning says whether the files of the daemon are why it does not run. A daemon that waits for a file has no
@@ -58,16 +86,22 @@ const watchEvery = 500 * time.Millisecond
 
 // watchStatus shows the status again and again. On a terminal it replaces the one before.
 func watchStatus(c *cobra.Command) error {
-	out, daemon := c.OutOrStdout(), daemonOf(c)
+	out := c.OutOrStdout()
+	groups, err := groupsOf(c)
+	if err != nil {
+		return untilInterrupted(c, err)
+	}
 	for {
-		s, err := daemon.Status(c.Context())
-		if err != nil {
-			return untilInterrupted(c, err)
+		found := make([]console.Status, len(groups))
+		for i, g := range groups {
+			if found[i], err = g.daemon.Status(c.Context()); err != nil {
+				return untilInterrupted(c, g.error(err))
+			}
 		}
 		if _, ok := terminalWidth(out); ok {
 			fmt.Fprint(out, "\x1b[H\x1b[2J") // to the top left, and erase the screen (ECMA-48)
 		}
-		if err := show(c, s, console.WriteStatus); err != nil {
+		if err := showAll(c, groups, found, console.WriteStatus); err != nil {
 			return err
 		}
 		select {
@@ -87,7 +121,7 @@ func untilInterrupted(c *cobra.Command, err error) error {
 }
 
 func watchCommand() *cobra.Command {
-	return withJSON(withSocket(&cobra.Command{
+	return withJSON(withGroup(&cobra.Command{
 		Use:   "watch",
 		Short: "Print a line for everything that happens to this board",
 		Long: `Print the state of this board, and then a line for everything that happens to it: another
@@ -98,21 +132,40 @@ With --json the lines are those of GET /v1/events, one JSON object each. To run 
 program when something happens, see topdog hooks and topdog lead.`,
 		Example: "  topdog watch\n  topdog watch --json | jq --unbuffered -r .event",
 		RunE: func(c *cobra.Command, _ []string) error {
-			out, asJSON := c.OutOrStdout(), wantsJSON(c)
-			say := func(t console.Transition) error {
-				if asJSON {
-					return writeJSON(out, t, "")
-				}
-				_, err := fmt.Fprintln(out, t.Text())
-				return err
-			}
-			return untilInterrupted(c, daemonOf(c).Watch(c.Context(), console.WatchOptions{}, say))
+			return untilInterrupted(c, watchAll(c))
 		},
 	}))
 }
 
+// watchAll follows all groups until one cannot be followed any more.
+func watchAll(c *cobra.Command) error {
+	groups, err := groupsOf(c)
+	if err != nil {
+		return err
+	}
+	out, asJSON := c.OutOrStdout(), wantsJSON(c)
+	var mu sync.Mutex
+	ended := make(chan error, len(groups))
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	for _, g := range groups {
+		go func() {
+			ended <- g.error(g.daemon.Watch(ctx, console.WatchOptions{}, func(t console.Transition) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if asJSON {
+					return writeJSON(out, t, "")
+				}
+				_, err := fmt.Fprintln(out, g.line(t.Text()))
+				return err
+			}))
+		}()
+	}
+	return <-ended
+}
+
 func isLeaderCommand() *cobra.Command {
-	return withSocket(&cobra.Command{
+	return withGroup(&cobra.Command{
 		Use:   "is-leader",
 		Short: "Tell by the exit status whether this board leads",
 		Long: `Tell by the exit status whether this board leads and has the address: 0 if it does,
@@ -123,8 +176,15 @@ What is true when this command ends may be over a moment later. To run something
 as long as this board leads, use topdog lead.`,
 		Example: "  topdog is-leader && run-parts /etc/backup.d",
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := daemonOf(c).Status(c.Context())
+			var s console.Status
+			daemon, err := oneGroup(c)
+			if err == nil {
+				s, err = daemon.Status(c.Context())
+			}
+			var usage usageError
 			switch {
+			case errors.As(err, &usage):
+				return err
 			case err != nil:
 				complain(c.ErrOrStderr(), err)
 				return exitStatus(console.ExitStatus(s, err))
@@ -157,25 +217,35 @@ Root and the group topdog may ask for it.`,
   sudo topdog trace --scene > report.txt`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if scene {
-				s, err := daemonOf(c).Scene(c.Context())
+				daemon, err := oneGroup(c)
+				if err != nil {
+					return err
+				}
+				s, err := daemon.Scene(c.Context())
 				if err == nil {
 					_, err = fmt.Fprint(c.OutOrStdout(), s.Text)
 				}
 				return err
 			}
-			t, err := daemonOf(c).Trace(c.Context())
+			groups, err := groupsOf(c)
 			if err != nil {
 				return err
 			}
-			if !all {
-				t = t.Newest()
+			found := make([]console.Trace, len(groups))
+			for i, g := range groups {
+				if found[i], err = g.daemon.Trace(c.Context()); err != nil {
+					return g.error(err)
+				}
+				if !all {
+					found[i] = found[i].Newest()
+				}
 			}
-			return show(c, t, console.WriteTrace)
+			return showAll(c, groups, found, console.WriteTrace)
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "show all changes that are kept, the newest first, and suspicions of a leader that lived")
 	c.Flags().BoolVar(&scene, "scene", false, "print what this board was told lately, and what it did, to be played again")
-	withJSON(withSocket(c)).MarkFlagsMutuallyExclusive("all", "scene")
+	withJSON(withGroup(c)).MarkFlagsMutuallyExclusive("all", "scene")
 	c.MarkFlagsMutuallyExclusive("json", "scene")
 	return c
 }
@@ -183,17 +253,36 @@ Root and the group topdog may ask for it.`,
 // defaultPause is how long a pause lasts without --for.
 const defaultPause = time.Hour
 
-// acting makes a command that has the daemon do something, and prints what the daemon answers.
-func acting(c *cobra.Command, do func(*cobra.Command, *console.Client) (text string, err error)) *cobra.Command {
+// acting makes a command that has the daemon do something for each group, and prints what the daemon answers. If that
+// fails for one group, it is done for the others all the same.
+func acting(c *cobra.Command, do func(*cobra.Command, askedGroup) (text string, err error)) *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		text, err := do(c, daemonOf(c))
+		groups, err := groupsOf(c)
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(c.OutOrStdout(), console.Printable(text))
-		return err
+		var failed error
+		for _, g := range groups {
+			text, err := do(c, g)
+			if err != nil {
+				failed = errors.Join(failed, g.error(err))
+				continue
+			}
+			if _, err := fmt.Fprintln(c.OutOrStdout(), g.line(console.Printable(text))); err != nil {
+				return err
+			}
+		}
+		return failed
 	}
-	return withSocket(c)
+	return withGroup(c)
+}
+
+// line returns a line about the group.
+func (g askedGroup) line(text string) string {
+	if g.name == "" {
+		return text
+	}
+	return g.name + ": " + text
 }
 
 func resignCommand() *cobra.Command {
@@ -202,23 +291,32 @@ func resignCommand() *cobra.Command {
 		Short: "Hand the address over to the heir",
 		Long: `Hand the address over to the board that is next in rank, the heir, for example
 before a planned reboot. The address is gone for about one round trip.`,
-	}, func(c *cobra.Command, d *console.Client) (string, error) {
-		h, err := d.Resign(c.Context())
+	}, func(c *cobra.Command, g askedGroup) (string, error) {
+		if g.name != "" { // of several, it is meant for those that this board leads
+			if s, err := g.daemon.Status(c.Context()); err != nil || s.Role != console.RoleLeader {
+				return "this board does not lead", err
+			}
+		}
+		h, err := g.daemon.Resign(c.Context())
 		return h.Text, err
 	})
 }
 
 func leaveCommand() *cobra.Command {
-	return acting(&cobra.Command{
+	return withSocket(&cobra.Command{
 		Use:   "leave",
 		Short: "Hand over and end the daemon, before a shutdown",
 		Long: `Hand the address over, if this board has it, and end the daemon. topdog-leave.service
 does that when the board reboots or shuts down, before the services of the board stop.
 At any other time systemd starts the daemon again, and it joins as a follower; to keep it
 stopped, use systemctl stop topdog.`,
-	}, func(c *cobra.Command, d *console.Client) (string, error) {
-		h, err := d.Leave(c.Context())
-		return h.Text, err
+		RunE: func(c *cobra.Command, _ []string) error {
+			h, err := daemonOf(c).Leave(c.Context())
+			if err == nil {
+				_, err = fmt.Fprintln(c.OutOrStdout(), console.Printable(h.Text))
+			}
+			return err
+		},
 	})
 }
 
@@ -235,13 +333,13 @@ with --for it ends by itself, at the next reboot at the latest.
 
 It is refused for the last board that passes, unless --force is given. Root and the group topdog
 may do this.`,
-	}, func(c *cobra.Command, d *console.Client) (string, error) {
+	}, func(c *cobra.Command, g askedGroup) (string, error) {
 		if c.Flags().Changed("for") {
 			if err := positive("for", length); err != nil {
 				return "", err
 			}
 		}
-		h, err := d.Drain(c.Context(), console.DrainRequest{ForNs: int64(length), Force: force})
+		h, err := g.daemon.Drain(c.Context(), console.DrainRequest{ForNs: int64(length), Force: force})
 		return h.Text, err
 	})
 	c.Flags().DurationVar(&length, "for", 0, "how `long` (10m, 2h), counted while the board is awake (default: until topdog undrain)")
@@ -255,8 +353,8 @@ func undrainCommand() *cobra.Command {
 		Short: "Have this board stand for the address again",
 		Long: `Have a drained board stand for the address again. It takes the address from no other board,
 unless it has preempt = true and the higher rank.`,
-	}, func(c *cobra.Command, d *console.Client) (string, error) {
-		done, err := d.Undrain(c.Context())
+	}, func(c *cobra.Command, g askedGroup) (string, error) {
+		done, err := g.daemon.Undrain(c.Context())
 		return done.Text, err
 	})
 }
@@ -270,11 +368,11 @@ func pauseCommand() *cobra.Command {
 replaced. Until topdog unpause no other board takes the address, whatever it hears, even if the
 board that has it dies. When that board's daemon is started again it takes the address back.
 The pause ends by itself after the time that is given.`,
-	}, func(c *cobra.Command, d *console.Client) (string, error) {
+	}, func(c *cobra.Command, g askedGroup) (string, error) {
 		if err := positive("for", length); err != nil {
 			return "", err
 		}
-		done, err := d.Pause(c.Context(), console.PauseRequest{ForNs: int64(length)})
+		done, err := g.daemon.Pause(c.Context(), console.PauseRequest{ForNs: int64(length)})
 		return done.Text, err
 	})
 	c.Flags().DurationVar(&length, "for", defaultPause, "how `long`, at most 24h")
@@ -286,8 +384,8 @@ func unpauseCommand() *cobra.Command {
 		Use:   "unpause",
 		Short: "End a pause, on all boards",
 		Long:  `End a pause of the group, on whichever board it was begun.`,
-	}, func(c *cobra.Command, d *console.Client) (string, error) {
-		done, err := d.Unpause(c.Context())
+	}, func(c *cobra.Command, g askedGroup) (string, error) {
+		done, err := g.daemon.Unpause(c.Context())
 		return done.Text, err
 	})
 }

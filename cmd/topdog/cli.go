@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,6 +45,95 @@ func daemonOf(c *cobra.Command) *console.Client {
 		}
 	}
 	return console.Dial(path)
+}
+
+// withGroup gives a command the flags --socket and --group.
+func withGroup(c *cobra.Command) *cobra.Command {
+	c.Flags().String("group", "", "the `name` of the group, where this board has several (default: all)")
+	return withSocket(c)
+}
+
+// askedGroup is what a command asks about one group.
+type askedGroup struct {
+	name   string // "" where the board has only one, whose name nobody needs to see
+	daemon *console.Client
+}
+
+// error returns an error that says which group it is about.
+func (g askedGroup) error(err error) error {
+	if err == nil || g.name == "" {
+		return err
+	}
+	return console.OfGroup(g.name, err)
+}
+
+// groupsOf returns the groups that a command is about: that of --group, or all of this board. A daemon of before there
+// could be several would ignore a wrong name, so the name is looked up here.
+func groupsOf(c *cobra.Command) ([]askedGroup, error) {
+	daemon := daemonOf(c)
+	names, err := daemon.Groups(c.Context())
+	if err != nil {
+		return nil, err
+	}
+	several := len(names) > 1
+	if asked, _ := c.Flags().GetString("group"); asked != "" {
+		if !slices.Contains(names, asked) {
+			return nil, misuse("this board has no group %s: it has %s", asked, strings.Join(names, ", "))
+		}
+		names = []string{asked}
+	}
+	var groups []askedGroup
+	for _, name := range names {
+		g := askedGroup{"", daemon}
+		if several {
+			g.daemon = daemon.Of(name)
+		}
+		if len(names) > 1 {
+			g.name = name
+		}
+		groups = append(groups, g)
+	}
+	return groups, nil
+}
+
+// oneGroup is like groupsOf, for a command that cannot be about several groups.
+func oneGroup(c *cobra.Command) (*console.Client, error) {
+	groups, err := groupsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	if len(groups) > 1 {
+		var names []string
+		for _, g := range groups {
+			names = append(names, g.name)
+		}
+		return nil, misuse("this board has several groups: say which one with --group: %s", strings.Join(names, ", "))
+	}
+	return groups[0].daemon, nil
+}
+
+// allGroups is the JSON of several groups.
+type allGroups[T any] struct {
+	Groups []T `json:"groups"`
+}
+
+// showAll prints what was found out of each group: as show does, if there is one, and else each under its name.
+func showAll[T any](c *cobra.Command, groups []askedGroup, found []T, asText func(io.Writer, T, console.Options) error) error {
+	if len(groups) == 1 {
+		return show(c, found[0], asText)
+	}
+	return show(c, allGroups[T]{found}, func(w io.Writer, _ allGroups[T], o console.Options) error {
+		for i, g := range groups {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			fmt.Fprintf(w, "%s\n", g.name)
+			if err := asText(w, found[i], o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // positive refuses a length of time that is not longer than 0.

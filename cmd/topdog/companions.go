@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"topdog/internal/config"
+	"topdog/internal/console"
 	"topdog/internal/hooks"
 	"topdog/internal/page"
 )
@@ -56,6 +57,13 @@ Scripts must belong to root, and nobody else may be able to write to them.
 	return withSocket(c)
 }
 
+// followed is the daemon for a command that waits for it, about the group of --group. If the board has several groups
+// and --group is missing, the log says so.
+func followed(c *cobra.Command) *console.Client {
+	group, _ := c.Flags().GetString("group")
+	return daemonOf(c).Of(group)
+}
+
 func leadCommand() *cobra.Command {
 	o := hooks.LeadOptions{}
 	c := &cobra.Command{
@@ -84,7 +92,7 @@ the former leader has not ended yet.`,
 				return misuse("--kill-after must not be below 0, is %v", o.KillAfter)
 			}
 			o.Command, o.Log = args, serviceLog()
-			status, err := hooks.Lead(c.Context(), daemonOf(c), o)
+			status, err := hooks.Lead(c.Context(), followed(c), o)
 			if err != nil {
 				return err
 			}
@@ -94,11 +102,11 @@ the former leader has not ended yet.`,
 	c.Flags().SetInterspersed(false) // what follows the command belongs to it
 	c.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 	c.Flags().DurationVar(&o.KillAfter, "kill-after", killAfter, "the `time` from SIGTERM to SIGKILL")
-	return withSocket(c)
+	return withGroup(c)
 }
 
 func targetCommand() *cobra.Command {
-	return withSocket(&cobra.Command{
+	return withGroup(&cobra.Command{
 		Use:   "target [UNIT]",
 		Short: "Have a unit of systemd run while this board leads",
 		Long: `Have a unit of systemd, topdog-leader.target, run while this board leads and has the
@@ -107,7 +115,7 @@ its daemon stops or does not answer for 5 s, and when this command ends. This ne
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o := hooks.TargetOptions{Unit: cmp.Or(argument(args), leaderTarget), Log: serviceLog()}
-			return hooks.Target(c.Context(), daemonOf(c), o)
+			return hooks.Target(c.Context(), followed(c), o)
 		},
 	})
 }

@@ -11,7 +11,11 @@
 //	POST /v1/leave    a [Handover], and the daemon ends
 //	POST /v1/drain    a [Handover], and the board leaves the lead to others from then on, until /v1/undrain
 //	POST /v1/pause    a [Done]: the address stays where it is, until /v1/unpause
+//	GET  /v1/groups   the names of the groups of this board
 //	POST /v1/keys/reload, /v1/try, and those that end something: see protocol.go
+//
+// Every path takes ?group=NAME, which a board with several groups needs, except for what concerns the whole board: the keys,
+// and the end of the daemon.
 //
 // If a request fails, the answer is an HTTP status and {"error": "…", "hint": "…"}. The hint says what to do, and may be
 // missing.
@@ -34,6 +38,7 @@
 //	protocol.go                                requests, other answers, and errors
 //	client.go, client_stream.go                the client
 //	server.go, handler.go                      the server, and what it does for each path
+//	groups.go                                  which group a request is about
 //	share.go                                   what the server shares with internal/page: Transitions, Stream, Cache
 //	limiter.go, socket.go                      who may connect, and how often
 //	verdict.go, text_status.go, text_boards.go the text of a status

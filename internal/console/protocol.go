@@ -26,8 +26,8 @@ const (
 	pathGroups  = "/v1/groups"
 )
 
-// Groups is the answer to GET /v1/groups.
-type Groups struct {
+// groupNames is the answer to GET /v1/groups.
+type groupNames struct {
 	Groups []string `json:"groups"` // their names, in the order of the configuration
 }
 

@@ -293,3 +293,9 @@ func ExitStatus(s Status, err error) int {
 		return exitNotHeld
 	}
 }
+
+// WorseExitStatus returns the worse of two exit statuses of `topdog status`.
+func WorseExitStatus(a, b int) int {
+	order := []int{exitHeld, exitUnguarded, exitNotHeld, exitNotRunning, exitNoAnswer}
+	return order[max(slices.Index(order, a), slices.Index(order, b))]
+}
