@@ -21,8 +21,6 @@ const (
 // events passes the daemon's stream on to several readers, each at its own pace. A reader's stream ends when the daemon's
 // does, as on the socket: the next one begins with a snapshot again.
 type events struct {
-	readers chan struct{} // one element for each
-
 	mu    sync.Mutex
 	now   *stream       // nil while there is no daemon
 	alive chan struct{} // closed at the next sign of life
@@ -35,7 +33,7 @@ type stream struct {
 }
 
 func newEvents() *events {
-	return &events{readers: make(chan struct{}, maxReaders), alive: make(chan struct{})}
+	return &events{alive: make(chan struct{})}
 }
 
 // heard passes on what has happened.
@@ -80,10 +78,10 @@ func (e *events) nextLife() <-chan struct{} {
 }
 
 // enter admits a reader, and returns a function for the reader to call when it has finished.
-func (e *events) enter() (leave func(), err error) {
+func (p *page) enter() (leave func(), err error) {
 	select {
-	case e.readers <- struct{}{}:
-		return func() { <-e.readers }, nil
+	case p.readers <- struct{}{}:
+		return func() { <-p.readers }, nil
 	default:
 		return nil, &web.Error{
 			Code:    http.StatusServiceUnavailable,
@@ -94,7 +92,7 @@ func (e *events) enter() (leave func(), err error) {
 }
 
 // serveEvents sends the status of the board, and then every transition.
-func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) error {
+func (p *page) serveEvents(g *group, w http.ResponseWriter, r *http.Request) error {
 	alive, err := console.WantsLife(r)
 	if err != nil {
 		return err
@@ -103,13 +101,13 @@ func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	leave, err := p.events.enter()
+	leave, err := p.enter()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	s := p.events.stream() // before the status, so that no transition is missing after it
-	a, err := p.source.shown(r.Context())
+	s := g.events.stream() // before the status, so that no transition is missing after it
+	a, err := g.source.shown(r.Context())
 	if err != nil {
 		return err
 	}
@@ -119,7 +117,7 @@ func (p *page) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // there is nothing more to read
 	toReader := console.Stream{To: w, Stall: stall, Transitions: s.transitions, Stopped: s.ended}
 	if alive {
-		toReader.Alive = p.events.nextLife
+		toReader.Alive = g.events.nextLife
 	}
 	toReader.Send(r.Context(), a.Status, a.Text)
 	return nil

@@ -30,15 +30,15 @@ type pipeWriter struct {
 
 func (p pipeWriter) Write(b []byte) (int, error) { return p.PipeWriter.Write(b) }
 
-// follow asks for the stream. It ends with the context.
-func (p *page) follow(ctx context.Context, query string) *listener {
+// read asks for the stream. It ends with the context.
+func (p *page) read(ctx context.Context, query string) *listener {
 	read, write := io.Pipe()
 	l := &listener{lines: bufio.NewScanner(read), ended: make(chan error, 1)}
 	l.lines.Buffer(nil, 1<<20)
 	context.AfterFunc(ctx, func() { read.Close() })
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/events"+query, nil)
 	go func() {
-		err := p.serveEvents(pipeWriter{httptest.NewRecorder(), write}, r)
+		err := p.ofOne(p.serveEvents)(pipeWriter{httptest.NewRecorder(), write}, r)
 		write.Close()
 		l.ended <- err
 	}()
@@ -75,7 +75,7 @@ func TestEvents(t *testing.T) {
 		d := leading(time.Second)
 		d.status.Transition = 7
 		p := newTestPage(t, d)
-		one, alive := p.follow(t.Context(), ""), p.follow(t.Context(), "?alive")
+		one, alive := p.read(t.Context(), ""), p.read(t.Context(), "?alive")
 		first := one.line(t)
 		status, ok := first["status"].(map[string]any)
 		if first["event"] != "snapshot" || first["number"] != 7.0 || !ok || status["group"] != "a group" {
@@ -91,7 +91,7 @@ func TestEvents(t *testing.T) {
 
 		// One that comes later begins later. What the status tells already is not told again.
 		d.set(func(d *fakeDaemon) { d.status.Transition = 9 })
-		late := p.follow(t.Context(), "")
+		late := p.read(t.Context(), "")
 		late.wants(t, "9 snapshot 0")
 		p.hear(t, d.event(9, console.EventGradeChanged))
 		p.hear(t, d.event(10, console.EventStopping))
@@ -101,12 +101,12 @@ func TestEvents(t *testing.T) {
 		if line := one.line(t); line != nil {
 			t.Errorf("after the end comes %v", line)
 		}
-		if err := <-p.follow(t.Context(), "").ended; err == nil {
+		if err := <-p.read(t.Context(), "").ended; err == nil {
 			t.Error("there is a stream without a daemon")
 		}
 		d.set(func(d *fakeDaemon) { d.status.Transition = 1 })
 		p.hear(t, d.snapshot())
-		p.follow(t.Context(), "").wants(t, "1 snapshot 0")
+		p.read(t.Context(), "").wants(t, "1 snapshot 0")
 	})
 }
 
@@ -115,7 +115,7 @@ func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := leading(time.Second)
 		p := newTestPage(t, d)
-		slow := p.follow(t.Context(), "")
+		slow := p.read(t.Context(), "")
 		slow.wants(t, "0 snapshot 0")
 		const many = 10 * keptTransitions
 		for n := range uint64(many) {
@@ -125,7 +125,7 @@ func TestSlowReader(t *testing.T) {
 			}
 		}
 		slow.wants(t, "1 role_changed 0", fmt.Sprint(many, " role_changed ", many-2))
-		assert.Is(t, many, p.source.now().Number, "the last transition that the page has heard")
+		assert.Is(t, many, p.groups[0].source.now().Number, "the last transition that the page has heard")
 	})
 }
 
@@ -134,7 +134,7 @@ func TestGapInTheStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := leading(time.Second)
 		p := newTestPage(t, d)
-		one := p.follow(t.Context(), "")
+		one := p.read(t.Context(), "")
 		one.wants(t, "0 snapshot 0")
 		missing := d.event(300, console.EventRoleChanged)
 		missing.Missed = 299
@@ -143,7 +143,7 @@ func TestGapInTheStream(t *testing.T) {
 			t.Errorf("after the gap comes %v", line)
 		}
 		d.set(func(d *fakeDaemon) { d.status.Transition = 300 })
-		again := p.follow(t.Context(), "")
+		again := p.read(t.Context(), "")
 		again.wants(t, "300 snapshot 0")
 		p.hear(t, d.event(301, console.EventRoleChanged))
 		again.wants(t, "301 role_changed 0")
@@ -156,16 +156,16 @@ func TestReadersAreLimited(t *testing.T) {
 		p := newTestPage(t, d)
 		ctx, leave := context.WithCancel(t.Context())
 		for range maxReaders {
-			p.follow(ctx, "").wants(t, "0 snapshot 0")
+			p.read(ctx, "").wants(t, "0 snapshot 0")
 		}
-		if err := <-p.follow(t.Context(), "").ended; err == nil || err.Error() != "this page serves 16 streams of events already: end one, or use GET /v1/status" {
+		if err := <-p.read(t.Context(), "").ended; err == nil || err.Error() != "this page serves 16 streams of events already: end one, or use GET /v1/status" {
 			t.Errorf("one more: %v", err)
 		}
 		leave()
 		synctest.Wait()
-		p.follow(t.Context(), "").wants(t, "0 snapshot 0")
+		p.read(t.Context(), "").wants(t, "0 snapshot 0")
 		for _, query := range []string{"?for=hooks", "?alive&x=1", "?x"} {
-			if err := <-p.follow(t.Context(), query).ended; err == nil {
+			if err := <-p.read(t.Context(), query).ended; err == nil {
 				t.Errorf("%s is served", query)
 			}
 		}

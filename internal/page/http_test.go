@@ -51,10 +51,10 @@ func (b *board) Alive(context.Context) error { return nil }
 // newBoard runs Run in front of a control socket. The port is free, or somebody else has it at first.
 func newBoard(t testing.TB, free bool) *board {
 	t.Helper()
+	b := &board{t: t, daemon: leading(time.Hour)}
 	dir, err := os.MkdirTemp("", "topdog") // short, since the path of a socket has a limit
 	assert.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	b := &board{t: t, daemon: leading(time.Hour)}
 	b.daemon.status.AsOf = boottime.Now() // it has looked once and for all, so that all who ask get the same text
 	path := filepath.Join(dir, "s")
 	b.server = console.NewServer(path)

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -23,18 +25,33 @@ import (
 // the missing boards, of which there are fewer than wire.MaxBoards (255). A live board has no series on the other boards,
 // because Prometheus asks each board itself.
 
-// sample is what the metrics are made of.
+// sample is what the metrics of a group are made of.
 type sample struct {
+	group      string          // "" if there is no other
 	status     *console.Status // nil while no daemon answers
 	age        time.Duration   // of the status
 	leaseValid bool            // this board leads, and its lease is not over at this instant
 	watching   time.Duration   // since this process began
 }
 
+// serveMetrics tells Prometheus how this board is. One of the metrics is whether a daemon runs.
+func (p *page) serveMetrics(w http.ResponseWriter, r *http.Request) error {
+	groups := p.all()
+	samples := make([]*sample, len(groups))
+	var asking sync.WaitGroup
+	for i, g := range groups {
+		asking.Go(func() { samples[i] = p.sample(r.Context(), g) })
+	}
+	asking.Wait()
+	w.Header().Set("Content-Type", metricsType)
+	_, _ = w.Write(expose(samples...)) // a client that has gone is no failure
+	return nil
+}
+
 // sample asks the daemon. The lease comes first, because it needs a newer status than the other metrics.
-func (p *page) sample(ctx context.Context) *sample {
-	s := &sample{leaseValid: p.source.leads(ctx).yes}
-	a, err := p.source.shown(ctx)
+func (p *page) sample(ctx context.Context, g *group) *sample {
+	s := &sample{group: g.label(), leaseValid: g.source.leads(ctx).yes}
+	a, err := g.source.shown(ctx)
 	now := boottime.Now()
 	s.watching = now.Sub(p.began)
 	if err == nil {
@@ -43,9 +60,23 @@ func (p *page) sample(ctx context.Context) *sample {
 	return s
 }
 
-// exposition returns the metrics as Prometheus reads them.
-func (s *sample) exposition() []byte {
+// expose returns the metrics of all groups as Prometheus reads them.
+func expose(samples ...*sample) (text []byte) {
 	var e exposition
+	for _, s := range samples {
+		e.group = s.group
+		s.add(&e)
+	}
+	for _, m := range e.metrics {
+		if len(m.series) > 0 {
+			text = append(append(text, m.head...), m.series...)
+		}
+	}
+	return text
+}
+
+// add adds the series of a group.
+func (s *sample) add(e *exposition) {
 	d := s.status
 	e.gauge("topdog_up",
 		"1 if the daemon of this board answers. If not, nearly all other metrics are missing.").is(d != nil)
@@ -69,15 +100,14 @@ func (s *sample) exposition() []byte {
 	}
 	e.gauge("topdog_lease_valid", "1 if this board leads and its lease is not over at this instant.").is(s.leaseValid)
 	if d != nil {
-		addLead(&e, d)
-		addBoards(&e, d)
-		addGrade(&e, d)
-		addHeartbeats(&e, d)
-		addDefences(&e, d)
-		addProblems(&e, d)
-		addCounters(&e, &d.Counters)
+		addLead(e, d)
+		addBoards(e, d)
+		addGrade(e, d)
+		addHeartbeats(e, d)
+		addDefences(e, d)
+		addProblems(e, d)
+		addCounters(e, &d.Counters)
 	}
-	return e.text
 }
 
 // roles are the roles that a board can see itself in.
@@ -310,48 +340,61 @@ func addCounters(e *exposition, c *console.Counters) {
 // metricsType is the Content-Type of what exposition writes.
 const metricsType = "text/plain; version=0.0.4; charset=utf-8"
 
-// exposition writes metrics as Prometheus reads them, in its text format 0.0.4. All series of a metric come one after the
+// exposition has metrics as Prometheus reads them, in its text format 0.0.4. All series of a metric come one after the
 // other.
-type exposition struct{ text []byte }
+type exposition struct {
+	group   string // of the series that are added, which they have as a label; "" if there is no other
+	metrics []*metric
+}
 
 // metric is a metric to which series are added. A metric without series is not written.
 type metric struct {
-	to     *exposition
 	name   string
 	labels []string
-	head   string // "" once it is written
+	group  string // as exposition.group
+	head   string
+	series []byte
 }
 
-// gauge begins a gauge. The help is one line.
+// gauge returns a gauge, which is new unless another group has it too. The help is one line.
 func (e *exposition) gauge(name, help string, labels ...string) *metric {
 	return e.metric(name, "gauge", help, labels)
 }
 
-// counter begins a counter.
+// counter returns a counter.
 func (e *exposition) counter(name, help string, labels ...string) *metric {
 	return e.metric(name, "counter", help, labels)
 }
 
 func (e *exposition) metric(name, kind, help string, labels []string) *metric {
-	return &metric{e, name, labels, "# HELP " + name + " " + help + "\n# TYPE " + name + " " + kind + "\n"}
+	i := slices.IndexFunc(e.metrics, func(m *metric) bool { return m.name == name })
+	if i < 0 {
+		i = len(e.metrics)
+		e.metrics = append(e.metrics, &metric{name: name, labels: labels, head: "# HELP " + name + " " + help + "\n# TYPE " + name + " " + kind + "\n"})
+	}
+	e.metrics[i].group = e.group
+	return e.metrics[i]
 }
 
-// add adds a series, with a value for each label of its metric.
+// add adds a series, with a value for each label of its metric. The group comes first, unless it is one of these labels.
 func (m *metric) add(value float64, labels ...string) {
-	text := append(m.to.text, m.head+m.name...)
-	m.head = ""
+	names := m.labels
+	if m.group != "" && !slices.Contains(names, "group") {
+		names, labels = append([]string{"group"}, names...), append([]string{m.group}, labels...)
+	}
+	text := append(m.series, m.name...)
 	separator := byte('{')
-	for i, label := range m.labels {
+	for i, label := range names {
 		text = append(text, separator)
 		text = append(text, label+`="`+labelEscapes.Replace(printable(labels[i]))+`"`...)
 		separator = ','
 	}
-	if len(m.labels) > 0 {
+	if len(names) > 0 {
 		text = append(text, '}')
 	}
 	text = append(text, ' ')
 	text = strconv.AppendFloat(text, value, 'f', -1, 64)
-	m.to.text = append(text, '\n')
+	m.series = append(text, '\n')
 }
 
 // known adds a series unless its value is unknown. The unit is the unit of the value, in units of the metric. The product is

@@ -79,15 +79,20 @@ func hostile(t *testing.T) *console.Status {
 }
 
 // situations are the golden files.
-func situations(t *testing.T) map[string]*sample {
-	hour := time.Hour
-	return map[string]*sample{
-		"no-daemon": {watching: hour},
-		"nothing":   {status: &console.Status{Role: console.RoleIsolated}, watching: time.Second},
-		"follower":  {status: follower(t), age: 40 * time.Millisecond, watching: hour},
-		"leader":    {status: leader(t), leaseValid: true, watching: hour},
-		"strict":    {status: strict(t), watching: hour},
-		"hostile":   {status: hostile(t), watching: hour},
+func situations(t *testing.T) map[string][]*sample {
+	hour, other := time.Hour, leader(t)
+	other.Group = `a "group"`
+	return map[string][]*sample{
+		"no-daemon": {{watching: hour}},
+		"nothing":   {{status: &console.Status{Role: console.RoleIsolated}, watching: time.Second}},
+		"follower":  {{status: follower(t), age: 40 * time.Millisecond, watching: hour}},
+		"leader":    {{status: leader(t), leaseValid: true, watching: hour}},
+		"strict":    {{status: strict(t), watching: hour}},
+		"hostile":   {{status: hostile(t), watching: hour}},
+		"groups": {
+			{group: "pihole", status: follower(t), watching: hour}, {group: other.Group, status: other, leaseValid: true, watching: hour},
+			{group: "silent", watching: hour},
+		},
 	}
 }
 
@@ -95,8 +100,8 @@ func situations(t *testing.T) map[string]*sample {
 func TestMetrics(t *testing.T) {
 	for name, s := range situations(t) {
 		t.Run(name, func(t *testing.T) {
-			got := string(s.exposition())
-			assert.Equal(t, got, string(s.exposition()), "the same again")
+			got := string(expose(s...))
+			assert.Equal(t, got, string(expose(s...)), "the same again")
 			golden.Compare(t, filepath.Join("testdata", "metrics", name+".txt"), got)
 			seen := map[string]bool{}
 			for line := range strings.Lines(got) {
@@ -122,7 +127,7 @@ func TestMetricsPromtool(t *testing.T) {
 	}
 	for name, s := range situations(t) {
 		c := exec.Command(promtool, "check", "metrics")
-		c.Stdin = strings.NewReader(string(s.exposition()))
+		c.Stdin = strings.NewReader(string(expose(s...)))
 		if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
@@ -138,7 +143,7 @@ func TestServeMetrics(t *testing.T) {
 		"topdog_up 0\n": func(context.Context) ([]byte, error) { return nil, errors.New("no daemon") },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p, err := newPage(t.Context(), ask, Options{})
+			p, err := newPage(Options{}, fakeGroup(t.Context(), ask))
 			assert.NoError(t, err)
 			w := httptest.NewRecorder()
 			assert.NoError(t, p.serveMetrics(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)))
@@ -166,8 +171,11 @@ func TestMetricsAreDocumented(t *testing.T) {
 	documented := regexp.MustCompile("(?m)^\\| `topdog_[a-z_]+` \\|.*$").FindAllString(string(text), -1)
 	var want []string
 	for name, s := range situations(t) {
+		if len(s) > 1 {
+			continue // they have the label group too
+		}
 		last := -1
-		for _, row := range rows(string(s.exposition())) {
+		for _, row := range rows(string(expose(s...))) {
 			i := slices.Index(documented, row)
 			if i <= last {
 				t.Errorf("%s: docs/monitoring.md has no such row, or not here: %s", name, row)

@@ -38,7 +38,7 @@ const hostHint = "use the address, the name of the board, or a name of page_host
 // Run serves the page until ctx ends. That is no error. Run waits for a daemon that does not run yet, and for a port or an
 // address that it cannot have yet.
 func Run(ctx context.Context, client *console.Client, o Options) error {
-	p, err := newPage(ctx, client.StatusText, o)
+	p, err := newPage(o, newGroup(ctx, client, ""))
 	if err != nil {
 		return err
 	}
@@ -46,9 +46,7 @@ func Run(ctx context.Context, client *console.Client, o Options) error {
 	defer following.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	following.Go(func() {
-		_ = client.Follow(ctx, console.WatchOptions{Alive: true}, p.heard) // it ends with ctx
-	})
+	following.Go(func() { p.follow(ctx, client) })
 	return p.listen(ctx)
 }
 
@@ -56,24 +54,25 @@ func Run(ctx context.Context, client *console.Client, o Options) error {
 type page struct {
 	Options
 	assets  web.Routes
-	version string // of the assets
-	source  *source
-	events  *events
+	version string           // of the assets
 	began   boottime.Instant // when this process began
+	readers chan struct{}    // of /v1/events, one element for each
+	streams chan struct{}    // has an element if the stream of a group has begun or ended
 
-	mu      sync.Mutex
-	history *history
-	gone    bool // the log says that there is no daemon
+	mu     sync.Mutex
+	groups []*group // of the daemon; never empty
+	gone   bool     // the log says that there is no daemon
 }
 
-func newPage(ctx context.Context, ask func(context.Context) ([]byte, error), o Options) (*page, error) {
+// newPage returns a page of some groups.
+func newPage(o Options, groups ...*group) (*page, error) {
 	assets, version, err := web.Assets("assets", files)
 	if err != nil {
 		return nil, err
 	}
 	return &page{
-		Options: o, assets: assets, version: version, source: newSource(ctx, ask), events: newEvents(),
-		history: newHistory(), began: boottime.Now(),
+		Options: o, assets: assets, version: version, began: boottime.Now(), groups: groups,
+		readers: make(chan struct{}, maxReaders), streams: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -89,23 +88,28 @@ func (p *page) server() *web.Server {
 }
 
 // names returns the names of this machine.
-func (p *page) names() []string { return append([]string{p.source.now().BoardName}, p.Hosts...) }
+func (p *page) names() (names []string) {
+	for _, g := range p.all() {
+		names = append(names, g.source.now().BoardName)
+	}
+	return append(names, p.Hosts...)
+}
 
-// heard takes in an event of the daemon's stream.
-func (p *page) heard(t console.Transition) error {
+// heard takes in an event of the stream of a group.
+func (p *page) heard(g *group, t console.Transition) error {
 	if t.Event == console.EventAlive {
-		p.events.heard(t)
+		g.events.heard(t)
 		return nil
 	}
-	before := p.source.now()
-	p.source.heard(t) // first: no reader's stream may begin with a status from before this event
-	p.events.heard(t)
+	before := g.source.now()
+	g.source.heard(t) // first: no reader's stream may begin with a status from before this event
+	g.events.heard(t)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.history.heard(p.watched(), &t)
+	g.history.heard(p.watched(), &t)
 	p.log(&t)
 	if t.Leader != "" && t.Leader != before.Leader && t.Status == nil {
-		time.AfterFunc(outageAfter, p.lookBack)
+		time.AfterFunc(outageAfter, func() { p.lookBack(g) })
 	}
 	return nil
 }
@@ -113,7 +117,7 @@ func (p *page) heard(t console.Transition) error {
 // log says that the daemon has gone, or is back. p.mu is held.
 func (p *page) log(t *console.Transition) {
 	switch {
-	case t.Event == console.EventDaemonGone:
+	case t.Event == console.EventDaemonGone && !p.gone:
 		p.gone = true
 		p.Log.Warnf("no daemon: %s", t.ReasonText)
 	case t.Event == console.EventSnapshot && p.gone:
@@ -124,14 +128,14 @@ func (p *page) log(t *console.Transition) {
 
 // lookBack asks how long nobody led before the last change of leader. Only a status says that. If the daemon does not
 // answer, the next snapshot will say it.
-func (p *page) lookBack() {
-	a, err := p.source.shown(context.Background())
+func (p *page) lookBack(g *group) {
+	a, err := g.source.shown(context.Background())
 	if err != nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.history.told(a.Asked.Sub(p.began), a.Status)
+	g.history.told(a.Asked.Sub(p.began), a.Status)
 }
 
 // listen serves the port until ctx ends.
@@ -176,22 +180,23 @@ var checks = []string{http.MethodGet, http.MethodHead, http.MethodOptions}
 // routes returns all paths.
 func (p *page) routes() web.Routes {
 	return append(slices.Clip(p.assets), []web.Route{
-		{Path: "/v1/status", Serve: p.serveStatus},
-		{Path: "/v1/history", Serve: p.serveHistory},
-		{Path: "/v1/events", Serve: p.serveEvents},
+		{Path: "/v1/groups", Serve: p.serveGroups},
+		{Path: "/v1/status", Serve: p.ofOne(p.serveStatus)},
+		{Path: "/v1/history", Serve: p.ofOne(p.serveHistory)},
+		{Path: "/v1/events", Serve: p.ofOne(p.serveEvents)},
 		{Path: "/metrics", Serve: p.serveMetrics},
-		{Path: "/leader", Methods: checks, Serve: inText(p.source.leads)},
-		{Path: "/follower", Methods: checks, Serve: inText(p.source.follows)},
-		{Path: "/fit", Methods: checks, Serve: inText(p.source.fit)},
-		{Path: "/healthz", Methods: checks, Serve: inText(p.source.serves)},
+		{Path: "/leader", Methods: checks, Serve: p.ofOne(inText((*source).leads))},
+		{Path: "/follower", Methods: checks, Serve: p.ofOne(inText((*source).follows))},
+		{Path: "/fit", Methods: checks, Serve: p.ofOne(inText((*source).fit))},
+		{Path: "/healthz", Methods: checks, Serve: p.serveHealth},
 	}...)
 }
 
 // serveStatus passes the daemon's status on.
-func (p *page) serveStatus(w http.ResponseWriter, r *http.Request) error {
+func (p *page) serveStatus(g *group, w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Set(versionHeader, p.version)
-	a, err := p.source.shown(r.Context())
+	a, err := g.source.shown(r.Context())
 	if err != nil {
 		return err
 	}
@@ -200,18 +205,10 @@ func (p *page) serveStatus(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// serveMetrics tells Prometheus how this board is. One of the metrics is whether a daemon runs.
-func (p *page) serveMetrics(w http.ResponseWriter, r *http.Request) error {
-	s := p.sample(r.Context())
-	w.Header().Set("Content-Type", metricsType)
-	_, _ = w.Write(s.exposition()) // a client that has gone is no failure
-	return nil
-}
-
 // serveHistory tells what was seen since this process began.
-func (p *page) serveHistory(w http.ResponseWriter, _ *http.Request) error {
+func (p *page) serveHistory(g *group, w http.ResponseWriter, _ *http.Request) error {
 	p.mu.Lock()
-	told := p.history.since(p.watched())
+	told := g.history.since(p.watched())
 	p.mu.Unlock()
 	return web.WriteJSON(w, http.StatusOK, told)
 }

@@ -106,15 +106,20 @@ func quiet() *logrus.Entry {
 // newTestPage is a page of a daemon that it follows.
 func newTestPage(t testing.TB, d *fakeDaemon) *page {
 	t.Helper()
-	p, err := newPage(t.Context(), d.ask, Options{Log: quiet()})
+	p, err := newPage(Options{Log: quiet()}, fakeGroup(t.Context(), d.ask))
 	assert.NoError(t, err)
 	p.hear(t, d.snapshot())
 	return p
 }
 
+// fakeGroup is a group of a daemon that answers as ask does.
+func fakeGroup(ctx context.Context, ask func(context.Context) ([]byte, error)) *group {
+	return &group{source: newSource(ctx, ask), events: newEvents(), history: newHistory()}
+}
+
 func (p *page) hear(t testing.TB, event console.Transition) {
 	t.Helper()
-	assert.NoError(t, p.heard(event))
+	assert.NoError(t, p.heard(p.groups[0], event))
 }
 
 // A phone on bad Wi-Fi loads the page in a second, and whoever reads its sources is done in an hour.

@@ -20,7 +20,7 @@ func TestViewersShareARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := leading(time.Second)
 		d.takes = 2 * time.Millisecond
-		s := newTestPage(t, d).source
+		s := newTestPage(t, d).groups[0].source
 		var all sync.WaitGroup
 		for n := range viewers {
 			all.Go(func() {
@@ -50,7 +50,7 @@ func TestStatusAfterATransition(t *testing.T) {
 		p := newTestPage(t, d)
 		role := func() string {
 			t.Helper()
-			a, err := p.source.shown(t.Context())
+			a, err := p.groups[0].source.shown(t.Context())
 			assert.NoError(t, err)
 			return a.Status.Role
 		}
@@ -78,7 +78,7 @@ func TestNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := leading(time.Second)
 		p := newTestPage(t, d)
-		_, err := p.source.shown(t.Context())
+		_, err := p.groups[0].source.shown(t.Context())
 		assert.NoError(t, err)
 		for _, c := range []struct {
 			name   string
@@ -93,7 +93,7 @@ func TestNoAnswer(t *testing.T) {
 			before, first := d.asks(), time.Now()
 			for range 20 {
 				began := time.Now()
-				if a, err := p.source.shown(t.Context()); err == nil {
+				if a, err := p.groups[0].source.shown(t.Context()); err == nil {
 					t.Fatalf("%s: got a status of %v ago", name, boottime.Now().Sub(a.Asked))
 				}
 				if took := time.Since(began); took > shownWithin {
@@ -108,13 +108,13 @@ func TestNoAnswer(t *testing.T) {
 		// It is back.
 		d.set(func(d *fakeDaemon) { d.takes = 0 })
 		p.hear(t, d.snapshot())
-		_, err = p.source.shown(t.Context())
+		_, err = p.groups[0].source.shown(t.Context())
 		assert.ErrorIs(t, err, nil, "it is back")
 		// Whoever has gone is not waited for.
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		time.Sleep(time.Minute)
-		_, err = p.source.shown(gone)
+		_, err = p.groups[0].source.shown(gone)
 		assert.ErrorIs(t, err, context.Canceled, "a viewer that has gone")
 	})
 }

@@ -140,23 +140,27 @@ func (s *source) fit(ctx context.Context) verdict {
 	return yes("%s is fit to lead", name)
 }
 
-// serves tells that this process serves, and whether the daemon answers.
-func (s *source) serves(context.Context) verdict {
-	if t := s.now(); t.Event == console.EventDaemonGone {
-		return yes("this page serves; the daemon does not answer")
+// serveHealth tells that this process serves, and whether the daemon answers.
+func (p *page) serveHealth(w http.ResponseWriter, _ *http.Request) error {
+	v := yes("this page serves; the daemon answers")
+	if !p.complete() {
+		v = yes("this page serves; the daemon does not answer")
 	}
-	return yes("this page serves; the daemon answers")
+	return v.write(w)
 }
 
-// inText answers a question with 200 or 503, and a line of text.
-func inText(ask func(context.Context) verdict) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		v := ask(r.Context())
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		if !v.yes {
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
-		_, _ = fmt.Fprintln(w, v.text) // a client that has gone is no failure
-		return nil
+// inText answers a question about a group with 200 or 503, and a line of text.
+func inText(ask func(*source, context.Context) verdict) func(*group, http.ResponseWriter, *http.Request) error {
+	return func(g *group, w http.ResponseWriter, r *http.Request) error {
+		return ask(g.source, r.Context()).write(w)
 	}
+}
+
+func (v verdict) write(w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if !v.yes {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_, _ = fmt.Fprintln(w, v.text) // a client that has gone is no failure
+	return nil
 }

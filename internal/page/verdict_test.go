@@ -2,6 +2,8 @@ package page
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -58,7 +60,7 @@ func TestLeads(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
 				d := leading(lease)
-				s := newTestPage(t, d).source
+				s := newTestPage(t, d).groups[0].source
 				frozen := make(chan struct{})
 				go beat(ctx, d, frozen)
 				go othersAsk(ctx, d)
@@ -100,7 +102,7 @@ func TestLetGo(t *testing.T) {
 		p := newTestPage(t, d)
 		want := func(yes bool, text string) {
 			t.Helper()
-			assert.Is(t, verdict{yes, text}, p.source.leads(t.Context()), "")
+			assert.Is(t, verdict{yes, text}, p.groups[0].source.leads(t.Context()), "")
 		}
 		want(true, "pi1 leads and has the address")
 		d.set(func(d *fakeDaemon) { d.takes = time.Hour }) // what follows is known without asking
@@ -143,7 +145,7 @@ func TestVerdicts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := leading(time.Second)
 				c.change(&d.status)
-				s := newTestPage(t, d).source
+				s := newTestPage(t, d).groups[0].source
 				for _, q := range []struct {
 					name string
 					ask  func(context.Context) verdict
@@ -166,13 +168,21 @@ func following(s *console.Status) {
 	s.Boards = []console.Board{{ID: "192.168.1.13", Name: "pi3", Role: console.RoleLeader, HeardMs: &heard}, s.Board}
 }
 
+// health is what /healthz says.
+func (p *page) health(t *testing.T) string {
+	w := httptest.NewRecorder()
+	assert.NoError(t, p.serveHealth(w, nil))
+	assert.Is(t, http.StatusOK, w.Code, "the status")
+	return w.Body.String()
+}
+
 // A process that serves says so, whatever the daemon does.
 func TestServes(t *testing.T) {
 	d := leading(time.Second)
 	p := newTestPage(t, d)
-	assert.Is(t, verdict{true, "this page serves; the daemon answers"}, p.source.serves(t.Context()), "")
+	assert.Is(t, "this page serves; the daemon answers\n", p.health(t), "")
 	p.hear(t, console.Transition{Event: console.EventDaemonGone})
-	assert.Is(t, verdict{true, "this page serves; the daemon does not answer"}, p.source.serves(t.Context()), "")
+	assert.Is(t, "this page serves; the daemon does not answer\n", p.health(t), "")
 	assert.Is(t, 0, d.asks(), "questions to the daemon")
 }
 
@@ -196,7 +206,7 @@ func TestLeaseOfAnOldStatus(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := leading(test.lease)
 			d.old = test.old
-			s := newTestPage(t, d).source
+			s := newTestPage(t, d).groups[0].source
 			v := s.leads(t.Context())
 			if test.later > 0 {
 				d.set(func(d *fakeDaemon) { d.takes = time.Hour })
@@ -213,7 +223,7 @@ func TestManyAskAFrozenDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := leading(lease)
 		d.takes = time.Hour
-		s := newTestPage(t, d).source
+		s := newTestPage(t, d).groups[0].source
 		var all sync.WaitGroup
 		for range 1000 {
 			all.Go(func() {
