@@ -29,6 +29,7 @@ type fakeBoard struct {
 	garbled bool       // the next status arrives with its tag, and is no status
 	since   time.Time  // when the status was true
 	history any
+	others  []console.Status // of the other groups, which stay as they are
 }
 
 // newFakeBoard starts one on the client.
@@ -38,6 +39,7 @@ func newFakeBoard(t *testing.T, s *stage) *fakeBoard {
 	must(t, err)
 	f := &fakeBoard{since: time.Now(), status: documented(t), history: dayOf(documented(t))}
 	routes := append(assets,
+		web.Route{Path: "/v1/groups", Serve: f.serveGroups},
 		web.Route{Path: "/v1/status", Serve: f.serveStatus},
 		web.Route{Path: "/v1/history", Serve: func(w http.ResponseWriter, _ *http.Request) error {
 			return web.WriteJSON(w, http.StatusOK, f.history)
@@ -61,6 +63,24 @@ func (f *fakeBoard) set(s console.Status, failure *web.Error) {
 	f.status, f.failure, f.since = s, failure, time.Now()
 }
 
+// setOthers has the board have other groups too.
+func (f *fakeBoard) setOthers(others ...console.Status) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.others = others
+}
+
+// serveGroups names the groups.
+func (f *fakeBoard) serveGroups(w http.ResponseWriter, _ *http.Request) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	groups := console.Groups{Groups: []string{f.status.Group}}
+	for _, s := range f.others {
+		groups.Groups = append(groups.Groups, s.Group)
+	}
+	return web.WriteJSON(w, http.StatusOK, groups)
+}
+
 // garble has the next answer be of no use, though its tag is that of the ones that follow.
 func (f *fakeBoard) garble() {
 	f.mu.Lock()
@@ -72,6 +92,15 @@ func (f *fakeBoard) serveStatus(w http.ResponseWriter, r *http.Request) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	w.Header().Set("Topdog-Page", "test")
+	asked := r.URL.Query().Get("group")
+	for _, s := range f.others {
+		if s.Group == asked {
+			return web.WriteJSON(w, http.StatusOK, later(s, time.Since(f.since)))
+		}
+	}
+	if (asked == "") != (len(f.others) == 0) || asked != "" && asked != f.status.Group {
+		return console.Refuse(http.StatusNotFound, "this board has no such group", "")
+	}
 	if f.failure != nil {
 		return f.failure
 	}

@@ -46,6 +46,7 @@ func TestPages(t *testing.T) {
 		{"looks", testLooks},
 		{"states", testStates},
 		{"no daemon", testNoDaemon},
+		{"groups", testGroups},
 		{"garbled answer", testGarbledAnswer},
 		{"hidden", testHidden},
 		{"takeover", testTakeover},

@@ -2,7 +2,7 @@
 // shows what it is told.
 
 import { at, duration, get, poll, setAttribute, setText } from '/topdog.js';
-import { showHistory, showNothing, showStatus } from '/show.js';
+import { showGroups, showHistory, showNothing, showStatus } from '/show.js';
 import { nameOf } from '/status.js';
 
 const EVERY_MS = 500;          // between the beginnings of two requests
@@ -10,14 +10,21 @@ const GIVE_UP_MS = 700;        // a board that has died leaves a connection that
 const HISTORY_EVERY_MS = 30_000;
 const HISTORY_AGAIN_MS = 2000; // after a change of leader, when it is known how long nobody led
 const RESTED_MS = 1500;        // what a page shows is out of date if it was hidden for longer
+const OTHERS_EVERY_MS = 1000;  // the other groups of a board that has several
 const SILENT_MS = 3000;        // a takeover is over by then, so a person should know
 
 const page = at('page');
 
-// known is what this page has been told last, and when.
+// groups are the names of the groups of this board; none if it has only one.
+const groups = await askGroups() ?? [];
+const asked = new URLSearchParams(location.search).get('group');
+const chosen = groups.includes(asked) ? asked : groups[0];
+const statuses = new Map(); // of all groups
+const of = (path, group = chosen) => path + (group === undefined ? '' : `?group=${encodeURIComponent(group)}`);
+
 const known = {
   status: null, statusAt: 0,
-  historyDue: 0, historyFor: '',
+  historyDue: 0, historyFor: '', othersDue: 0,
   answeredAt: performance.now(), // when the last answer of any kind came, or when the page began to ask
   silent: false,                 // the last request was not answered
   assets: '',                    // the version of this page's files, as the first answer had it
@@ -35,7 +42,39 @@ function contact(state, text) {
   setText(at('contact'), text);
 }
 
-async function answered({ code, json, headers }) {
+async function askGroups() {
+  const names = await get('/v1/groups', { giveUp: GIVE_UP_MS }).then(({ json }) => json?.groups, () => undefined);
+  return names?.length < 2 ? [] : names;
+}
+
+// regroup loads this page anew if the daemon has other groups now.
+async function regroup() {
+  const now = await askGroups();
+  if (now && now.join() !== groups.join()) location.reload();
+}
+
+// showStrip shows all groups. The next request for the status waits for it.
+async function showStrip(own) {
+  statuses.set(chosen, own);
+  if (performance.now() >= known.othersDue) {
+    known.othersDue = performance.now() + OTHERS_EVERY_MS;
+    for (const name of groups) {
+      if (name === chosen) continue;
+      const { code, json } = await get(of('/v1/status', name), { giveUp: GIVE_UP_MS }).catch(() => ({}));
+      statuses.set(name, json?.board && json);
+      if (code === 404) regroup();
+    }
+  }
+  showGroups(groups, statuses, chosen);
+}
+
+async function answered(answer) {
+  const used = await show(answer);
+  if (groups.length) await showStrip(used !== false && known.status);
+  return used;
+}
+
+async function show({ code, json, headers }) {
   known.answeredAt = performance.now();
   const assets = headers.get('Topdog-Page') ?? '';
   known.assets ||= assets;
@@ -44,6 +83,7 @@ async function answered({ code, json, headers }) {
     known.status = json;
     known.statusAt = known.answeredAt;
   } else if (code !== 304 || !known.status) {
+    if (code === 400 || code === 404) regroup();
     refused(json?.error ?? `the answer has the HTTP status ${code}`, json?.hint ?? '');
     return false;
   }
@@ -90,7 +130,7 @@ async function askHistory() {
   if (!changed && now < known.historyDue) return;
   [known.historyDue, known.historyFor] = [now + (changed ? HISTORY_AGAIN_MS : HISTORY_EVERY_MS), about];
   try {
-    const { code, json } = await get('/v1/history', { giveUp: GIVE_UP_MS });
+    const { code, json } = await get(of('/v1/history'), { giveUp: GIVE_UP_MS });
     if (code === 200 && json?.slots) showHistory(json, known.status);
   } catch {
     known.historyFor = ''; // the next answer asks again
@@ -105,4 +145,4 @@ document.addEventListener('visibilitychange', () => {
   contact('old', 'asking');
 });
 setInterval(() => { if (known.silent && !document.hidden) showSilence(); }, 100);
-poll('/v1/status', { every: EVERY_MS, giveUp: GIVE_UP_MS, answered, failed });
+poll(of('/v1/status'), { every: EVERY_MS, giveUp: GIVE_UP_MS, answered, failed });

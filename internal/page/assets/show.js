@@ -3,7 +3,7 @@
 
 import { ago, at, duration, fromNs, h, keyed, light, list, setAttribute, setText, showLight } from '/topdog.js';
 import {
-  algorithm, changeTo, checkName, defenceName, failingChecks, fullName, gradeOf, headline, heardOf, heartbeats,
+  algorithm, changeTo, checkName, defenceName, failingChecks, fullName, gradeOf, groupLine, headline, heardOf, heartbeats,
   historyText, lanes, leaderBefore, leads, live, majority, nameOf, patience, patternOf, present, replacedAfter, roleOf, voterState,
 } from '/status.js';
 
@@ -24,10 +24,25 @@ export function showStatus(s, more) {
   setText(at('about'), `group ${s.group || 'unknown'} · algorithm ${algorithm(s)} · topdog ${s.version || 'of an unknown version'}`);
 }
 
-// showNothing says why there is nothing to show yet.
 export function showNothing(why) {
   setText(at('hero-name'), 'unknown');
   setText(at('hero-after'), why);
+}
+
+export function showGroups(names, statuses, chosen) {
+  setAttribute(at('groups').parentElement, 'hidden', false);
+  keyed(at('groups'), names, (name) => name,
+    (name) => h('li', null, h('a', { class: 'card bar group', href: `?group=${encodeURIComponent(name)}`, 'aria-current': name === chosen && 'page' },
+      h('b', null, name), h('span'), h('span', { class: 'bar' }, h('span', { class: 'mono' }), h('span', null, light(), h('span'))))),
+    (li, name) => {
+      const [, verdict, holder] = li.firstElementChild.children, [address, who] = holder.children;
+      const line = groupLine(statuses.get(name));
+      setText(verdict, line.verdict);
+      setAttribute(verdict, 'class', `badge ${line.tone}`);
+      setText(address, line.address);
+      showLight(who.firstElementChild, line.pattern);
+      setText(who.lastElementChild, line.who);
+    });
 }
 
 // ---- boards ----
@@ -198,7 +213,6 @@ function showSelf(s, more) {
       () => h('div', null, h('span', { 'aria-hidden': 'true' }), h('span', null, h('b'), h('span'))), updateLine));
 }
 
-// showHistory shows who led when, one lane for each board.
 export function showHistory(history, s) {
   const { boards, outages, unknown } = lanes(history, leaderBefore(s, history)), watched = duration(fromNs(history.watched_ns));
   const rows = boards.map((b) => ({ id: b.id, name: b.name, kind: '', runs: b.runs }));

@@ -1,15 +1,12 @@
-// What a status says, in words: functions of the JSON of /v1/status and /v1/history alone. It
-// agrees with `topdog status` (internal/console), which docs/status.md explains.
+// What a status and a history say, in the words of `topdog status` (internal/console).
 
 import { ago, count, duration, fromNs, list, patternOfRole, percent } from '/topdog.js';
 
-// boardOf returns what is known of the board with that id, or undefined.
 export function boardOf(s, id) {
   if (!id) return undefined;
   return id === s.board.id ? s.board : s.boards.find((b) => b.id === id);
 }
 
-// nameOf is the name of a board, or its id.
 export function nameOf(s, id, name = '') {
   const known = boardOf(s, id)?.name || name;
   if (known) return known;
@@ -24,21 +21,19 @@ export function fullName(s, id, name = '') {
   return short === address || !address ? short : `${short} (${address})`;
 }
 
-// addressesOf names the floating addresses, without their prefix lengths.
 export function addressesOf(s) {
   const bare = s.addresses.map((a) => a.split('/')[0]);
   if (bare.length === 0) return 'the address';
   return bare.length <= 3 ? list(bare) : `${bare[0]} and ${bare.length - 1} more`;
 }
 
-// live says whether what is known of a board is the present.
 export const live = (b) => !b.stale && !b.gone;
 
 // present says the same. Without a link, the other boards are shown as they were.
 export const present = (s, b) => live(b) && (b.self || s.role !== 'isolated');
 
-// leads says that a live board calls itself the leader. A board that said so before the present
-// leader took over, and was not heard since, is no rival.
+// leads: a board that called itself the leader before the present one took over, and was not heard
+// since, is no rival.
 export function leads(s, b) {
   const outdated = b.id !== s.leader && b.heard_ms !== null && s.leader_since_ms !== null && b.heard_ms >= s.leader_since_ms;
   return b.role === 'leader' && live(b) && !outdated;
@@ -92,10 +87,19 @@ export function headline(s, more = 0) {
   return { ...said, who: name, after: facts.join(' · '), tone: unguarded ? 'warn' : 'good', pattern: 'leader' };
 }
 
+const VERDICTS = { held: 'held', suspected: 'late', silent: 'silent', contested: 'contested', nobody: 'not held', unknown: 'unknown' };
+
+export function groupLine(s) {
+  if (!s) return { verdict: 'no status', tone: 'bad', address: '', who: 'unknown', pattern: 'off' };
+  const { address, who, tone, pattern } = headline(s), line = { address, who, pattern, tone, verdict: VERDICTS[verdict(s)] };
+  if (tone === 'warn' && line.verdict === 'held') line.verdict = 'no spare';
+  if (tone !== 'good') return line;
+  return s.problems.length ? { ...line, verdict: 'needs attention', tone: 'warn' } : { ...line, tone: 'accent' };
+}
+
 // told are the addresses that the leader of this follower has told, if any.
 const told = (s) => s.role === 'follower' && boardOf(s, s.leader)?.floating;
 
-// whyNotHeld says why nobody holds the address, or why this board cannot know.
 function whyNotHeld(s) {
   const missing = s.majority_unheard ? majorityUnheard(s) : '';
   switch (s.role) {
@@ -134,9 +138,7 @@ export function roleOf(s, b) {
   return b.role === 'leader' && !leads(s, b) ? 'was leader' : b.role;
 }
 
-// patternOf is what the light of a board shows, or would if it had one. Of other boards only the
-// role is known. That a board leads without the address, or hears nothing, shows as a fault
-// (internal/daemon/effects.go).
+// patternOf is what the light of a board shows, or would if it had one; as internal/daemon/effects.go.
 export function patternOf(s, b) {
   if (!present(s, b) || roleOf(s, b) === 'was leader') return 'off';
   if (!b.self) return patternOfRole(b.role);
@@ -151,10 +153,8 @@ export function gradeOf(s, b) {
   return { mark: marks[b.grade] ?? '?', text: b.grade_text || b.grade, tone: b.grade === 'passing' ? '' : b.grade === 'failing' ? 'bad' : 'warn' };
 }
 
-// failingChecks are the checks of this board that fail.
 export const failingChecks = (s) => s.checks.filter((c) => c.state === 'failing');
 
-// checkName names a check for people.
 export const checkName = (c) => c.name_text || `${c.kind} ${c.target}`.trim();
 
 // heardOf says how long ago this board heard of a board. Milliseconds would only flicker.
@@ -164,8 +164,7 @@ export function heardOf(b) {
   return b.heard_ms < 1000 ? 'less than 1\u00a0s ago' : ago(b.heard_ms);
 }
 
-// replacedAfter is the time from the last heartbeat of a leader that dies to the next leader; null
-// without a leader to learn from, and with detectors that ask no questions.
+// replacedAfter is the time from the last heartbeat of a leader that dies to the next leader, if known.
 export function replacedAfter(s) {
   const d = s.detector, leader = boardOf(s, s.leader);
   if (!s.heartbeat_ms || s.role !== 'follower' || !leader || !live(leader) || (d.kind && d.kind !== 'ask')) return null;
@@ -182,7 +181,6 @@ export function heartbeats(s) {
   return `${every}, ${percent(s.detector.loss_percent)} lost, late by up to ${duration(s.detector.margin_ms)}`;
 }
 
-// patience says what the group has learned of late leaders; nothing if it has learned nothing.
 export function patience(s) {
   const p = s.patience;
   if (!p || p.grace_ns <= p.default_grace_ns) return '';
@@ -190,7 +188,6 @@ export function patience(s) {
   return p.learned_text ? `${text}, because ${p.learned_text}` : text;
 }
 
-// algorithm names the algorithm, and what it is combined with.
 export function algorithm(s) {
   const parts = [];
   if (s.detector.kind) parts.push(`detector ${s.detector.kind}`);
@@ -199,7 +196,6 @@ export function algorithm(s) {
   return (s.algorithm || 'unknown') + (parts.length ? ` (${parts.join(', ')})` : '');
 }
 
-// voterState says what is known of a voter.
 export function voterState(s, v) {
   if (v.twice) return 'there twice, does not count';
   if (v.unheard && s.role !== 'leader') return 'not heard';
@@ -216,10 +212,8 @@ export function majority(s) {
 
 const DEFENCES = { fence: 'fence', dead_mans_switch: 'dead man’s switch', tun: 'TUN device', lifetime: 'lifetime', no_exec: 'seccomp' };
 
-// defenceName is a line of defence for people.
 export const defenceName = (d) => (DEFENCES[d.kind] ?? d.kind) + (d.method ? ` (${d.method})` : '');
 
-// changeTo says who led from then on.
 export function changeTo(s, c) {
   if (c.leader) return nameOf(s, c.leader, c.leader_name);
   return c.reason === 'deaf' ? 'unknown' : 'nobody';
@@ -232,11 +226,9 @@ export function leaderBefore(s, history) {
   return s.changes.find((c) => c.ago_ms > fromNs(oldest) + 1000);
 }
 
-// lanes turns the history into a lane for each board that led, and into the periods in which
-// nobody led or no daemon could be asked. A place is a point in the time of the slots, from 0 (the
-// oldest) to 1 (now). After the oldest change in the list, the changes say who led. Before it, only
-// the slots do, and what happened in a slot is drawn at its beginning. before is who led when the
-// first slot began, if that is known.
+// lanes turns the history into runs from 0 (the oldest slot) to 1 (now): of each board that led, of
+// outages and of what is unknown. After the oldest change the changes say who led, before it only
+// the slots do. before is who led when the first slot began, if that is known.
 export function lanes(history, before) {
   const { slots, slot_ns } = history, changes = [...history.changes].reverse();
   const whole = Math.max(slots[0]?.ago_ns ?? 0, 1), first = changes[0]?.ago_ns ?? 0;
@@ -268,20 +260,17 @@ export function lanes(history, before) {
   return { boards: [...boards.values()], outages, unknown };
 }
 
-// without cuts a piece out of runs.
 function without(runs, from, to) {
   return runs.flatMap((run) => [{ from: run.from, to: Math.min(run.to, from) }, { from: Math.max(run.from, to), to: run.to }])
     .filter((run) => run.to > run.from);
 }
 
-// extend adds a run, or makes the last one longer if that ended where this one begins.
 function extend(runs, from, to) {
   const last = runs.at(-1);
   if (last && Math.abs(last.to - from) < 1e-6) last.to = to;
   else runs.push({ from, to });
 }
 
-// historyText sums the history up.
 export function historyText(history) {
   const sum = (key) => history.slots.reduce((all, slot) => all + slot[key], 0);
   const changes = sum('changes'), outage = fromNs(sum('outage_ns')), unknown = fromNs(sum('unknown_ns'));

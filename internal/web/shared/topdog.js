@@ -1,11 +1,7 @@
-// What all pages of topdog share: making elements, writing numbers and times, the light of a
-// board, and asking again and again. Nothing here keeps a state.
-//
-//   import { h, keyed, duration, light, showLight } from '/topdog.js';
+// What all pages of topdog share. Nothing here keeps a state.
 
 // ---- elements ----
 
-// at is the element with that id.
 export const at = (id) => document.getElementById(id);
 
 // h makes an element: h('p', { class: 'soft' }, 'term ', h('b', null, '7')). Attributes that
@@ -37,9 +33,8 @@ export function setText(element, text) {
   element.replaceChildren(first, ...parts.flatMap((part) => [h('wbr'), part]));
 }
 
-// keyed makes the children of parent show the items, one each, in this order. An element stays
-// the same as long as key(item) does: it is made by create(item), and update(element, item) is
-// called each time. Elements are moved only if they have to be, because a move restarts animations.
+// keyed has a child of parent for each item. It stays the same as long as key(item) does: it is made
+// by create(item), and update(element, item) is called each time. A move restarts animations.
 export function keyed(parent, items, key, create, update) {
   const known = new Map([...parent.children].map((element) => [element.dataset.key, element]));
   const wanted = new Set(items.map((item) => String(key(item))));
@@ -69,7 +64,6 @@ export function keyed(parent, items, key, create, update) {
 const SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 const SPACE = '\u00a0'; // keeps a number and its unit on one line
 
-// duration is a length of time in the one or two units that matter: "108 ms", "3 d 4 h".
 export function duration(ms) {
   if (!(ms >= 0 && ms <= 1000 * 365 * DAY)) return 'unknown';
   const two = (unit, part, unitName, partName) => {
@@ -85,7 +79,6 @@ export function duration(ms) {
   return two(DAY, HOUR, 'd', 'h');
 }
 
-// ago is how long something is past.
 export function ago(ms) {
   const text = duration(ms);
   return text === 'unknown' ? text : text + SPACE + 'ago';
@@ -94,7 +87,6 @@ export function ago(ms) {
 // fromNs makes milliseconds of a _ns value of the JSON; null stays null.
 export function fromNs(ns) { return typeof ns === 'number' ? ns / 1e6 : null; }
 
-// decimal has one digit behind the point if that is not 0.
 export function decimal(x) { return String(Math.round(x * 10) / 10); }
 
 // percent never says 0 % of what has happened.
@@ -104,12 +96,10 @@ export function percent(p) {
   return decimal(p) + SPACE + '%';
 }
 
-// list joins words as a sentence does: "a, b and c".
 export function list(words) {
   return words.length < 2 ? words.join('') : words.slice(0, -1).join(', ') + ' and ' + words.at(-1);
 }
 
-// count is a number with its noun: count(2, 'board').
 export function count(n, one, many = one + 's') { return `${n}${SPACE}${n === 1 ? one : many}`; }
 
 // ---- the light of a board; topdog.css has its patterns ----
@@ -146,15 +136,9 @@ export function showLight(element, pattern) {
 // ---- asking again and again ----
 
 // poll asks url for JSON every so many milliseconds, one request at a time, and gives each up
-// after giveUp milliseconds: a board that dies leaves a connection that stays silent. After a
-// request that took longer than every, the next one follows at once. A hidden page asks nothing.
-// Times are in milliseconds.
-//
-//   answered({ code, json, headers })   json is null for 304 (as before), and if the body is not JSON.
-//                                       answered returns false if it cannot use the answer
-//   failed(error)                       nothing came, or not in time
-//
-// Both may be async: the next request waits for them. A page that is shown again asks at once.
+// after giveUp milliseconds. A hidden page asks nothing, and one that is shown again asks at once.
+// answered({ code, json, headers }) returns false if it cannot use the answer; json is null for 304
+// (as before), and if the body is not JSON. The next request waits for answered and failed(error).
 export function poll(url, { every = 500, giveUp = 700, answered, failed }) {
   let timer = 0, busy = false, etag = '';
   const ask = async () => {
@@ -195,7 +179,6 @@ export async function get(url, { giveUp = 700, etag = '' } = {}) {
   }
 }
 
-// parse is the JSON object in the text, or null.
 function parse(text) {
   try {
     const value = JSON.parse(text);
