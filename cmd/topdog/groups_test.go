@@ -16,7 +16,7 @@ import (
 )
 
 // vip2 is the floating address of the second group of a home.
-var vip2 = netip.MustParseAddr("10.77.0.101")
+var vip2 = cluster.Second
 
 // home is a cluster whose boards are in two groups: dns1 has vip, and dns2 has vip2. What it expects, it reads from the kernels
 // and from a client of each address.

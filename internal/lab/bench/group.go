@@ -223,7 +223,7 @@ func (b *board) cleanUp() error {
 	for _, file := range left {
 		err = errors.Join(err, os.Remove(file))
 	}
-	for _, a := range []netip.Addr{vip, vip6} {
+	for _, a := range []netip.Addr{vip, vip6, cluster.Second} {
 		if deleteErr := b.DeleteAddress(netip.PrefixFrom(a, a.BitLen())); !errors.Is(deleteErr, unix.EADDRNOTAVAIL) {
 			err = errors.Join(err, deleteErr)
 		}
@@ -358,7 +358,17 @@ func (g *Group) ready(ctx context.Context) error {
 		if !b.Running() {
 			continue
 		}
-		status, err := console.Dial(b.file("s")).Status(ctx)
+		client := console.Dial(b.file("s"))
+		if g.sys.Two {
+			client = client.Of("dns1")
+			switch second, err := client.Of("dns2").Status(ctx); {
+			case err != nil:
+				return err
+			case second.LeaderName != "pi1":
+				return fmt.Errorf("board %d has not the other leader in its second group: %w", b.Number, errNotStable)
+			}
+		}
+		status, err := client.Status(ctx)
 		switch {
 		case err != nil:
 			return err

@@ -141,6 +141,7 @@ func parse(args []string) (o options, err error) {
 	with6 := f.Bool("ipv6", false, "each group has an IPv6 address too, and a second client that asks at it: what both see stands in one table")
 	alone := f.Bool("alone", false, "one group of boards of each system at a time: slower, and no group of the same system "+
 		"is made or taken apart beside a run")
+	boards := f.Int("boards", 0, "the steady state of groups of `n` boards (default 3, or 3, 10 and 50 in the long form)")
 	logs := f.String("logs", "", "write what the boards print in each run of an event into this `directory`")
 	f.BoolVar(&o.trace, "trace", false, "measure one failover of topdog step by step, and nothing else")
 	if err := command.Parse(f, args); err != nil {
@@ -155,6 +156,12 @@ func parse(args []string) (o options, err error) {
 	}
 	p := &o.plan
 	p.logs = *logs
+	switch {
+	case *boards < 0 || *boards > 50:
+		return o, fmt.Errorf("--boards %d: must be 1 to 50", *boards)
+	case *boards > 0:
+		p.boards = []int{*boards}
+	}
 	if *alone {
 		p.groups, p.abreast = func(*system) int { return 1 }, 1
 	}

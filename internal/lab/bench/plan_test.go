@@ -87,6 +87,7 @@ func TestSetup(t *testing.T) {
 			[]string{"100/32\n    }\n    virtual_ipaddress_excluded {\n        fd00:1::250/128\n    }\n    track_file"}},
 		{"topdog-10ms", variant{boards: 3, Preempt: true}, 2, "./topdog.toml",
 			[]string{`socket = "/d/s"`, `name = "pi2"`, `heartbeat = "10ms"`, "preempt = true"}},
+		{"topdog-two-groups", variant{boards: 2}, 1, "./topdog.toml", []string{"led = \"none\"\n\n[[group]]\nname = \"dns1\"\nprefer = \"pi2\"\naddress = \"10.77.0.100\"\n\n[[group]]\nname = \"dns2\"\nprefer = \"pi1\"\naddress = \"10.77.0.101\"\n"}},
 		{"topdog-strict", variant{boards: 3}, 1, "./topdog.toml",
 			[]string{`voters = ["10.77.0.1", "10.77.0.2", "10.77.0.3"]`}},
 		{"topdog-service", variant{boards: 3}, 1, "./topdog.toml",

@@ -59,6 +59,7 @@ type system struct {
 	IPv6    bool   // there is an IPv6 address beside the IPv4 one
 	Strict  bool   // topdog: nobody answers without a majority of all boards
 	Checked bool   // topdog: each board has a service, and checks it
+	Two     bool   // topdog: each board is in two groups, and two boards each lead one of them
 	More    string // topdog: further lines of its configuration
 	Adverts int    // keepalived: missed ones before the leader counts as dead; 0 is the default, 3
 	Top     int    // keepalived: the highest priority, with the others right below it; 0 spreads them below 200
@@ -69,7 +70,7 @@ type system struct {
 	stagger int    // ucarp: more skew for each board of lower rank
 
 	// The curve of which the system is a point, and what the picture calls that; see curve.go. Systems of which
-	// onlyCurve is set are measured for the curve alone, unless somebody names them.
+	// onlyCurve is set are measured for the curve alone, if at all, unless somebody names them.
 	curve, point string
 	onlyCurve    bool
 
@@ -87,6 +88,9 @@ const (
 	trackProcess = "process"
 	trackScript  = "script"
 )
+
+// twoGroups is the key of the system whose boards are in two groups, and oneGroup that of the one with which it is compared.
+const twoGroups, oneGroup = "topdog-two-groups", "topdog-100ms"
 
 // allSystems are all systems in the order in which tables show them.
 func allSystems() []*system {
@@ -131,6 +135,9 @@ func allSystems() []*system {
 			curve: "1 s", point: "dead ratio 1"},
 		{program: ucarp, key: "ucarp-100ms", setting: "100 ms", H: carp(0, 26), Skew: 26},
 		{program: ucarp, key: "ucarp-10ms", setting: "10 ms", H: carp(0, 3), Skew: 3},
+
+		// What a second group costs beside one; nothing else is measured of it.
+		{program: topdog, key: twoGroups, setting: "100 ms, two groups", H: 100 * ms, Two: true, onlyCurve: true},
 
 		// The other points of the curves. How late a leader may be before another board takes over is the grace with topdog,
 		// which learns none that is longer than its patience, and the skew with keepalived: (256 - priority)/256 of an advert.
@@ -291,12 +298,13 @@ type setup struct {
 	Own     netip.Addr
 	VIP     netip.Addr
 	VIP6    netip.Addr
-	Service string // its name
+	Second  netip.Addr // of the second group
+	Service string     // its name
 }
 
 func newSetup(sys *system, v variant, number int, dir string) setup {
 	own := netip.AddrFrom4([4]byte{10, 77, 0, byte(number)})
-	return setup{system: sys, variant: v, Number: number, Dir: dir, Own: own, VIP: vip, VIP6: vip6, Service: serviceName}
+	return setup{system: sys, variant: v, Number: number, Dir: dir, Own: own, VIP: vip, VIP6: vip6, Second: cluster.Second, Service: serviceName}
 }
 
 // DefaultH is the interval that need not be written down.

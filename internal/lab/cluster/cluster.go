@@ -23,10 +23,12 @@ import (
 	"topdog/internal/lab/observe"
 )
 
-// Address is the floating address of every cluster, in the LAN's default subnet, and Address6 that of those which have IPv6 too.
+// Address is the floating address of every cluster, in the LAN's default subnet, Address6 that of those which have IPv6 too, and
+// Second that of the second group of boards which are in two.
 var (
 	Address  = netip.MustParseAddr("10.77.0.100")
 	Address6 = netip.MustParseAddr("fd00:1::250")
+	Second   = netip.MustParseAddr("10.77.0.101")
 )
 
 // Cluster is a LAN with a floating address. Its methods must not be called by several
