@@ -68,6 +68,7 @@ type Topdog struct {
 	*Daemon
 	Program  Program
 	settings Settings
+	inTwo    bool // the board is in a second group too
 }
 
 // addressSetting is the value of the key address: one address, or the list of all.
@@ -121,14 +122,27 @@ func (t *Topdog) KeyFile() string { return filepath.Join(t.Dir, "key") }
 // Settings returns a copy of the settings.
 func (t *Topdog) Settings() Settings { return maps.Clone(t.settings) }
 
+// mainGroup is the group of a board that is in two of which everything that is said of the board is true. Its name is that of
+// a board in one group.
+const mainGroup = "topdog"
+
+// JoinSecond puts the board into a second group, which has the address Second. The other settings hold for both groups.
+func (t *Topdog) JoinSecond() error {
+	t.inTwo = true
+	return t.Set(nil)
+}
+
 // Set changes settings. The daemon learns of it when it starts, or by SIGHUP.
 func (t *Topdog) Set(changes Settings) error {
 	maps.Copy(t.settings, changes)
 	var text strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(t.settings)) {
-		if value := t.settings[key]; value != "" {
+		if value := t.settings[key]; value != "" && !(t.inTwo && key == "address") {
 			fmt.Fprintf(&text, "%s = %s\n", key, value)
 		}
+	}
+	if t.inTwo {
+		fmt.Fprintf(&text, "[[group]]\nname = %q\naddress = %s\n[[group]]\nname = \"second\"\naddress = %q\n", mainGroup, t.settings["address"], Second)
 	}
 	return os.WriteFile(t.ConfigFile(), []byte(text.String()), 0o644)
 }
@@ -146,7 +160,13 @@ func (t *Topdog) Run() error {
 }
 
 // Client speaks to the daemon's control socket.
-func (t *Topdog) Client() *console.Client { return console.Dial(t.text("socket")) }
+func (t *Topdog) Client() *console.Client {
+	client := console.Dial(t.text("socket"))
+	if t.inTwo {
+		return client.Of(mainGroup)
+	}
+	return client
+}
 
 // Status asks the daemon for its view of the group.
 func (t *Topdog) Status() (console.Status, error) {

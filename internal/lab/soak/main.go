@@ -23,6 +23,7 @@ type options struct {
 	lasts  time.Duration
 	seed   uint64
 	strict bool
+	groups bool // each board is in a second group too
 	kinds  []kind
 	scene  string // a file
 }
@@ -32,6 +33,7 @@ func parse(args []string) (o options, err error) {
 	f.DurationVar(&o.lasts, "for", 2*time.Hour, "`how long`")
 	f.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano())%1_000_000, "choose the faults by this `number`; one is drawn otherwise")
 	f.BoolVar(&o.strict, "strict", false, "three voters (algorithm = \"strict\"), up to two faults at once, and one bound: never two that answer")
+	f.BoolVar(&o.groups, "two-groups", false, "each board is in a second group too, of which never two boards may answer; everything else is asked of the first")
 	f.StringVar(&o.scene, "scene", "", "play the scene of this `file` once, and nothing else")
 	faults := f.String("faults", "", "only these `keys`, separated by commas; \"list\" lists them")
 	if err := command.Parse(f, args); err != nil {
@@ -77,7 +79,7 @@ func (o options) play(ctx context.Context, program cluster.Program) error {
 	if err != nil {
 		return err
 	}
-	s, err := open(ctx, program, o.strict, os.Stdout)
+	s, err := o.open(ctx, program, os.Stdout)
 	if err != nil {
 		return err
 	}
@@ -96,7 +98,7 @@ func (o options) soak(ctx context.Context, program cluster.Program) error {
 		atOnce = 2
 	}
 	fmt.Printf("seed %d, %v, %d kinds of faults, %d at once at most\n", o.seed, o.lasts, len(o.kinds), atOnce)
-	s, err := open(ctx, program, o.strict, os.Stdout)
+	s, err := o.open(ctx, program, os.Stdout)
 	if err != nil {
 		return err
 	}

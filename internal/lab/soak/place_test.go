@@ -16,7 +16,7 @@ import (
 func TestPlaces(t *testing.T) { judge.Run(t, testPlaces) }
 
 func testPlaces(t *judge.T) {
-	s := &session{}
+	s := &session{groups: true} // so that all addresses are asked for
 	var err error
 	s.Cluster, err = cluster.NewWithIPv6(numBoards + 1)
 	assert.NoError(t, err)
@@ -28,11 +28,11 @@ func testPlaces(t *judge.T) {
 		b, err := s.NewTopdog(cluster.Program{}, n, nil)
 		assert.NoError(t, err)
 		s.Boards = append(s.Boards, b)
-		assert.NoError(t, ports.atPort(b))
+		assert.NoError(t, ports.atPort(b, s.addresses()))
 	}
-	assert.NoError(t, machine.atMachine(0, s.LAN.Board(numBoards+1), s.Boards))
+	assert.NoError(t, machine.atMachine(0, s.LAN.Board(numBoards+1), s.Boards, s.addresses()))
 
-	for _, a := range askers {
+	for _, a := range s.addresses() {
 		s.seeAt(t, netip.PrefixFrom(a.address, a.address.BitLen()), machine, ports)
 	}
 }

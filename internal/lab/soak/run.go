@@ -30,6 +30,7 @@ type session struct {
 	cluster.Stage
 	ctx     context.Context
 	strict  bool
+	groups  bool // each board is in a second group too
 	places  []*place
 	asker6  *observe.Asker // at the IPv6 address
 	machine *netns.Machine
@@ -43,11 +44,16 @@ type session struct {
 }
 
 // open builds the group, and starts all who look on.
-func open(ctx context.Context, p cluster.Program, strict bool, out io.Writer) (s *session, err error) {
-	s = &session{ctx: ctx, strict: strict, began: time.Now(), machine: netns.WatchMachine(), breaches: map[string]bool{}, out: out}
+func (o options) open(ctx context.Context, p cluster.Program, out io.Writer) (s *session, err error) {
+	s = &session{ctx: ctx, strict: o.strict, groups: o.groups, began: time.Now(), machine: netns.WatchMachine(), breaches: map[string]bool{}, out: out}
 	s.Stage, err = cluster.NewStage(cluster.NewWithIPv6, p, numBoards, numPlaces, nil)
-	if err == nil && strict {
+	if err == nil && o.strict {
 		err = s.vote()
+	}
+	for _, b := range s.Boards {
+		if err == nil && o.groups {
+			err = b.JoinSecond()
+		}
 	}
 	if err != nil {
 		s.machine.Close()
@@ -73,6 +79,14 @@ func (s *session) vote() error {
 	return nil
 }
 
+// addresses are those at which each place asks: those of the first group, and of the second one if there is one.
+func (s *session) addresses() []asked {
+	if s.groups {
+		return askers
+	}
+	return askers[:2]
+}
+
 // look starts those who look on.
 func (s *session) look() (err error) {
 	if s.Asker, err = s.LAN.Ask(cluster.Address, clientEvery); err == nil {
@@ -85,7 +99,7 @@ func (s *session) look() (err error) {
 		p := &place{}
 		s.places = []*place{p}
 		for _, b := range s.Boards {
-			if err := p.atPort(b); err != nil {
+			if err := p.atPort(b, s.addresses()); err != nil {
 				return err
 			}
 		}
@@ -94,7 +108,7 @@ func (s *session) look() (err error) {
 	for n := range numPlaces {
 		p := &place{}
 		s.places = append(s.places, p)
-		if err := p.atMachine(n, s.LAN.Board(numBoards+1+n), s.Boards); err != nil {
+		if err := p.atMachine(n, s.LAN.Board(numBoards+1+n), s.Boards, s.addresses()); err != nil {
 			return err
 		}
 	}
