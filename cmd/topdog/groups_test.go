@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -200,18 +202,24 @@ func TestGroupsReload(t *testing.T) {
 	})
 }
 
-// TestGroupsOneByOne: a group of one address becomes two groups, board by board. The boards have different files meanwhile.
+var groupsBefore = flag.String("groups.before", "", "the program with which TestGroupsOneByOne begins: a build from before there were several groups")
+
+// TestGroupsOneByOne: a group of one address becomes two groups, board by board, at an upgrade too. The boards have different files meanwhile.
 func TestGroupsOneByOne(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		h := newHome(t, 2)
 		for _, b := range h.boards {
 			b.writeGroups("group = \"dns1\"\n", fmt.Sprintf("address = %q\n", vip))
+			if *groupsBefore != "" {
+				b.Program = cluster.Program{Path: *groupsBefore}
+			}
 		}
 		h.start(h.boards...)
 		h.untilHolders("somebody has dns1", func(on []int) bool { return len(on) == 1 })
 		for _, b := range h.boards {
 			b.signal(syscall.SIGTERM)
 			b.ended()
+			b.Program = h.program
 			b.writeGroups(inGroup("dns1", vip, "pi1"), inGroup("dns2", vip2, "pi2"))
 			b.start()
 			h.untilTrue("dns2 has a holder", func() bool { return len(h.holders2.Current()) == 1 })
@@ -251,5 +259,45 @@ func TestGroupsHolderFrozen(t *testing.T) {
 		t.Cleanup(func() { _ = syscall.Kill(holder, syscall.SIGKILL) })
 		h.are(2, 2)
 		h.twoAtMost(began, lifetime)
+	})
+}
+
+// TestGroupsHolderOfAService: the holder is a service of its own, and serves both groups. It is killed, and both services are restarted.
+// It outlives the daemon.
+func TestGroupsHolderOfAService(t *testing.T) {
+	judge.Run(t, func(t *judge.T) {
+		h := newHome(t, 1)
+		b := h.board(1)
+		holder, err := h.NewDaemon(1)
+		must(t, err)
+		path := filepath.Join(b.Dir, "h")
+		launch := func(d *cluster.Daemon, args ...string) {
+			t.Helper()
+			must(t, d.Launch(h.program.Path, append(args, "--config", b.ConfigFile()), netns.Env(h.program.Env...)))
+		}
+		serve := func() {
+			t.Helper()
+			launch(holder, "holder", "--socket", path, "--user", "root")
+			launch(b.Daemon, "run", "--holder", path)
+			h.are(1, 1)
+		}
+		serve()
+		must(t, holder.Signal(syscall.SIGKILL))
+		h.untilTrue("the daemon ends without its holder", func() bool { return !b.Running() })
+		h.are(nobody, nobody)
+		serve()
+		must(t, b.Signal(syscall.SIGTERM))
+		must(t, b.Wait())
+		h.are(nobody, nobody)
+		if !holder.Running() {
+			t.Errorf("the holder has ended with the daemon:\n%s", holder.Log)
+		}
+		launch(b.Daemon, "run", "--holder", path)
+		h.are(1, 1)
+		must(t, b.Signal(syscall.SIGTERM))
+		must(t, b.Wait())
+		must(t, holder.Signal(syscall.SIGTERM))
+		must(t, holder.Wait())
+		h.twoAtMost(h.began, 0)
 	})
 }
