@@ -17,6 +17,7 @@ import (
 	"topdog/internal/daemon"
 	"topdog/internal/examine"
 	"topdog/netio"
+	"topdog/wire"
 )
 
 func checkCommand() *cobra.Command {
@@ -72,7 +73,7 @@ func examineBoard(ctx context.Context, r *console.Report) error {
 	if os.Geteuid() == 0 {
 		b.StartHolder = func() (*netio.Holder, error) {
 			if r.File == config.DefaultPath { // the service's, which goes on when its daemon ends, and keeps the port
-				if holder, err := netio.DialHolder(defaultHolderSocket); err == nil {
+				if holder, err := netio.DialHolder(defaultHolderSocket, wire.TagOf(cfg.Group)); err == nil {
 					return holder, nil
 				}
 			}

@@ -44,12 +44,12 @@ func serveHolder(ctx context.Context, file, path, name string) error {
 	notifier := systemd.New()
 	return netio.ServeHolder(ctx, netio.ServiceOptions{
 		Path: path, UID: uid, GID: gid,
-		Options: func() (netio.HolderOptions, error) {
+		Options: func() ([]netio.HolderOptions, error) {
 			groups, err := config.LoadGroups(file)
 			if err != nil {
-				return netio.HolderOptions{}, err
+				return nil, err
 			}
-			return daemon.HolderOptions(groups.First()), nil
+			return daemon.HolderOptions(groups), nil
 		},
 		Ready: func() { warn(notifier.Ready()) },
 		Alive: func() { warn(notifier.Watchdog()) }, AliveEvery: notifier.WatchdogInterval(),

@@ -59,7 +59,7 @@ func (c *Client) Of(group string) *Client {
 // Groups asks for the names of the groups of this board, in the order of its configuration. A daemon of before there could
 // be several has one.
 func (c *Client) Groups(ctx context.Context) ([]string, error) {
-	groups, err := ask[groupNames](ctx, c, http.MethodGet, pathGroups, nil)
+	groups, err := ask[GroupNames](ctx, c, http.MethodGet, pathGroups, nil)
 	if e, ok := errors.AsType[*web.Error](err); ok && e.Code == http.StatusNotFound {
 		s, err := c.Status(ctx)
 		return []string{s.Group}, err

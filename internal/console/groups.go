@@ -96,7 +96,7 @@ func (s *Server) names() []string {
 }
 
 func (s *Server) serveGroups(w http.ResponseWriter, _ *http.Request) error {
-	return web.WriteJSON(w, http.StatusOK, groupNames{s.names()})
+	return web.WriteJSON(w, http.StatusOK, GroupNames{s.names()})
 }
 
 // askAll asks several groups at once. The answers are in the order of the groups. If some fail, the error is that of the

@@ -26,8 +26,8 @@ const (
 	pathGroups  = "/v1/groups"
 )
 
-// groupNames is the answer to GET /v1/groups.
-type groupNames struct {
+// GroupNames is the answer to GET /v1/groups.
+type GroupNames struct {
 	Groups []string `json:"groups"` // their names, in the order of the configuration
 }
 

@@ -175,5 +175,5 @@ func (p *page) groupNames() []string {
 
 // serveGroups names the groups. A page that asks which there are asks again when its own is refused.
 func (p *page) serveGroups(w http.ResponseWriter, _ *http.Request) error {
-	return web.WriteJSON(w, http.StatusOK, console.Groups{Groups: p.groupNames()})
+	return web.WriteJSON(w, http.StatusOK, console.GroupNames{Groups: p.groupNames()})
 }
