@@ -81,6 +81,14 @@ func TagOf(group string) GroupTag {
 	return GroupTag(binary.BigEndian.Uint16(sum[:]))
 }
 
+// TagIn returns the tag of a packet that was not decoded yet; not ok if the packet is too short to have one.
+func TagIn(packet []byte) (tag GroupTag, ok bool) {
+	if len(packet) < GroupTagEnd {
+		return 0, false
+	}
+	return GroupTag(binary.BigEndian.Uint16(packet[offGroup:])), true
+}
+
 // authenticator computes the tags of one key. It allocates nothing after its construction.
 type authenticator struct {
 	fingerprint Fingerprint

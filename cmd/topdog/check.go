@@ -77,7 +77,7 @@ func examineBoard(ctx context.Context, r *console.Report) error {
 					return holder, nil
 				}
 			}
-			return startHolder(cfg)
+			return netio.StartHolder([]string{"/proc/self/exe", holderWord}, daemon.HolderOptions(groups)[0])
 		}
 	}
 	status, unasked := askSettled(ctx, cfg.Socket)

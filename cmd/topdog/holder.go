@@ -10,6 +10,7 @@ import (
 	"topdog/internal/daemon"
 	"topdog/netio"
 	"topdog/systemd"
+	"topdog/wire"
 )
 
 // defaultHolderSocket is the holder's socket. topdog-holder.service makes its directory.
@@ -56,15 +57,26 @@ func serveHolder(ctx context.Context, file, path, name string) error {
 	})
 }
 
-// startHolder starts a holder that belongs to this process.
-func startHolder(cfg *config.Config) (*netio.Holder, error) {
-	return netio.StartHolder([]string{"/proc/self/exe", holderWord}, daemon.HolderOptions(cfg))
+// startHolder starts a holder that belongs to this process, and returns what each group has of it.
+func startHolder(groups config.Groups) ([]*netio.Holder, error) {
+	return netio.StartHolders([]string{"/proc/self/exe", holderWord}, daemon.HolderOptions(groups)...)
 }
 
-// dialHolder connects to the holder of a service, and waits for that for as long as it takes.
-func dialHolder(ctx context.Context, path string, log *logrus.Entry) (*netio.Holder, error) {
+// dialHolder connects to the holder of a service for each group, and waits for that for as long as it takes.
+func dialHolder(ctx context.Context, path string, groups config.Groups, log *logrus.Entry) (holders []*netio.Holder, err error) {
+	for _, cfg := range groups {
+		holder, err := dialHolderOf(ctx, path, wire.TagOf(cfg.Group), log)
+		if err != nil {
+			return nil, err
+		}
+		holders = append(holders, holder)
+	}
+	return holders, nil
+}
+
+func dialHolderOf(ctx context.Context, path string, group wire.GroupTag, log *logrus.Entry) (*netio.Holder, error) {
 	for w := newWait("the holder", log); ; {
-		holder, err := netio.DialHolder(path)
+		holder, err := netio.DialHolder(path, group)
 		if err == nil {
 			warn(w.notifier.Watchdog()) // the fence may take as long again, see prepareWithin in netio
 			return holder, nil

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,6 +24,7 @@ import (
 	"topdog/internal/console"
 	"topdog/internal/daemon"
 	"topdog/internal/seccomp"
+	"topdog/netio"
 )
 
 func runCommand() *cobra.Command {
@@ -81,76 +83,91 @@ const startedWithin = 10 * time.Second
 func run(ctx context.Context, path string, o runOptions) error {
 	log := newLog(logrus.InfoLevel)
 	entry := logrus.NewEntry(log)
-	var cfg *config.Config
+	var groups config.Groups
 	if err := readFiles(ctx, o.atTerminal, entry, func() (err error) {
-		cfg, err = readBoard(path, o)
+		groups, err = readBoard(path, o)
 		return err
 	}); err != nil {
 		return err
 	}
-	log.SetLevel(cfg.LogLevel)
+	log.SetLevel(groups.First().LogLevel)
 	stdlog.SetFlags(0)
 	stdlog.SetOutput(debugLog{log}) // a library that we use logs by itself
 
-	platform, err := platformOf(ctx, cfg, o, entry)
+	platforms, err := platformsOf(ctx, groups, o, entry)
 	if err != nil {
 		return err
 	}
 	// The wait for the holder may have been long, and the keys may have been changed meanwhile.
-	if err := readFiles(ctx, o.atTerminal, entry, cfg.ReadKeys); err != nil {
+	if err := readFiles(ctx, o.atTerminal, entry, groups.ReadKeys); err != nil {
 		return err
 	}
 	noExec := refuseExec()
 	if !noExec.On {
 		log.Warnf("%s; whoever takes this daemon over may execute programs", noExec.Text)
 	}
-	d, err := daemon.New(cfg, platform, daemon.Options{
-		Log: entry, Version: versionText(), Witness: o.witness, StateDir: stateDir(cfg), Refusals: []console.Defence{noExec},
-	})
-	if err != nil {
-		return err
+	board := daemon.NewBoard(groups.First().Socket, entry)
+	for i, cfg := range groups {
+		options := daemon.Options{
+			Log: logOf(entry, cfg), Version: versionText(), Witness: o.witness, StateDir: stateDir(cfg), Refusals: []console.Defence{noExec},
+		}
+		if _, err := board.Add(cfg, platforms[i], options); err != nil {
+			return err
+		}
 	}
 	log.Infof("topdog %s starts with %s", versionText(), path)
 	debug.SetGCPercent(daemonGCPercent)
 	time.AfterFunc(startedWithin, giveBack)
 	go tellOnAbort(os.Stderr)
-	defer reloadOnHangup(ctx, d, path)()
-	return d.Run(ctx)
+	defer reloadOnHangup(ctx, board, path)()
+	return board.Run(ctx)
 }
 
 // readBoard reads the configuration and the keys of a board, or of a witness.
-func readBoard(path string, o runOptions) (*config.Config, error) {
+func readBoard(path string, o runOptions) (config.Groups, error) {
 	groups, err := config.LoadGroups(path)
 	if err != nil {
 		return nil, err
 	}
-	cfg := groups.First()
-	if o.witness && len(cfg.Voters) == 0 {
+	if o.witness {
+		groups = slices.DeleteFunc(groups, func(cfg *config.Config) bool { return len(cfg.Voters) == 0 })
+	}
+	if len(groups) == 0 {
 		return nil, config.Errors{{File: path, Message: `a witness votes, and only the algorithm "strict" has votes`,
 			Hint: "copy the configuration of the boards, which lists the witness among the voters; `topdog init --strict` makes one"}}
 	}
-	return cfg, cfg.ReadKeys()
+	return groups, groups.ReadKeys()
 }
 
-// platformOf returns the machine of a board, or of a witness. This is the last place where the daemon starts other programs.
-func platformOf(ctx context.Context, cfg *config.Config, o runOptions, log *logrus.Entry) (platform daemon.Platform, err error) {
+// platformsOf returns the machine of a board, or of a witness, as each group has it. This is the last place where the daemon
+// starts other programs.
+func platformsOf(ctx context.Context, groups config.Groups, o runOptions, log *logrus.Entry) ([]daemon.Platform, error) {
+	platforms := make([]daemon.Platform, len(groups))
 	if o.witness {
-		return daemon.Witness(cfg), nil
+		for i, cfg := range groups {
+			platforms[i] = daemon.Witness(cfg)
+		}
+		return platforms, nil
 	}
-	gpio.Init(cfg.LED) // before the first socket is opened
-	machine := daemon.RealOptions{Log: log}
-	if o.holder == "" {
-		machine.Holder, err = startHolder(cfg)
-	} else {
-		machine.Holder, err = dialHolder(ctx, o.holder, log)
+	for _, cfg := range groups {
+		gpio.Init(cfg.LED) // before the first socket is opened
 	}
+	start := startHolder
+	if o.holder != "" {
+		start = func(groups config.Groups) ([]*netio.Holder, error) { return dialHolder(ctx, o.holder, groups, log) }
+	}
+	holders, err := start(groups)
 	if err != nil {
-		return platform, err
+		return nil, err
 	}
-	if machine.Checker, err = check.Open(machine.Holder.AskGateway, starterWord); err != nil {
-		return platform, err
+	for i, cfg := range groups {
+		checker, err := check.Open(holders[i].AskGateway, starterWord)
+		if err != nil {
+			return nil, err
+		}
+		platforms[i] = daemon.Real(cfg, daemon.RealOptions{Holder: holders[i], Checker: checker, Log: logOf(log, cfg)})
 	}
-	return daemon.Real(cfg, machine), nil
+	return platforms, nil
 }
 
 // refuseExec has the kernel refuse from now on that this process executes any program. It is called before the daemon
@@ -174,7 +191,7 @@ func stateDir(cfg *config.Config) string {
 
 // reloadOnHangup has the daemon read its configuration again at each SIGHUP, until somebody ends the program or end is
 // called. A daemon that is being ended must not report a reload to systemd.
-func reloadOnHangup(ctx context.Context, d *daemon.Daemon, path string) (end func()) {
+func reloadOnHangup(ctx context.Context, board *daemon.Board, path string) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
@@ -185,7 +202,7 @@ func reloadOnHangup(ctx context.Context, d *daemon.Daemon, path string) (end fun
 			case <-ctx.Done():
 				return
 			case <-hup:
-				d.Reload(path)
+				board.Reload(path)
 			}
 		}
 	})

@@ -30,6 +30,17 @@ func newLog(level logrus.Level) *logrus.Logger {
 	return l
 }
 
+// groupField is the field of a log with the name of the group, where a board has several.
+const groupField = "group"
+
+// logOf returns the log of a group.
+func logOf(log *logrus.Entry, cfg *config.Config) *logrus.Entry {
+	if cfg.Several {
+		log = log.WithField(groupField, cfg.Group)
+	}
+	return log
+}
+
 type formatter struct{ journal bool }
 
 // syslogLevels are the journal's numbers.
@@ -42,6 +53,9 @@ var syslogLevels = map[logrus.Level]int{
 // board, or by what a program has printed.
 func (f formatter) Format(e *logrus.Entry) ([]byte, error) {
 	message := console.Printable(e.Message)
+	if group, ok := e.Data[groupField]; ok {
+		message = fmt.Sprintf("%s: %s", group, message)
+	}
 	if f.journal {
 		level := fmt.Sprintf("<%d>", syslogLevels[e.Level])
 		return []byte(level + strings.ReplaceAll(message, "\n", "\n"+level) + "\n"), nil

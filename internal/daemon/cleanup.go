@@ -33,26 +33,31 @@ func Cleanup(ctx context.Context, path string, o CleanupOptions, out io.Writer) 
 		}
 		return err
 	}
-	cfg := groups.First()
+	board := groups.First()
 	if !o.Ended {
-		if _, err := console.Dial(cfg.Socket).Status(ctx); err == nil {
+		if _, err := console.Dial(board.Socket).Groups(ctx); err == nil {
 			return errors.New("the daemon runs, so nothing was removed: stop it first (systemctl stop topdog topdog-holder)")
 		}
 	}
 	var failed []error
 	if o.Address {
-		failed = append(failed, removeLeftovers(cfg, out))
+		failed = append(failed, removeLeftovers(groups, out))
 	}
 	if o.Light {
-		failed = append(failed, gpio.DarkenLeftovers(gpio.Options{NotesIn: cfg.NotesDir()}), darkenConfigured(out, cfg.LED))
+		failed = append(failed, gpio.DarkenLeftovers(gpio.Options{NotesIn: board.NotesDir()}))
+		for _, cfg := range groups {
+			failed = append(failed, darkenConfigured(out, cfg.LED))
+		}
 	}
 	return errors.Join(failed...)
 }
 
-func removeLeftovers(cfg *config.Config, out io.Writer) error {
+func removeLeftovers(groups config.Groups, out io.Writer) error {
 	var addresses []netip.Prefix
-	for _, a := range cfg.Addresses {
-		addresses = append(addresses, netip.PrefixFrom(a.IP, a.IP.BitLen()))
+	for _, cfg := range groups {
+		for _, a := range cfg.Addresses {
+			addresses = append(addresses, netip.PrefixFrom(a.IP, a.IP.BitLen()))
+		}
 	}
 	removed, err := netio.RemoveLeftovers(addresses)
 	for _, what := range removed {

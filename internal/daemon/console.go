@@ -18,28 +18,6 @@ import (
 	"topdog/wire"
 )
 
-// serveRetry is how long to wait before the sockets are made again.
-const serveRetry = 5 * time.Second
-
-// serveConsole answers people and programs. A socket that cannot be made is reported and tried again; the election does not
-// depend on it.
-func (d *Daemon) serveConsole(ctx context.Context) {
-	for {
-		err := d.server.Run(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			d.tasks.tryPost(func() { d.reporter.set(console.ProblemControlSocket, err.Error()) })
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(serveRetry):
-		}
-	}
-}
-
 // Keys returns which keys this board and the others accept.
 func (d *Daemon) Keys(ctx context.Context) (console.Keys, error) {
 	var k console.Keys
@@ -79,8 +57,8 @@ func fingerprints(k wire.Keys) (signs, also string) {
 
 // ReloadKeys reads the key file again, outside of the loop: a disk may take its time.
 func (d *Daemon) ReloadKeys(ctx context.Context) (console.Done, error) {
-	d.reloading.Lock()
-	defer d.reloading.Unlock()
+	d.board.reloading.Lock()
+	defer d.board.reloading.Unlock()
 	var file string
 	if err := d.tasks.call(ctx, func() error { file = d.cfg.KeyFile; return nil }); err != nil {
 		return console.Done{}, err
@@ -149,26 +127,12 @@ func describeKeys(k wire.Keys) string {
 	return text
 }
 
-// Reload reads the configuration again from the file at path, and applies what can be applied while the daemon runs. A
-// configuration with a mistake changes nothing.
-func (d *Daemon) Reload(path string) {
-	d.reporter.reloading()
-	d.reloading.Lock()
-	defer d.reloading.Unlock()
-	groups, err := config.LoadGroups(path)
-	if err == nil {
-		err = groups.ReadKeys()
+// takeConfig applies a configuration that was read again.
+func (d *Daemon) takeConfig(cfg *config.Config) {
+	if d.witness {
+		cfg = witnessed(cfg)
 	}
-	if err != nil {
-		d.reporter.log.Errorf("the new configuration was not applied:\n%v", err)
-	} else {
-		cfg := groups.First()
-		if d.witness {
-			cfg = witnessed(cfg)
-		}
-		d.tasks.post(func() { d.reconfigure(cfg) })
-	}
-	d.reporter.ready()
+	d.tasks.post(func() { d.reconfigure(cfg) })
 }
 
 // reconfigure applies the live keys of a changed configuration. What needs a restart keeps its value, and so is logged at

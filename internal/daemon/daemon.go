@@ -23,13 +23,13 @@ import (
 // Daemon is a running board: the core that decides, and the owners of everything that carries out what the core decides.
 type Daemon struct {
 	shared
+	board    *Board
 	cfg      config.Config
 	version  string
 	witness  bool
 	started  time.Duration
 	refusals []console.Defence
 	observe  func(election.Change)
-	server   *console.Server // of the console
 	console  *console.Group
 
 	core      *record.Core      // nil until the board's own address is known
@@ -59,7 +59,6 @@ type Daemon struct {
 	transitions *transitions
 	checks      *checks
 	trying      sync.Mutex // held while checks are tried that are not the daemon's
-	reloading   sync.Mutex // held while the files are read again, so that what was read last counts
 	drain       *drain
 	pausedFor   wire.ID                 // who alone may lead, as it was logged last; Nobody if the group is not paused
 	successor   chan<- console.Handover // is told who leads next; nil if no caller waits for that
@@ -82,17 +81,27 @@ type Options struct {
 	Observe func(election.Change)
 }
 
-// New returns a daemon that does not run yet. The error says what is wrong with the configuration.
+// New returns the daemon of a board that is in one group and has no console. It does not run yet. The error says what is wrong
+// with the configuration.
 func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
+	return NewBoard("", o.Log).Add(cfg, platform, o)
+}
+
+// Add adds a group to a board that does not run yet.
+func (b *Board) Add(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	if err := checkConfig(cfg); err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
 	if o.Witness {
 		cfg = witnessed(cfg)
 	}
+	if o.Log == nil {
+		o.Log = silent()
+	}
 	now := platform.Now
 	d := &Daemon{
-		shared: shared{platform: &platform, now: now, tasks: newTasks(), reporter: newReporter(o.Log, now)},
+		shared: shared{platform: &platform, now: now, tasks: newTasks(), reporter: newReporter(o.Log, b.unit.add(cfg.Group), now)},
+		board:  b,
 		cfg:    *cfg, version: o.Version, witness: o.Witness, started: now(), observe: o.Observe, refusals: o.Refusals,
 		killed: make(chan struct{}), silent: make(silentBoards),
 	}
@@ -100,7 +109,7 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d.transitions = newTransitions(cfg, func(t console.Transition) { d.console.Publish(t) })
 	var err error
 	d.link = newLink(d.shared, cfg)
-	if d.group, err = newGroup(d.shared, cfg, d.link, func(board netip.Addr) { d.lan.resolve(board) }); err != nil {
+	if d.group, err = newGroup(d.shared, cfg, d.link, &b.exchange, func(board netip.Addr) { d.lan.resolve(board) }); err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
 	d.group.program = ProgramName(o.Version)
@@ -113,11 +122,10 @@ func New(cfg *config.Config, platform Platform, o Options) (*Daemon, error) {
 	d.group.mute = d.address.mayAnswer
 	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered, d.watchReported)
 	d.checks = newChecks(d.shared, cfg, d.link, d.scoreChanged)
-	d.drain = newDrain(d.shared, o.StateDir)
+	d.drain = newDrain(d.shared, newDrainFile(o.StateDir, cfg))
 	d.light = gpio.NewBlinker(d.ledOpener(), d.ledFailed)
-	d.server = console.NewServer(cfg.Socket)
-	d.console = d.server.Add(cfg.Group, d)
-	d.server.Report = func(err error) { d.tasks.tryPost(func() { d.reporter.log.Warn(err) }) }
+	d.console = b.server.Add(cfg.Group, d)
+	b.daemons = append(b.daemons, d)
 	return d, nil
 }
 
@@ -147,9 +155,6 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.lease.open()
 	d.tasks.run(d.light.Run)
 	d.tasks.run(d.link.watch)
-	if d.cfg.Socket != "" {
-		d.tasks.start(d.serveConsole)
-	}
 	defer d.tasks.cancel() // also if the loop panics
 	d.loop(ctx)
 	d.leave()

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"topdog/internal/config"
 	"topdog/internal/console"
 	"topdog/wire"
 )
@@ -33,8 +34,8 @@ const (
 	maxDrain = 30 * 24 * time.Hour
 )
 
-func newDrain(s shared, stateDir string) *drain {
-	return &drain{shared: s, file: drainFile{dir: stateDir}, awake: s.platform.Awake, changing: make(chan struct{}, 1), until: never}
+func newDrain(s shared, file drainFile) *drain {
+	return &drain{shared: s, file: file, awake: s.platform.Awake, changing: make(chan struct{}, 1), until: never}
 }
 
 // load reads what was asked of an earlier daemon of this board.
@@ -113,7 +114,17 @@ func (d *drain) status(s *console.Status) {
 // drainFile notes on the disk that a board is drained. It is the only file that the daemon writes to the disk, and it
 // does so only when somebody drains the board.
 type drainFile struct {
-	dir string // "" for nowhere: then a drain ends with the daemon
+	dir  string // "" for nowhere: then a drain ends with the daemon
+	name string
+}
+
+// newDrainFile returns the file of a group. Where a board has several, each has its own.
+func newDrainFile(dir string, cfg *config.Config) drainFile {
+	f := drainFile{dir, "drained"}
+	if cfg.Several {
+		f.name += fmt.Sprintf("-%04x", wire.TagOf(cfg.Group)) // a name may have characters that no file has
+	}
+	return f
 }
 
 // drainNote is its content, as JSON.
@@ -134,7 +145,7 @@ func (n *drainNote) until() time.Duration {
 	return time.Duration(n.UntilNs)
 }
 
-func (f drainFile) path() string { return filepath.Join(f.dir, "drained") }
+func (f drainFile) path() string { return filepath.Join(f.dir, f.name) }
 
 // read returns the note, or nil if there is none.
 func (f drainFile) read() (*drainNote, error) {

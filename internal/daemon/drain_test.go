@@ -96,7 +96,7 @@ func TestDrainOutlivesTheDaemon(t *testing.T) {
 					return
 				}
 				one.mustDrain(t, console.DrainRequest{Force: true})
-				if note, err := (drainFile{dir}).read(); err != nil || note.Board != "10.0.0.1" {
+				if note, err := newDrainFile(dir, new(config.Config)).read(); err != nil || note.Board != "10.0.0.1" {
 					t.Errorf("drained, it notes %+v, %v", note, err)
 				}
 				if problems := one.mustStatus(t).Problems; strings.Contains(strings.Join(texts(problems), "\n"), "drained, or remove") {

@@ -22,7 +22,9 @@ import (
 // which [group.presign] has signed.
 type group struct {
 	shared
-	link *link
+	link     *link
+	exchange *exchange // with the other groups of this board
+	tag      wire.GroupTag
 
 	// Whom it speaks to.
 	multicast netip.AddrPort // where Transport.Multicast sends to
@@ -69,13 +71,13 @@ type groupCounts struct {
 	dropped                                            [wire.DropReasons]uint64
 }
 
-func newGroup(s shared, cfg *config.Config, l *link, resolve func(netip.Addr)) (*group, error) {
+func newGroup(s shared, cfg *config.Config, l *link, e *exchange, resolve func(netip.Addr)) (*group, error) {
 	codec, err := wire.NewCodec(cfg.Group, cfg.Keys.Secrets()...)
 	if err != nil {
 		return nil, err
 	}
 	return &group{
-		shared: s, link: l, resolve: resolve,
+		shared: s, link: l, exchange: e, tag: wire.TagOf(cfg.Group), resolve: resolve,
 		multicast: cfg.Multicast, port: cfg.Multicast.Port(), peers: cfg.Peers,
 		inbox:        newInbox(inboxSize, codec),
 		configuredID: cfg.ID, incarnation: newIncarnation(), codec: codec,
@@ -165,8 +167,10 @@ func (g *group) open(t Transport, local netip.Addr) {
 	}
 	g.changes++
 	g.multicastAt = g.now()
+	own := openGroup{g.tag, g.inbox, local, t}
+	g.exchange.add(own)
 	g.readers.Go(func() {
-		if err := t.Serve(g.inbox.deliver); err != nil {
+		if err := t.Serve(func(d netio.Datagram) { g.exchange.deliver(own, d) }); err != nil {
 			g.tasks.tryPost(func() { g.reporter.log.Errorf("read the sockets: %v", err) })
 		}
 	})
@@ -178,6 +182,7 @@ func (g *group) close() {
 	if g.transport == nil {
 		return
 	}
+	g.exchange.remove(g.transport)
 	g.reporter.failed("close the sockets", g.transport.Close())
 	g.readers.Wait()
 	g.transport = nil

@@ -131,16 +131,16 @@ func (g *group) skipTo(sequence wire.Sequence) { g.sequence = max(g.sequence, se
 
 // drain takes in what the kernel has received by now and the readers have not read yet.
 func (g *group) drain() {
-	if g.transport != nil {
-		g.transport.Drain()
+	for _, transport := range g.exchange.at(g.local) {
+		transport.Drain()
 	}
 }
 
 // lostPackets reports whether something has come, since it was asked last, for which there was no room.
 func (g *group) lostPackets() bool {
 	lost := g.inbox.overruns.Load()
-	if g.transport != nil {
-		lost += g.transport.Drops().Overflows
+	for _, transport := range g.exchange.at(g.local) {
+		lost += transport.Drops().Overflows
 	}
 	former := g.lost
 	g.lost = lost

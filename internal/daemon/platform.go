@@ -117,12 +117,16 @@ type RealOptions struct {
 func Real(cfg *config.Config, o RealOptions) Platform {
 	gpio.Init(cfg.LED)
 	floating := ipsOf(cfg.Addresses)
+	var tag wire.GroupTag // see netio.Options
+	if cfg.Several {
+		tag = wire.TagOf(cfg.Group)
+	}
 	p := Platform{
 		Now:       netio.Now,
 		ClockRate: netio.NewRateMeter().Measure,
 		Watch:     netio.Watch,
 		OpenTransport: func(iface string, local netip.Addr) (Transport, error) {
-			return opened[Transport](netio.Open(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast, Floating: floating}))
+			return opened[Transport](netio.Open(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast, Floating: floating, Tag: tag}))
 		},
 		OpenAddresses: func(iface string, addresses []netip.Prefix) (Addresses, error) {
 			return opened[Addresses](netio.NewFloatingIP(netio.FloatingOptions{Interface: iface, Addresses: addresses, Method: cfg.Hold}))
@@ -142,8 +146,21 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 	return p
 }
 
-// HolderOptions are what a holder does for a board with that configuration.
-func HolderOptions(cfg *config.Config) netio.HolderOptions {
+// HolderOptions are what a holder does for a board that is in these groups.
+func HolderOptions(groups config.Groups) (all []netio.HolderOptions) {
+	for _, cfg := range groups {
+		o := holderOptions(cfg)
+		for _, other := range groups {
+			if other != cfg {
+				o.Others = append(o.Others, wire.TagOf(other.Group))
+			}
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+func holderOptions(cfg *config.Config) netio.HolderOptions {
 	o := netio.HolderOptions{Interface: cfg.Interface, Floating: ipsOf(cfg.Addresses), Group: cfg.Multicast, Tag: wire.TagOf(cfg.Group), Method: cfg.Hold}
 	for _, a := range cfg.Addresses {
 		if a.Bits != config.FromSubnet {

@@ -65,7 +65,7 @@ func TestReloadOfAStrangersFile(t *testing.T) {
 			os.WriteFile(filepath.Join(filepath.Dir(path), "key"), one.cfg.Keys.Encode(), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		one.Reload(path)
+		one.board.Reload(path)
 		pass(time.Second)
 		s := one.mustStatus(t)
 		if got := s.Boards[0].Priority; got == 7 || s.Role != console.RoleLeader {
@@ -93,7 +93,7 @@ func TestReloadOfAFile(t *testing.T) {
 			t.Helper()
 			file := "address = \"10.0.0.100\"\n" + line + "\nkey_file = \"key\"\n"
 			assert.NoError(t, errors.Join(os.WriteFile(path, []byte(file), 0o644), os.WriteFile(filepath.Join(filepath.Dir(path), "key"), one.cfg.Keys.Encode(), 0o600)))
-			one.Reload(path)
+			one.board.Reload(path)
 			pass(time.Second)
 		}
 		write("priority = 300")

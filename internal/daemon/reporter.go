@@ -9,7 +9,6 @@ import (
 
 	"topdog/election"
 	"topdog/internal/console"
-	"topdog/systemd"
 	"topdog/wire"
 )
 
@@ -17,24 +16,23 @@ import (
 // status shows. None of it can fail in a way that the election would notice.
 type reporter struct {
 	log      *logrus.Entry
-	notifier *systemd.Notifier
+	unit     *unitPart
 	problems problems
 	history  history
 	fedAt    time.Duration // when systemd's watchdog was fed
 	taken    int           // probes in a row that found an owner of the address while nobody led
 }
 
-func newReporter(log *logrus.Entry, now func() time.Duration) *reporter {
-	if log == nil {
-		log = silent()
-	}
-	return &reporter{log: log, notifier: systemd.New(), problems: problems{now: now}, history: history{now: now}}
+func newReporter(log *logrus.Entry, unit *unitPart, now func() time.Duration) *reporter {
+	return &reporter{log: log, unit: unit, problems: problems{now: now}, history: history{now: now}}
 }
 
 // failed logs a failure of something that the election does not depend on.
-func (r *reporter) failed(what string, err error) {
+func (r *reporter) failed(what string, err error) { logFailure(r.log, what, err) }
+
+func logFailure(log *logrus.Entry, what string, err error) {
 	if err != nil {
-		r.log.Warnf("%s: %v", what, err)
+		log.Warnf("%s: %v", what, err)
 	}
 }
 
@@ -135,14 +133,14 @@ func (r *reporter) tell(c election.Change, text string) {
 		r.log.Info(text)
 	}
 	if c.To != election.Candidate || c.From == election.Leader {
-		r.failed("tell systemd", r.notifier.Status(capitalised(text)))
+		r.failed("tell systemd", r.unit.tell(capitalised(text)))
 	}
 }
 
 // waiting tells of a link that is not there, which is no failure.
 func (r *reporter) waiting(problem string) {
 	r.set(console.ProblemLink, problem)
-	r.failed("tell systemd", r.notifier.Status("waiting: "+problem))
+	r.failed("tell systemd", r.unit.tell("waiting: "+problem))
 }
 
 // routine reports whether a change is of no interest to a person: a question
@@ -161,27 +159,24 @@ func routine(c election.Change) bool {
 	return false
 }
 
-// ready tells systemd that the board runs, or has read its configuration again.
-func (r *reporter) ready() { r.failed("tell systemd", r.notifier.Ready()) }
-
-// reloading tells systemd that the configuration is being read.
-func (r *reporter) reloading() { r.failed("tell systemd", r.notifier.Reloading()) }
+// ready tells systemd that the board runs.
+func (r *reporter) ready() { r.failed("tell systemd", r.unit.begins()) }
 
 // stopping tells systemd that the board hands over and ends.
-func (r *reporter) stopping() { r.failed("tell systemd", r.notifier.Stopping()) }
+func (r *reporter) stopping() { r.failed("tell systemd", r.unit.ends()) }
 
 // feedWatchdog tells systemd that the loop turns if that is due by the next look.
 func (r *reporter) feedWatchdog(now time.Duration) {
-	if every := r.notifier.WatchdogInterval(); every > 0 && now >= r.fedAt+every-lookEvery {
+	if every := r.unit.notifier.WatchdogInterval(); every > 0 && now >= r.fedAt+every-lookEvery {
 		r.fedAt = now
-		r.failed("feed the watchdog", r.notifier.Watchdog())
+		r.failed("feed the watchdog", r.unit.feed(now))
 	}
 }
 
 // beforeLong is called before the loop waits for what may take long. Systemd is told, whether or not that is due, that the loop
 // turns: the watchdog then counts from here.
 func (r *reporter) beforeLong(now time.Duration) {
-	r.fedAt = now - r.notifier.WatchdogInterval()
+	r.fedAt = now - r.unit.notifier.WatchdogInterval()
 	r.feedWatchdog(now)
 }
 
