@@ -52,10 +52,11 @@ var syslogLevels = map[logrus.Level]int{
 // Format writes the level before each line for the journal. Without one, a line could choose its level by the name of a
 // board, or by what a program has printed.
 func (f formatter) Format(e *logrus.Entry) ([]byte, error) {
-	message := console.Printable(e.Message)
+	message := e.Message
 	if group, ok := e.Data[groupField]; ok {
 		message = fmt.Sprintf("%s: %s", group, message)
 	}
+	message = console.Printable(message)
 	if f.journal {
 		level := fmt.Sprintf("<%d>", syslogLevels[e.Level])
 		return []byte(level + strings.ReplaceAll(message, "\n", "\n"+level) + "\n"), nil

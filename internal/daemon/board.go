@@ -45,6 +45,7 @@ func (b *Board) Run(ctx context.Context) error {
 		console.Go(func() { b.serveConsole(serving) })
 	}
 	running, endAll := context.WithCancel(ctx)
+	defer endAll()
 	var all sync.WaitGroup
 	ended := make([]error, len(b.daemons))
 	for i, d := range b.daemons {
