@@ -53,6 +53,9 @@ func (c *Core) become(role Role, leader wire.ID, reason Reason) {
 	default:
 		c.grace.Follow(leader != wire.Nobody)
 	}
+	if c.cfg.Several && change.From == Leader {
+		c.hello = c.hello.Before(c.now + c.helloInterval())
+	}
 	c.counts[reason]++
 	c.effects = append(c.effects, Effect{Kind: EffectChange, Change: change})
 	if c.votes.needed() {

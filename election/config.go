@@ -36,6 +36,9 @@ type Config struct {
 	// Patience is the longest grace that the board may learn; 0 is DefaultPatience, see CheckPatience.
 	Patience time.Duration
 
+	// Several says that the board is in other groups too. Then a leader says HELLO half as often, see Core.helloInterval.
+	Several bool
+
 	// Detector is the failure detector; zero is the one that suits the algorithm.
 	Detector silence.DetectorKind
 	// Fanout says how a message to several boards travels.

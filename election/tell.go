@@ -149,8 +149,15 @@ func (c *Core) sendHello() {
 	c.conflict.told = c.now
 }
 
-// helloInterval is how often this board says HELLO.
-func (c *Core) helloInterval() time.Duration { return roster.HelloInterval(c.roster.Live(c.now) + 1) }
+// helloInterval is how often this board says HELLO. Nobody finds out by the HELLOs of a leader whether it lives, so where each
+// group of a board costs packets, it says half as many. The HELLOs of a follower tell its leader that the port receives.
+func (c *Core) helloInterval() time.Duration {
+	every := roster.HelloInterval(c.roster.Live(c.now) + 1)
+	if c.cfg.Several && c.role == Leader {
+		every *= 2
+	}
+	return every
+}
 
 // sayHello makes this board known to one board, or to all. It says that it gets no multicast even
 // when it hears nobody any more: unless the others broadcast, it cannot hear them.

@@ -43,7 +43,7 @@ func newHome(t testing.TB, boards int) *home {
 		}
 	})
 	for _, b := range h.boards {
-		b.writeGroups(inGroup("dns1", vip, "pi1"), inGroup("dns2", vip2, "pi2"))
+		b.writeGroups(inGroup("dns1", vip, "board1"), inGroup("dns2", vip2, "board2"))
 	}
 	return h
 }
@@ -189,14 +189,14 @@ func TestGroupsReload(t *testing.T) {
 			}
 		}
 		before := time.Now()
-		reload("pi2", "pi2")
+		reload("board2", "board2")
 		h.are(2, 2)
 		if moves := h.holders2.Since(before).Moves(); moves > 0 {
 			t.Errorf("%v has moved %d times, and nothing has changed in its group", vip2, moves)
 		}
-		reload("pi2", "pi1")
+		reload("board2", "board1")
 		h.are(2, 1)
-		reload("pi1", "pi2")
+		reload("board1", "board2")
 		h.are(1, 2)
 		h.twoAtMost(h.began, 0)
 	})
@@ -220,7 +220,7 @@ func TestGroupsOneByOne(t *testing.T) {
 			b.signal(syscall.SIGTERM)
 			b.ended()
 			b.Program = h.program
-			b.writeGroups(inGroup("dns1", vip, "pi1"), inGroup("dns2", vip2, "pi2"))
+			b.writeGroups(inGroup("dns1", vip, "board1"), inGroup("dns2", vip2, "board2"))
 			b.start()
 			h.untilTrue("dns2 has a holder", func() bool { return len(h.holders2.Current()) == 1 })
 		}
@@ -233,8 +233,8 @@ func TestGroupsOneByOne(t *testing.T) {
 func TestGroupsApart(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
 		h := newHome(t, 2)
-		h.board(1).writeGroups(inGroup("dns1", vip, "pi1"))
-		h.board(2).writeGroups(inGroup("dns2", vip2, "pi2"))
+		h.board(1).writeGroups(inGroup("dns1", vip, "board1"))
+		h.board(2).writeGroups(inGroup("dns2", vip2, "board2"))
 		h.start(h.boards...)
 		h.are(1, 2)
 		must(t, h.board(1).Pull())

@@ -70,13 +70,13 @@ const NoKey = "none"
 // file does not set has its default. The daemon is given it as it is.
 type Config struct {
 	// Config is the part that the election needs. Its ID is wire.Nobody if the id is to be the
-	// board's own IPv4 address. The daemon finds out Incarnation and Members, which no key sets.
+	// board's own IPv4 address. The daemon finds out Incarnation and Members, which no key sets. Several says that the file has
+	// several groups.
 	election.Config
 
 	Addresses []Address // address: the floating addresses, of which at least one is of IPv4
 	Interface string    // interface: "" means the one whose subnet contains the first IPv4 address
 	Group     string    // group: the boards with the same group and key share one leader
-	Several   bool      // the file has several groups
 	Prefer    []string  // prefer: the boards that should lead, the best first; Priority and Preempt follow from it
 	// ScoreCommand is score_command: a program and its arguments; empty unless
 	// ScoreSource is election.ScoreFromCommand.
