@@ -1,13 +1,10 @@
 package daemon
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"topdog/internal/config"
 	"topdog/internal/lab/assert"
@@ -16,22 +13,11 @@ import (
 // TestWatchdogIsFedBeforeLongWaits: a holder that is slow has the loop wait for the sockets, and for the addresses in the same turn. Together that
 // may take longer than the watchdog waits, so it is fed before each.
 func TestWatchdogIsFedBeforeLongWaits(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "notify")
-	systemd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	assert.NoError(t, err)
-	defer unix.Close(systemd)
-	assert.NoError(t, unix.Bind(systemd, &unix.SockaddrUnix{Name: path}))
-	t.Setenv("NOTIFY_SOCKET", path)
-	t.Setenv("WATCHDOG_USEC", "5000000")
-	t.Setenv("WATCHDOG_PID", "")
+	heard := fakeSystemd(t)
 	var got []string
 	hear := func() {
-		for buffer := make([]byte, 1<<10); ; {
-			n, _, err := unix.Recvfrom(systemd, buffer, unix.MSG_DONTWAIT)
-			if err != nil {
-				return
-			}
-			if strings.Contains(string(buffer[:n]), "WATCHDOG=1") {
+		for _, message := range heard() {
+			if strings.Contains(message, "WATCHDOG=1") {
 				got = append(got, "fed")
 			}
 		}
