@@ -44,7 +44,7 @@ func TestExchange(t *testing.T) {
 	} {
 		packet := []byte{1}
 		if test.of != "" {
-			m := wire.Message{Header: wire.Header{Type: wire.TypeResign, Sender: 2, Incarnation: 1, Sequence: 1}}
+			m := wire.Message{Header: wire.Header{Type: wire.TypeResign, Algorithm: wire.AlgorithmHeir, Sender: 2, Incarnation: 1, Sequence: 1}}
 			var err error
 			packet, err = codecs[test.of].Append(nil, &m)
 			assert.NoError(t, err)
