@@ -117,6 +117,7 @@ func (s *schedule) start(n int) {
 				withBoth(c, b)
 			}
 			withSwitch(b)
+			c.Several = n%2 == 0
 			b.onAcquire = func() { go s.acquired(n) } // in the same instant, and without the lock of the board
 		})
 	}

@@ -211,7 +211,7 @@ func newSchedule(t tester, seed uint64, rng luck, v variant, w sim.Wire) *schedu
 		b := s.lan.Add(election.Config{
 			ID: id + 1, Priority: uint8(50 + 50*s.rng.IntN(3)), Preempt: s.rng.IntN(4) == 0,
 			Interval: interval, Algorithm: v.algorithm,
-			Fanout: v.fanout, Detector: v.detector, ScoreSource: v.measure, Members: members,
+			Fanout: v.fanout, Detector: v.detector, ScoreSource: v.measure, Members: members, Several: id%2 == 0,
 		})
 		if v.drift { // a quartz is off by 100 ppm at most
 			b.Clock = sim.Clock{Origin: time.Duration(id) * time.Hour, PPM: 40*int(id) - 100}

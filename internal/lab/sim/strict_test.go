@@ -83,7 +83,7 @@ func newStrict(t tester, seed uint64, rng luck, w sim.Wire) *schedule {
 		}
 		b := s.lan.Add(election.Config{
 			ID: wire.ID(id + 1), Priority: priority, Preempt: rng.IntN(4) == 0,
-			Interval: interval, Algorithm: wire.AlgorithmStrict, Voters: voters,
+			Interval: interval, Algorithm: wire.AlgorithmStrict, Voters: voters, Several: id%2 == 0,
 		})
 		b.Clock = sim.Clock{Origin: time.Hour + time.Duration(id)*time.Minute, PPM: clockError * (rng.IntN(3) - 1)}
 		s.lan.At(time.Duration(s.rng.Int64N(int64(time.Second))), b.Start)
