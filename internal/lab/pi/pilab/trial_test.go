@@ -60,7 +60,7 @@ func TestScene(t *testing.T) {
 			assert.ErrorIs(t, s.scene.Play(well{&trial{emulated: emulated}}, 0), nil, "%s", s.title)
 		}
 	}
-	assert.Equal(t, map[int]int{1: 8, 2: 16, 3: 16}, count, "steps by number of emulated boards")
+	assert.Equal(t, map[int]int{1: 9, 2: 17, 3: 17}, count, "steps by number of emulated boards")
 	for _, wrong := range []string{"pi3 explode", "within x: pi3 leads", `pi3 sh "`} {
 		s, err := scene.Parse("x", wrong)
 		if err == nil {
