@@ -75,9 +75,11 @@ type Config struct {
 	election.Config
 
 	Addresses []Address // address: the floating addresses, of which at least one is of IPv4
-	Interface string    // interface: "" means the one whose subnet contains the first IPv4 address
-	Group     string    // group: the boards with the same group and key share one leader
-	Prefer    []string  // prefer: the boards that should lead, the best first; Priority and Preempt follow from it
+	// OtherAddresses are the floating addresses of the board's other groups. They are never its own either.
+	OtherAddresses []netip.Addr
+	Interface      string   // interface: "" means the one whose subnet contains the first IPv4 address
+	Group          string   // group: the boards with the same group and key share one leader
+	Prefer         []string // prefer: the boards that should lead, the best first; Priority and Preempt follow from it
 	// ScoreCommand is score_command: a program and its arguments; empty unless
 	// ScoreSource is election.ScoreFromCommand.
 	ScoreCommand []string

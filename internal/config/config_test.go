@@ -222,7 +222,7 @@ func configured() (all []reflect.StructField) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
 		switch {
 		case !f.IsExported(), f.Anonymous:
-		case f.Name == "Incarnation", f.Name == "Members", f.Name == "Keys", f.Name == "Several": // found out later
+		case f.Name == "Incarnation", f.Name == "Members", f.Name == "Keys", f.Name == "Several", f.Name == "OtherAddresses": // found out later
 		default:
 			all = append(all, f)
 		}

@@ -101,6 +101,13 @@ func ParseGroups(name string, data []byte) (Groups, error) {
 	var groups Groups
 	for _, one := range f.all {
 		one.cfg.Several = len(f.all) > 1
+		for _, other := range f.all {
+			for _, a := range other.cfg.Addresses {
+				if other != one {
+					one.cfg.OtherAddresses = append(one.cfg.OtherAddresses, a.IP)
+				}
+			}
+		}
 		one.cfg.set = one.origins()
 		groups = append(groups, one.cfg)
 	}

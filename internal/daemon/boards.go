@@ -120,7 +120,7 @@ func (g *group) addressOf(id wire.ID) netip.Addr {
 // source address is easily forged, and a packet that somebody has recorded is answered before its sender has proven
 // itself.
 func (g *group) mayBeBoard(addr netip.Addr) bool {
-	if addr == g.local || g.link.isFloating(addr) {
+	if addr == g.local || g.link.isFloating(addr) || g.link.isOthers(addr) {
 		return false
 	}
 	return g.link.hasHost(addr) || slices.Contains(g.peers, addr)

@@ -48,7 +48,7 @@ func newChecks(s shared, cfg *config.Config, l *link, scored func(uint32)) *chec
 	c := &checks{shared: s, link: l, scored: scored, aimed: map[string]bool{}, scoreFailedAt: -tellEvery}
 	c.health = health.New(s.now(), cfg.StartGrace, cfg.Checks)
 	c.judged = c.health.Judge(s.now())
-	c.order = check.Order{Checks: cfg.Checks, Floating: ipsOf(cfg.Addresses)}
+	c.order = check.Order{Checks: cfg.Checks, Floating: slices.Concat(ipsOf(cfg.Addresses), cfg.OtherAddresses)}
 	if cfg.ScoreSource == election.ScoreFromCommand {
 		c.order.Score = cfg.ScoreCommand
 	}

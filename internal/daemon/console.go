@@ -227,7 +227,7 @@ func (d *Daemon) Try(ctx context.Context, asked console.TryRequest) (tried conso
 
 // CheckOrder returns the order to run the checks of a configuration.
 func CheckOrder(cfg *config.Config) check.Order {
-	o := check.Order{Checks: cfg.Checks, Floating: ipsOf(cfg.Addresses), Interface: cfg.Interface}
+	o := check.Order{Checks: cfg.Checks, Floating: slices.Concat(ipsOf(cfg.Addresses), cfg.OtherAddresses), Interface: cfg.Interface}
 	if first := cfg.FirstIPv4(); o.Interface == "" && first.IsValid() {
 		found, _ := netio.FindInterface(first) // if there is none, a check of the gateway says so
 		o.Interface = found.Name

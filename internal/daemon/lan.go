@@ -163,7 +163,9 @@ func (l *lan) waits() bool {
 // hostWith names a machine for people: by its Ethernet address, and by its IP address if the kernel knows that. called
 // names a board.
 func (l *lan) hostWith(mac net.HardwareAddr, called func(wire.ID) string) string {
-	i := slices.IndexFunc(l.table.Hosts, func(n netio.Neighbour) bool { return slices.Equal(n.MAC, mac) && !l.link.isFloating(n.Addr) })
+	i := slices.IndexFunc(l.table.Hosts, func(n netio.Neighbour) bool {
+		return slices.Equal(n.MAC, mac) && !l.link.isFloating(n.Addr) && !l.link.isOthers(n.Addr)
+	})
 	if i < 0 {
 		if l.doubtEnd == never && l.now()-l.readAt > time.Minute {
 			l.readTable(func() {}) // the next call may find it there

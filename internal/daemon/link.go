@@ -18,6 +18,7 @@ import (
 type link struct {
 	shared
 	floating []config.Address // never this board's own
+	others   []netip.Addr     // floating addresses of its other groups, likewise
 	first    netip.Addr       // the one of them that stands for all, of IPv4
 
 	configured string               // "": the interface whose subnet contains the floating address
@@ -42,7 +43,7 @@ const ethernetAddressBytes = 6
 
 func newLink(s shared, cfg *config.Config) *link {
 	return &link{
-		shared: s, floating: cfg.Addresses, first: cfg.FirstIPv4(), configured: cfg.Interface, name: cfg.Interface,
+		shared: s, floating: cfg.Addresses, others: cfg.OtherAddresses, first: cfg.FirstIPv4(), configured: cfg.Interface, name: cfg.Interface,
 		snapshots: make(chan netio.Snapshot, 1),
 	}
 }
@@ -208,6 +209,7 @@ func (l *link) chooseLocal() (local netip.Addr, problem string) {
 			if l.isOwn(p.Addr()) {
 				floating = p.Addr()
 			}
+		case l.isOthers(p.Addr()):
 		case p.Addr() == l.local:
 			return p.Addr(), l.refuses()
 		case p.Contains(l.first) && !local.IsValid():
@@ -254,6 +256,9 @@ func (l *link) isFloating(addr netip.Addr) bool {
 	return slices.ContainsFunc(l.floating, func(a config.Address) bool { return a.IP == addr })
 }
 
+// isOthers reports whether an address is a floating address of this board's other groups.
+func (l *link) isOthers(addr netip.Addr) bool { return slices.Contains(l.others, addr) }
+
 // reaches reports whether an address belongs to the link's networks.
 func (l *link) reaches(addr netip.Addr) bool {
 	return slices.ContainsFunc(l.seen.Link.Addrs, func(p netip.Prefix) bool { return p.Contains(addr) })
@@ -262,7 +267,7 @@ func (l *link) reaches(addr netip.Addr) bool {
 // ownNetworks are the networks in which this board has an address of its own on the link.
 func (l *link) ownNetworks() (all []netip.Prefix) {
 	for _, p := range l.seen.Link.Addrs {
-		if !p.IsSingleIP() && !l.isFloating(p.Addr()) {
+		if !p.IsSingleIP() && !l.isFloating(p.Addr()) && !l.isOthers(p.Addr()) {
 			all = append(all, p)
 		}
 	}
