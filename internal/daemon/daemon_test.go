@@ -422,10 +422,12 @@ func TestOwnAddressGoes(t *testing.T) {
 	})
 }
 
-// TestAddressOfAnotherGroup: a floating address of the board's other groups is not its own, even if it is the only one there.
-func TestAddressOfAnotherGroup(t *testing.T) {
+// TestFloatingOfAnotherGroup: a floating address of the board's other groups is not its own, even if it is the only one there.
+func TestFloatingOfAnotherGroup(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
-		one := l.board(1, func(c *config.Config, _ *fakeBoard) { c.OtherAddresses = []netip.Addr{netip.MustParseAddr("10.0.0.200")} })
+		one := l.board(1, func(c *config.Config, _ *fakeBoard) {
+			c.OtherAddresses = []netip.Addr{netip.MustParseAddr("10.0.0.200")}
+		})
 		pass(2 * time.Second)
 		assert.Is(t, console.RoleLeader, one.mustStatus(t).Role, "the role before")
 		one.change(func(s *netio.Snapshot) { s.Link.Addrs = []netip.Prefix{netip.MustParsePrefix("10.0.0.200/32")} })
