@@ -208,10 +208,7 @@ func configPage(reference string, foot Foot) (string, error) {
 			special.Replace(m[2]), markdown(uncommented(comment)), kind, special.Replace(m[3]))
 		comment = ""
 	}
-	switch {
-	case strings.Contains(comment, "[[group]]"):
-		page += "# SEVERAL GROUPS\n" + markdown(uncommented(comment)) + "\n\n"
-	case strings.TrimSpace(comment) != "":
+	if strings.TrimSpace(comment) != "" {
 		return "", fmt.Errorf("a comment has no key below it: %q", comment)
 	}
 	return page + "# SEE ALSO\n**topdog(1)**, /usr/share/doc/topdog/docs/config.md\n", nil
