@@ -32,8 +32,9 @@ witness. --voters lists their own addresses.
 With --page the lines that it prints start the page as well, which shows the group to
 browsers of the LAN.
 
-With --from the address and the rest come from a configuration of keepalived. What topdog
-cannot take over is printed, each line with what to do; --dry-run only prints.
+With --from the address and the rest come from a configuration of keepalived, in which each
+vrrp_instance is a group. What topdog cannot take over is printed, each line with what to do;
+--dry-run only prints.
 
 The other boards get the same two files. This command prints the line for that. The
 line runs topdog init on both boards: with --export it writes configuration and key
@@ -87,7 +88,7 @@ func boardFlags(c *cobra.Command, board *setup.Board) {
 	flags.BoolVar(&board.Page, "page", false, "print the lines that start the page too, which shows the group in a browser")
 	flags.BoolVar(&board.Force, "force", false, "replace an existing configuration and key")
 	flags.StringVar(&board.From, "from", "", "convert a `file` of keepalived, usually /etc/keepalived/keepalived.conf")
-	flags.StringVar(&board.Instance, "instance", "", "with --from: the `name` of the vrrp_instance, if there are several")
+	flags.StringVar(&board.Instance, "instance", "", "with --from: convert only the vrrp_instance of this `name`")
 	flags.BoolVar(&board.DryRun, "dry-run", false, "with --from: print what would be written, and write nothing")
 	completeFlag(c, "interface", interfaceNames)
 	completeFlag(c, "led", lights)

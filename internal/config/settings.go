@@ -51,7 +51,7 @@ func electionSettings(c *Config) []setting {
 		scalar(&c.Interface, checked(checkInterface), setting{
 			name: "interface", example: `"eth0"`, aliases: "iface nic device dev",
 			means: "the name that `ip link` shows (or no such line, for the one whose subnet contains the address)"}),
-		scalar(&c.Group, checked(checkGroup), setting{
+		scalar(&c.Group, checked(CheckGroup), setting{
 			name: "group", means: "1 to 32 letters, digits, signs or inner spaces (ASCII)", example: `"topdog"`,
 			shared: true, aliases: "cluster virtual_router_id vrid"}),
 		scalar(&c.ID, parseID, setting{

@@ -133,7 +133,7 @@ func short(d time.Duration) string {
 
 // checkGroup accepts only ASCII: the name of the group is hashed into every packet, and two
 // boards must not differ in how they encode an umlaut.
-func checkGroup(text string) error {
+func CheckGroup(text string) error {
 	for _, r := range text {
 		if r < ' ' || r > '~' {
 			return fmt.Errorf("%s contains %q, which is not printable ASCII", quoted(text), r)

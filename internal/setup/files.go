@@ -80,7 +80,7 @@ func (b Board) config() []byte {
 	text.WriteString("# topdog: one address that always answers. All boards of a group have this same file.\n" +
 		"# This is all it needs; docs/config.md describes every key.\n\n" +
 		"# The floating address: an unused one of this network, outside the DHCP server's range.\n")
-	b.writeAddress(&text)
+	writeAddress(&text, b.Addresses)
 	text.WriteString("\n")
 	b.writeCommon(&text)
 	text.WriteString("#priority = 100     # more: this board leads rather than others; 0: never\n" +
@@ -94,22 +94,27 @@ func (b Board) config() []byte {
 }
 
 // writeAddress writes the line of the addresses.
-func (b Board) writeAddress(text *strings.Builder) {
-	switch len(b.Addresses) {
+func writeAddress(text *strings.Builder, addresses []string) {
+	switch len(addresses) {
 	case 0:
 		text.WriteString("address = \"192.0.2.1\"\n")
 	case 1:
-		text.WriteString("address = " + config.Quote(b.Addresses[0]) + "\n")
+		text.WriteString("address = " + config.Quote(addresses[0]) + "\n")
 	default:
-		text.WriteString("address = " + config.QuoteAll(b.Addresses) + "\n")
+		text.WriteString("address = " + config.QuoteAll(addresses) + "\n")
+	}
+}
+
+// writeInterface writes the line of the interface, if there is one.
+func writeInterface(text *strings.Builder, name string) {
+	if name != "" {
+		text.WriteString("interface = " + config.Quote(name) + "\n")
 	}
 }
 
 // writeCommon writes what all boards of a group have in common, except for the address.
 func (b Board) writeCommon(text *strings.Builder) {
-	if b.Interface != "" {
-		text.WriteString("interface = " + config.Quote(b.Interface) + "\n")
-	}
+	writeInterface(text, b.Interface)
 	if b.Group != "" {
 		text.WriteString("group = " + config.Quote(b.Group) + "\n")
 	}

@@ -16,8 +16,8 @@ import (
 	"topdog/internal/setup/keepalived"
 )
 
-// convert takes the answers to init's questions from keepalived's configuration. An interface and a group that the caller
-// has named come first.
+// convert takes the answers to init's questions from keepalived's configuration. An interface that the caller has named comes
+// first, and so does the name of an only group.
 func (b *Board) convert(hasUnit func(name string) bool) error {
 	const most = 1 << 20
 	text, _, err := config.ReadSmall(b.From, most)
@@ -36,9 +36,18 @@ func (b *Board) convertText(text []byte, hasUnit func(name string) bool) (err er
 	case err != nil:
 		return err
 	}
-	b.Addresses = b.converted.Addresses
-	b.Interface = cmp.Or(b.Interface, b.converted.Interface)
-	b.Group = cmp.Or(b.Group, b.converted.Group)
+	groups := b.converted.Groups
+	if len(groups) > 1 && b.Group != "" {
+		return usage("%s has several groups, each with a name of its own: leave out --group, or choose one of them with --instance NAME", b.From)
+	}
+	b.Addresses = nil
+	for _, g := range groups {
+		b.Addresses = append(b.Addresses, g.Addresses...)
+	}
+	if len(groups) == 1 {
+		b.Interface = cmp.Or(b.Interface, groups[0].Interface)
+		b.Group = cmp.Or(b.Group, groups[0].Name)
+	}
 	return nil
 }
 
@@ -57,11 +66,26 @@ func (b Board) convertedConfig() []byte {
 	var text strings.Builder
 	text.WriteString("# topdog: one address that always answers. Converted from keepalived's configuration;\n" +
 		"# docs/keepalived.md says what became of each line, and docs/config.md describes every key.\n\n")
-	b.writeAddress(&text)
-	b.writeCommon(&text)
-	text.WriteString("\n# These are this board's own: write what the other boards have into their files.\n" + b.converted.Own)
+	const own = "\n# These are this board's own: write what the other boards have into their files.\n"
+	light := ""
 	if b.LED != "" {
-		text.WriteString("led = " + config.Quote(b.LED) + "\n")
+		light = "led = " + config.Quote(b.LED) + "\n"
+	}
+	if groups := b.converted.Groups; len(groups) == 1 {
+		writeAddress(&text, b.Addresses)
+		b.writeCommon(&text)
+		text.WriteString(own + groups[0].Own + light)
+	} else {
+		b.writeCommon(&text)
+		text.WriteString(light)
+		for _, g := range groups {
+			fmt.Fprintf(&text, "\n# %s\n[[group]]\nname = %s\n", g.Origin, config.Quote(g.Name))
+			writeAddress(&text, g.Addresses)
+			if b.Interface == "" {
+				writeInterface(&text, g.Interface)
+			}
+			text.WriteString(own + g.Own + g.Checks)
+		}
 	}
 	text.WriteString(b.converted.Checks)
 	return []byte(text.String())

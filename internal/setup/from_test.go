@@ -3,6 +3,7 @@ package setup
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -79,7 +80,7 @@ func TestInitFrom(t *testing.T) {
 	out, err := initOutput(t, b)
 	assert.NoError(t, err)
 	hook := b.hookOf()
-	says(t, out, "wrote "+hook+"\n", "wrote "+b.Path+"\n", "VI_2 is another group", "disable --now keepalived", "topdog-hooks")
+	says(t, out, "wrote "+hook+"\n", "wrote "+b.Path+"\n", "left out: VI_2 is another group", "disable --now keepalived", "topdog-hooks")
 	assert.Is(t, 0o755, mode(t, hook), "the mode of the hook")
 	assert.Is(t, 0o600, mode(t, filepath.Join(filepath.Dir(b.Path), keyName)), "the mode of the key")
 	c := mustLoad(t, b)
@@ -128,14 +129,47 @@ func (b Board) hookOf() string { return filepath.Join(filepath.Dir(b.Path), hook
 
 func TestInitFromHasToChoose(t *testing.T) {
 	b := converting(t)
-	b.Instance = ""
+	b.Instance = "VI_3"
 	var asked UsageError
-	if _, err := initOutput(t, b); !errors.As(err, &asked) || !strings.Contains(err.Error(), "choose one of: VI_1, VI_2 (--instance NAME)") {
-		t.Errorf("without a name: %v", err)
+	if _, err := initOutput(t, b); !errors.As(err, &asked) || !strings.Contains(err.Error(), "has no vrrp_instance VI_3, but: VI_1, VI_2 (--instance NAME)") {
+		t.Errorf("with another name: %v", err)
+	}
+	b.Instance, b.Group = "", "dns"
+	if _, err := initOutput(t, b); !errors.As(err, &asked) || !strings.Contains(err.Error(), "leave out --group") {
+		t.Errorf("with a name for two groups: %v", err)
 	}
 	b.From = filepath.Join(filepath.Dir(b.From), "missing")
 	_, err := initOutput(t, b)
 	assert.ErrorIs(t, err, fs.ErrNotExist, "without a file")
+}
+
+// Without a name, all groups are converted, and converting them again is no news.
+func TestInitFromSeveral(t *testing.T) {
+	b := converting(t)
+	b.Instance, b.Interface = "", "eth0"
+	_, err := initOutput(t, b)
+	assert.NoError(t, err)
+	groups, err := config.LoadGroups(b.Path)
+	assert.NoError(t, err)
+	assert.Equal(t, []string{"VI_1", "VI_2"}, groups.Names(), "groups")
+	assert.Is(t, "150 true eth0, 100 true eth0", fmt.Sprintf("%d %t %s, %d %t %s", groups[0].Priority, groups[0].Preempt, groups[0].Interface,
+		groups[1].Priority, groups[1].Preempt, groups[1].Interface), "priorities, preempt and interfaces")
+	written, err := os.ReadFile(b.Path)
+	assert.NoError(t, err)
+
+	for text, want := range map[string]string{
+		string(written): "<nil>",
+		strings.Replace(string(written), "VI_2\"", "VI_3\"", 1):                `it has the groups ["VI_1", "VI_3"] instead of ["VI_1", "VI_2"]`,
+		strings.Replace(string(written), "#priority = 100", "priority = 7", 1): `priority = 7 instead of the default in the group "VI_2"`,
+		string(written[:bytes.LastIndex(written, []byte("[[group]]"))]):        `it has the groups ["VI_1"] instead of ["VI_1", "VI_2"]`,
+	} {
+		assert.NoError(t, os.WriteFile(b.Path, []byte(text), 0o644))
+		out, err := initOutput(t, b)
+		says(t, fmt.Sprint(err), want)
+		if err == nil {
+			says(t, out, "set up already", "192.168.1.250, 192.168.1.251", "kept  "+b.hookOf())
+		}
+	}
 }
 
 // The hook gives keepalived's scripts what keepalived gives them, and in its order.
@@ -143,17 +177,21 @@ func TestTheHookCallsTheScripts(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skipf("needs sh: %v", err)
 	}
-	b := converting(t)
-	assert.WriteFile(t, filepath.Join(filepath.Dir(b.From), "said"), []byte("#!/bin/sh\nprintf '[%s]' \"$@\"; echo\n"), 0o755)
-	_, err := initOutput(t, b)
-	assert.NoError(t, err)
-	for state, want := range map[string]string{
-		"MASTER": "[it is][master]\n[INSTANCE][VI_1][MASTER][150]\n",
-		"BACKUP": "[INSTANCE][VI_1][BACKUP][150]\n",
-	} {
-		out, err := exec.Command(b.hookOf(), "INSTANCE", "vrrp-51", state, "150").CombinedOutput()
-		if err != nil || string(out) != want {
-			t.Errorf("%s: %v\n%swant\n%s", state, err, out, want)
+	for instance, group := range map[string]string{"VI_1": "vrrp-51", "": "VI_1"} {
+		b := converting(t)
+		b.Instance, b.Interface = instance, "eth0"
+		assert.WriteFile(t, filepath.Join(filepath.Dir(b.From), "said"), []byte("#!/bin/sh\nprintf '[%s]' \"$@\"; echo\n"), 0o755)
+		_, err := initOutput(t, b)
+		assert.NoError(t, err)
+		for arguments, want := range map[string]string{
+			group + " MASTER": "[it is][master]\n[INSTANCE][VI_1][MASTER][150]\n",
+			group + " BACKUP": "[INSTANCE][VI_1][BACKUP][150]\n",
+			"VI_2 MASTER":     map[string]string{"VI_1": "[it is][master]\n[INSTANCE][VI_1][MASTER][150]\n"}[instance],
+		} {
+			out, err := exec.Command(b.hookOf(), append(append([]string{"INSTANCE"}, strings.Fields(arguments)...), "150")...).CombinedOutput()
+			if err != nil || string(out) != want {
+				t.Errorf("%s: %v\n%swant\n%s", arguments, err, out, want)
+			}
 		}
 	}
 }
@@ -175,7 +213,7 @@ func TestConvertedFilesAreConfigurations(t *testing.T) {
 			err = b.convert(hasUnit)
 		}
 		if err == nil {
-			err = b.preview(&bytes.Buffer{})
+			err = b.check()
 		}
 		assert.ErrorIs(t, err, nil, "%s", file)
 	}

@@ -199,7 +199,7 @@ func SplitAddresses(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
-// suits finds the interface of the addresses, and says who has them now. An interface that is named is not looked
+// suits finds out whether these can be the floating addresses. An interface that is named is not looked
 // at: it may belong to a network that this board is not in yet.
 func (b *Board) suits(n network, out io.Writer, texts []string) error {
 	asked := *b
@@ -207,14 +207,23 @@ func (b *Board) suits(n network, out io.Writer, texts []string) error {
 	if err := asked.check(); err != nil {
 		return err
 	}
-	if b.Interface != "" {
-		return nil
-	}
 	groups, err := config.ParseGroups(configName, asked.config())
 	if err != nil {
 		return err
 	}
-	cfg := groups.First()
+	for _, cfg := range groups {
+		if cfg.Interface != "" {
+			continue
+		}
+		if err := b.findInterface(n, out, cfg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findInterface finds the interface of the addresses of a group, and says who has them now.
+func (b *Board) findInterface(n network, out io.Writer, cfg *config.Config) error {
 	first := cfg.FirstIPv4()
 	found, err := n.interfaceOf(first)
 	if err != nil {

@@ -39,8 +39,8 @@ type Board struct {
 	// Force replaces the files that exist, the key too: then every board needs the new one.
 	Force bool
 
-	// From is a configuration of keepalived to convert, if not "", and Instance is one of its groups. DryRun only shows
-	// what would be written.
+	// From is a configuration of keepalived to convert, if not "", and Instance the only one of its instances that is meant, if
+	// not "". DryRun only shows what would be written.
 	From, Instance string
 	DryRun         bool
 	converted      *keepalived.Converted
@@ -153,15 +153,9 @@ func (b Board) isSetUp(out io.Writer) (bool, error) {
 	if !exists || err != nil {
 		return false, err
 	}
-	cfg := groups.First()
-	for _, one := range groups {
-		if b.differences(one) == nil {
-			cfg = one // what is asked for is one of the groups
-		}
-	}
-	if differs := b.differences(cfg); differs != nil {
-		return false, fmt.Errorf("%s exists and is left as it is, but it has %s; change it there, or use --force to replace it and the key",
-			b.Path, strings.Join(differs, " and "))
+	cfg, err := b.askedFor(groups)
+	if err != nil {
+		return false, err
 	}
 	if cfg.KeyFile != config.NoKey {
 		if err := cfg.ReadKeys(); err != nil {
@@ -176,14 +170,44 @@ func (b Board) isSetUp(out io.Writer) (bool, error) {
 	return true, nil
 }
 
-// differences lists the keys whose values in the file are not those that are asked for. A conversion asks for all keys;
-// otherwise the keys that are not asked for may differ.
-func (b Board) differences(cfg *config.Config) (texts []string) {
-	groups, err := config.ParseGroups(b.Path, b.config())
+// askedFor returns the group of the file that is asked for, the first one if all are. The error says how the file differs from
+// what is asked for.
+func (b Board) askedFor(groups config.Groups) (*config.Config, error) {
+	wanted, err := config.ParseGroups(b.Path, b.config())
 	if err != nil {
-		return []string{err.Error()}
+		return nil, err
 	}
-	wanted := groups.First()
+	var differs []string
+	switch {
+	case len(wanted) == 1:
+		for _, cfg := range groups {
+			if differs = b.differences(cfg, wanted.First()); differs == nil {
+				return cfg, nil
+			}
+		}
+		if len(groups) > 1 {
+			return nil, fmt.Errorf("%s exists and is left as it is: each [[group]] in it is a group, and neither of %s is as asked for; "+
+				"edit the file, or use --force to replace it, all its groups and the key", b.Path, config.QuoteAll(groups.Names()))
+		}
+	case !slices.Equal(groups.Names(), wanted.Names()):
+		differs = []string{fmt.Sprintf("the groups %s instead of %s", config.QuoteAll(groups.Names()), config.QuoteAll(wanted.Names()))}
+	default:
+		for i, cfg := range groups {
+			for _, text := range b.differences(cfg, wanted[i]) {
+				differs = append(differs, text+" in the group "+config.Quote(cfg.Group))
+			}
+		}
+	}
+	if differs != nil {
+		return nil, fmt.Errorf("%s exists and is left as it is, but it has %s; change it there, or use --force to replace it and the key",
+			b.Path, strings.Join(differs, " and "))
+	}
+	return groups.First(), nil
+}
+
+// differences lists the keys whose values in a group of the file are not those that are wanted. A conversion asks for all keys;
+// otherwise the keys that are not asked for may differ.
+func (b Board) differences(cfg, wanted *config.Config) (texts []string) {
 	for _, key := range cfg.Changed(wanted) {
 		asked := wanted.Sets(key) && key != "key_file"
 		if key == "address" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net"
+	"net/netip"
 	"path"
 	"regexp"
 	"slices"
@@ -15,63 +16,97 @@ import (
 	"topdog/internal/config"
 )
 
-// table is one [[check]] of topdog's configuration.
+// table is a check of topdog's configuration.
 type table struct {
-	kind  check.Kind
-	words []string
-	rest  string // the lines behind that of its kind
+	origin string // the block that it was made of
+	kind   check.Kind
+	words  []string
+	rest   string // the lines behind that of its kind
 }
 
 // set adds a line.
 func (t *table) set(key string, value any) { t.rest += fmt.Sprintf("%s = %v\n", key, value) }
 
-// toml returns the table as it is written into a configuration.
-func (t *table) toml() string {
+// toml returns the table as it is written into a configuration, below a header.
+func (t *table) toml(header string) string {
 	value := config.Quote(t.words[0])
 	if t.kind == check.Command {
 		value = config.QuoteAll(t.words)
 	}
-	return "[[check]]\n" + t.kind.String() + " = " + value + "\n" + t.rest
+	return "\n# " + t.origin + "\n" + header + "\n" + t.kind.String() + " = " + value + "\n" + t.rest
 }
 
 // tracks has for each list of what an instance tracks the keyword of the blocks that the list names.
 var tracks = map[string]string{"track_script": "vrrp_script", "track_process": "vrrp_track_process"}
 
-// checks converts the scripts and processes that the instance and its partners track. The others get a note.
-func (c *conversion) checks() (text string, err error) {
+// checks converts the scripts and processes that instances and their partners track. The others get a note. It returns the
+// checks that hold for all groups: if these have not all the same, each has its own.
+func (src *source) checks() (common string, err error) {
 	tracked := map[*statement]bool{}
+	made := make([][]*table, len(src.all))
+	for i, c := range src.all {
+		if made[i], err = c.checks(tracked); err != nil {
+			return "", err
+		}
+	}
+	for _, s := range src.file {
+		if isCheck(s) && !tracked[s] {
+			src.look(s, "left out, because nothing that is converted tracks it")
+		}
+	}
+	text := func(tables []*table, header string) (text string) {
+		for _, t := range tables {
+			text += t.toml(header)
+		}
+		return text
+	}
+	for i, c := range src.all {
+		c.Checks = text(made[i], "[[group.check]]")
+	}
+	if src.any(func(c *conversion) bool { return c.Checks != src.all[0].Checks }) {
+		return "", nil
+	}
+	for _, c := range src.all {
+		c.Checks = ""
+	}
+	return text(made[0], "[[check]]"), nil
+}
+
+// isCheck reports whether a block of a file is one that a check can be made of.
+func isCheck(s *statement) bool {
+	return s.keyword() == "vrrp_script" || s.keyword() == "vrrp_track_process"
+}
+
+// checks converts what the instance and its partners track, and adds it to what is tracked.
+func (c *conversion) checks(tracked map[*statement]bool) (all []*table, err error) {
+	own := map[*statement]bool{}
 	for _, instance := range append(block{c.instance}, c.partners...) {
 		for _, list := range instance.block {
 			if keyword := tracks[list.keyword()]; keyword != "" {
 				for _, s := range list.block {
-					c.track(s, c.file.named(keyword, s.keyword()), tracked)
+					c.track(s, c.file.named(keyword, s.keyword()), own)
 				}
 			}
 		}
 	}
-	var all []*table
 	for _, s := range c.file {
-		if s.keyword() != "vrrp_script" && s.keyword() != "vrrp_track_process" {
+		if !own[s] {
 			continue
 		}
-		if !tracked[s] {
-			c.look(s, "left out, because nothing that is converted tracks it")
-			continue
-		}
+		tracked[s] = true
 		made, err := c.check(s)
 		switch same := func(t *table) bool { return t.kind == made.kind && slices.Equal(t.words, made.words) }; {
 		case err != nil:
-			return "", err
+			return nil, err
 		case made == nil:
 		case slices.ContainsFunc(all, same):
 			c.look(s, "left out: a check above looks at the same")
 		default:
+			made.origin = originOf(s)
 			all = append(all, made)
-			text += fmt.Sprintf("\n# %s %s, %s:%d\n%s", s.keyword(), printable(s.text(1)),
-				printable(path.Base(s.place.file)), s.place.line, made.toml())
 		}
 	}
-	return text, nil
+	return all, nil
 }
 
 // track looks at a line of track_script or track_process. found is the block that the line names, or nil.
@@ -220,6 +255,10 @@ func (c *conversion) runs(made *table, s *statement, words []string) {
 		text = outer[0]
 	}
 	if m := devTCP.FindStringSubmatch(text); m != nil {
+		if isAddress(m[1], func(ip netip.Addr) bool { return c.otherWith(ip) != nil }) {
+			c.look(s, "left out for %s: %s is an address of another group, which another board may have", printable(c.instance.text(1)), m[1])
+			return
+		}
 		made.kind, made.words = check.TCP, []string{net.JoinHostPort(m[1], m[2])}
 		if isAddress(m[1], c.keeps) {
 			made.set("when", config.Quote(check.Leading.String()))

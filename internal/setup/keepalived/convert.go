@@ -13,28 +13,20 @@ import (
 	"topdog/internal/config"
 )
 
-// conversion is the state of Convert.
+// conversion is the state of Convert for one group.
 type conversion struct {
-	Converted
-	hasUnit  func(name string) bool
-	file     block
+	*source
+	Group
 	instance *statement
 	partners block // of the instance
 	first    Place // of the first address
 
+	routerID     int // 0 if the file says none
 	priority     int // 0 if the file says none
 	preempt      bool
 	preemptDelay time.Duration // 0 if the file says none
 	peers        []string
 }
-
-// note notes what became of a statement. act says that somebody has to look at it.
-func (c *conversion) note(s *statement, act bool, format string, args ...any) {
-	c.Notes = append(c.Notes, Note{Place: s.place, Keyword: printable(s.keyword()), Text: fmt.Sprintf(format, args...), Act: act})
-}
-
-// look notes that somebody has to look at a statement.
-func (c *conversion) look(s *statement, format string, args ...any) { c.note(s, true, format, args...) }
 
 // own returns the lines that are this board's own.
 func (c *conversion) own() string {
@@ -54,6 +46,7 @@ func (c *conversion) own() string {
 
 // convert converts what the instance itself says.
 func (c *conversion) convert() error {
+	c.Origin = originOf(c.instance)
 	iface := c.file.interfaceOf(c.instance)
 	state := c.instance.block.last("state")
 	for _, s := range c.instance.block {
@@ -82,6 +75,7 @@ func (c *conversion) convert() error {
 	if s := c.instance.block.last("interface"); s != nil && s.text(1) != c.Interface {
 		c.look(s, "the addresses are on %s, so topdog elects there as well", printable(c.Interface))
 	}
+	c.Own = c.own()
 	return nil
 }
 
@@ -128,9 +122,7 @@ func (c *conversion) line(s *statement, iface string) (err error) {
 	case "preempt_delay":
 		c.preemptDelay, err = seconds(s)
 	case "virtual_router_id":
-		var id int
-		id, err = number(s, 255, "from 1 to 255", "router ID")
-		c.Group = fmt.Sprintf("vrrp-%d", id)
+		c.routerID, err = number(s, 255, "from 1 to 255", "router ID")
 	case "unicast_peer":
 		err = c.takePeers(s, source)
 	case "unicast_src_ip":
@@ -179,7 +171,7 @@ func (b block) interfaceOf(instance *statement) string {
 
 // secondGroup says what to do with addresses that do not fit into the group.
 const secondGroup = "take it out of a copy of the file, and convert that. " +
-	"A second group can have the others: docs/config.md, Two floating addresses"
+	"A second group can have the others: docs/config.md, Several groups on one board"
 
 // addresses converts a list of floating addresses. The words behind an address are for `ip address`.
 func (c *conversion) addresses(list *statement, iface string) error {
@@ -215,7 +207,10 @@ func (c *conversion) addresses(list *statement, iface string) error {
 			another := isAddress(rest[0], netip.Addr.IsValid)
 			c.note(s, another, "without %s: topdog takes one address from a line, and has a device of its own for it", printable(rest...))
 		}
-		switch {
+		switch other := c.otherWith(address.IP); {
+		case other != nil:
+			return mistake(s.place, "leave it in one of the two", "%s has %v too, and each group has addresses of its own",
+				printable(other.instance.text(1)), address.IP)
 		case len(c.Addresses) == 0:
 			c.Interface, c.first = name, s.place
 		case name != c.Interface:
@@ -237,6 +232,16 @@ func (c *conversion) keeps(ip netip.Addr) bool {
 	return slices.ContainsFunc(c.Addresses, func(text string) bool {
 		return isAddress(text, func(kept netip.Addr) bool { return kept == ip })
 	})
+}
+
+// otherWith returns the other group that has an address, or nil.
+func (c *conversion) otherWith(ip netip.Addr) *conversion {
+	for _, other := range c.all {
+		if other != c && other.keeps(ip) {
+			return other
+		}
+	}
+	return nil
 }
 
 func isLinkLocal6(ip netip.Addr) bool { return ip.Is6() && ip.IsLinkLocalUnicast() }
@@ -290,56 +295,4 @@ func (c *conversion) peer(s *statement, i int) error {
 		c.peers = append(c.peers, ip.String())
 	}
 	return nil
-}
-
-// hook returns the shell script that calls the notify scripts, with the arguments that keepalived gives
-// them, or nil if there are none. As with keepalived, the script of a state comes before the one for all.
-func (c *conversion) hook() []byte {
-	var cases, body string
-	for _, state := range []string{"MASTER", "BACKUP", "FAULT", "STOP"} {
-		if line := c.call("notify_" + strings.ToLower(state)); line != "" {
-			cases += state + ")\n\t" + line + "\n\t;;\n"
-		}
-	}
-	if cases != "" {
-		body = "case $3 in\n" + cases + "esac\n"
-	}
-	if line := c.call("notify"); line != "" {
-		body += line + " INSTANCE " + config.ShellQuote(c.instance.text(1)) + ` "$3" "$4"` + "\n"
-	}
-	if body == "" {
-		return nil
-	}
-	return []byte("#!/bin/sh\n" +
-		"# Calls keepalived's notify scripts as keepalived did. Made by topdog init --from.\n" +
-		"# $1 is INSTANCE, $2 the group, $3 MASTER, BACKUP, FAULT or STOP, and $4 the priority.\n" + body)
-}
-
-// call returns the command line, for a shell, of the first script of a keyword, or "". keepalived runs no other one.
-func (c *conversion) call(keyword string) (line string) {
-	for i, s := range c.instance.block.all(keyword) {
-		if i > 0 {
-			c.look(s, "left out: keepalived runs one script for it, the first one. Let that one run this one, or write a hook of its own")
-			continue
-		}
-		words, ok := c.command(s, "it is not run as %s: hooks run as the user topdog, and systemctl edit topdog-hooks can set User=root")
-		if !ok {
-			c.look(s, "left out: this is no command")
-			continue
-		}
-		if needsShell(words) {
-			c.look(s, "it looks like a line for a shell; as with keepalived 2, its words are arguments of the program")
-		}
-		line = shellLine(words)
-	}
-	return line
-}
-
-// shellLine quotes words for a shell.
-func shellLine(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = config.ShellQuote(w)
-	}
-	return strings.Join(quoted, " ")
 }

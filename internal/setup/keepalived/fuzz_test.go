@@ -60,12 +60,20 @@ func FuzzConvert(f *testing.F) {
 				t.Errorf("a note that cannot be shown, or is elsewhere: %+v", n)
 			}
 		}
-		if first := g.Addresses[0]; !isAddress(first, netip.Addr.Is4) {
-			t.Errorf("%s is the first address", first)
+		text = ""
+		for _, one := range g.Groups {
+			if first := one.Addresses[0]; !isAddress(first, netip.Addr.Is4) {
+				t.Errorf("%s is the first address", first)
+			}
+			if len(g.Groups) > 1 && one.Name == "" {
+				t.Errorf("a group without a name: %+v", one)
+			}
+			text += "[[group]]\n" + one.Own + one.Checks
 		}
+		text += g.Checks
 		var anything map[string]any
-		if err := toml.Unmarshal([]byte(g.Own+g.Checks), &anything); err != nil {
-			t.Errorf("no TOML: %v\n%s%s", err, g.Own, g.Checks)
+		if err := toml.Unmarshal([]byte(text), &anything); err != nil {
+			t.Errorf("no TOML: %v\n%s", err, text)
 		}
 	})
 }

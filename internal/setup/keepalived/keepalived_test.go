@@ -19,7 +19,13 @@ func hasUnit(name string) bool { return name == "haproxy.service" || name == "ng
 // show writes down all that came of a conversion.
 func show(g *Converted) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "addresses: %q\ninterface: %q\ngroup: %q\n%s%s", g.Addresses, g.Interface, g.Group, g.Own, g.Checks)
+	for _, one := range g.Groups {
+		if len(g.Groups) > 1 {
+			fmt.Fprintf(&b, "\n%s\n", one.Origin)
+		}
+		fmt.Fprintf(&b, "addresses: %q\ninterface: %q\ngroup: %q\n%s%s", one.Addresses, one.Interface, one.Name, one.Own, one.Checks)
+	}
+	b.WriteString(g.Checks)
 	if g.Hook != nil {
 		b.WriteString("\nhook:\n" + string(g.Hook))
 	}
@@ -38,7 +44,7 @@ func show(g *Converted) string {
 func TestConvert(t *testing.T) {
 	for _, tt := range []struct{ file, name string }{
 		{"haproxy", ""}, {"pihole", ""}, {"web", "WEB_1"}, {"web", "WEB_2"}, {"lvs", ""}, {"scripts", ""}, {"field", ""},
-		{"kubernetes", ""}, {"database", ""}, {"dualstack", ""}, {"families", ""}, {"pairs", "VI_1"}, {"routers", "VI_1"}, {"tutorial", ""}, {"resolvers", ""}, {"twice", ""}, {"swarm", ""}, {"shell", ""}, {"cloud", ""},
+		{"kubernetes", ""}, {"database", ""}, {"dualstack", ""}, {"families", ""}, {"pairs", ""}, {"pairs", "VI_1"}, {"routers", ""}, {"routers", "VI_1"}, {"several", ""}, {"tutorial", ""}, {"resolvers", ""}, {"twice", ""}, {"swarm", ""}, {"shell", ""}, {"cloud", ""},
 	} {
 		path := "testdata/" + tt.file
 		if tt.name != "" {
@@ -115,6 +121,10 @@ func TestMistakes(t *testing.T) {
 		{"parameter of Docker", strings.Replace(instance, "10.0.0.1", "${IP:-10.0.0.1}/24", 1), "k.conf:4:2: this is a template, or a parameter without a value"},
 		{"bad own address", "vrrp_instance V {\n unicast_src_ip pi1\n unicast_peer {\n 10.0.0.2\n }\n}\n", `k.conf:2:17: "pi1" is no address`},
 		{"quotes with backslashes", tracked(`script \"/bin/x y\"`), "k.conf:12:8: this is no command\n      = help: write script \"/path/to/program argument\""},
+		{"an address of two groups", instances(1) + "vrrp_instance B {\n virtual_ipaddress {\n 10.1.0.1\n  10.0.0.1/24\n }\n}\n",
+			"k.conf:9:3: V1 has 10.0.0.1 too, and each group has addresses of its own\n      = help: leave it in one of the two"},
+		{"a second group without an address", instances(2) + "vrrp_instance B {\n interface eth0\n}\n", "k.conf:11:1: B has no IPv4 address"},
+		{"too many groups", instances(17), "k.conf:81:1: this is group 17 of 17, more than 16"},
 		{"missing list", strings.Replace(instance, "virtual_ipaddress {\n 10.0.0.1\n }", "virtual_ipaddress 10.0.0.1", 1), "V has no IPv4 address, and by that the boards elect\n      = help: write an IPv4 address into its virtual_ipaddress { … }"},
 	} {
 		_, err := convertText(tt.text, "")
@@ -218,20 +228,29 @@ func TestPartners(t *testing.T) {
 	}
 }
 
-// One of several groups has to be chosen.
+// A name that there is not leaves a choice, and instances that move together cannot become two groups.
 func TestChoice(t *testing.T) {
-	text, err := os.ReadFile("testdata/routers.conf")
-	assert.NoError(t, err)
-	for name, want := range map[string]string{
-		"":   "several groups of addresses, which may be on different boards, and each is a daemon of topdog's own; choose one of: VI_2, VI_1",
-		"VI": "has no vrrp_instance VI, but: VI_2, VI_1",
+	for _, tt := range []struct{ file, name, want string }{
+		{"routers", "VI", "has no vrrp_instance VI, but: VI_2, VI_1"},
+		{"pairs", "VI", "has no vrrp_instance VI, but: VI_1, VI_2"},
+		{"web", "", "k.conf:18:1: WEB_1 and WEB_2 move together, as the addresses of one group of topdog do, and two groups do not; choose one of: WEB_1, WEB_2"},
 	} {
-		_, err := convertText(string(text), name)
+		text, err := os.ReadFile("testdata/" + tt.file + ".conf")
+		assert.NoError(t, err)
+		_, err = convertText(string(text), tt.name)
 		var choice *ChoiceError
-		if !errors.As(err, &choice) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", name, err)
+		if !errors.As(err, &choice) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s %q: %v", tt.file, tt.name, err)
 		}
 	}
-	_, err = convertText("", "VI")
+	_, err := convertText("", "VI")
 	assert.ErrorContains(t, err, "there is no vrrp_instance in it", "nothing to choose from")
+}
+
+// instances are a file with as many instances, each with an address of its own.
+func instances(n int) (text string) {
+	for i := range n {
+		text += fmt.Sprintf("vrrp_instance V%d {\n virtual_ipaddress {\n 10.0.0.%d\n }\n}\n", i+1, i+1)
+	}
+	return text
 }

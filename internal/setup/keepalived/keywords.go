@@ -60,28 +60,28 @@ var (
 
 // convertible returns the statements of a block that are converted, and its `state`, which tells what others of them mean.
 // Each statement that is not converted gets a note. in is the keyword of the block.
-func (c *conversion) convertible(in string, b block) (good block) {
+func (src *source) convertible(in string, b block) (good block) {
 	for _, s := range b {
 		fate, text, known := find(s.keyword())
 		belongs := slices.Contains(parts[in], s.keyword())
 		value := slices.Contains(values, s.keyword())
 		switch {
 		case !known:
-			c.look(s, "left out: topdog has nothing for it, or it is misspelled (docs/keepalived.md has the keywords)")
+			src.look(s, "left out: topdog has nothing for it, or it is misspelled (docs/keepalived.md has the keywords)")
 		case fate == converted && !belongs:
-			c.look(s, "left out: it does not belong here, and keepalived does not heed it either")
+			src.look(s, "left out: it does not belong here, and keepalived does not heed it either")
 		case slices.Contains(lists, s.keyword()) && s.opened.line == 0:
-			c.look(s, "left out: what it lists belongs in a block, %s { … }", s.keyword())
+			src.look(s, "left out: what it lists belongs in a block, %s { … }", s.keyword())
 		case (value || s.keyword() == "script") && s != b.last(s.keyword()):
-			c.look(s, "left out: the keyword comes again below, and keepalived takes the last one")
+			src.look(s, "left out: the keyword comes again below, and keepalived takes the last one")
 		case belongs:
 			if value && len(s.words) > 2 {
-				c.look(s, "without %s: one value belongs here, the first one was taken", printable(s.options(1)...))
+				src.look(s, "without %s: one value belongs here, the first one was taken", printable(s.options(1)...))
 			}
 			good = append(good, s)
 		case s.keyword() == "quorum" && s.text(1) == "1": // as with topdog
 		default:
-			c.note(s, fate == refused, "%s", text)
+			src.note(s, fate == refused, "%s", text)
 			if s.keyword() == "state" {
 				good = append(good, s)
 			}
@@ -91,31 +91,35 @@ func (c *conversion) convertible(in string, b block) (good block) {
 }
 
 // sift finds out which statements of the file are converted, and makes notes on all others. It removes those others from
-// the chosen instance, and from global_defs.
-func (c *conversion) sift() {
-	for _, s := range c.file {
+// the chosen instances, and from global_defs.
+func (src *source) sift() {
+	for _, s := range src.file {
 		switch keyword := s.keyword(); {
-		case keyword == "vrrp_script" || keyword == "vrrp_track_process": // with the checks
-		case keyword == "global_defs" || s == c.instance:
-			s.block = c.convertible(keyword, s.block)
+		case isCheck(s): // with the checks
+		case keyword == "global_defs" || src.any(func(c *conversion) bool { return s == c.instance }):
+			s.block = src.convertible(keyword, s.block)
 			for _, a := range s.block.all("authentication") {
-				c.convertible(a.keyword(), a.block)
+				src.convertible(a.keyword(), a.block)
 			}
-		case keyword == "vrrp_sync_group" && s == c.file.syncGroup(c.instance) && len(c.partners) > 0:
-			c.look(s, "its instances of both families became one group, whose addresses always move together. "+
+		case keyword == "vrrp_sync_group" && src.any(func(c *conversion) bool { return s == src.file.syncGroup(c.instance) && len(c.partners) > 0 }):
+			src.look(s, "its instances of both families became one group, whose addresses always move together. "+
 				"Its own checks and scripts, if it has any, are left out")
 		case keyword != "vrrp_instance":
-			c.convertible("", block{s})
-		case c.file.named(keyword, s.text(1)) != s:
-			c.look(s, "left out, as with keepalived: a block above has this name")
-		case slices.Contains(c.partners, s): // with the addresses
-		case s.isIPv6() && c.file.leader(s) != nil:
-			c.look(s, "%s goes with %s: convert that one, for a daemon of its own", printable(s.text(1)), printable(c.file.leader(s).text(1)))
+			src.convertible("", block{s})
+		case src.file.named(keyword, s.text(1)) != s:
+			src.look(s, "left out, as with keepalived: a block above has this name")
+		case src.any(func(c *conversion) bool { return slices.Contains(c.partners, s) }): // with the addresses
+		case s.isIPv6() && src.file.leader(s) != nil:
+			src.look(s, "left out: %s goes with %s, which is another group", printable(s.text(1)), printable(src.file.leader(s).text(1)))
 		case s.isIPv6():
-			c.look(s, "left out: %s has IPv6 addresses alone, and a group elects by IPv4. Add them to the `address` of the group that they are to move with",
+			src.look(s, "left out: %s has IPv6 addresses alone, and a group elects by IPv4. Add them to the `address` of the group that they are to move with",
 				printable(s.text(1)))
+		case src.any(func(c *conversion) bool {
+			return src.file.syncGroup(s) != nil && src.file.syncGroup(s) == src.file.syncGroup(c.instance)
+		}):
+			src.look(s, "left out: %s moves together with what is converted. The note on their vrrp_sync_group says what to do", printable(s.text(1)))
 		default:
-			c.look(s, "%s is another group: convert it by its name, for a daemon of its own", printable(s.text(1)))
+			src.look(s, "left out: %s is another group, and a [[group]] of its own can have its addresses", printable(s.text(1)))
 		}
 	}
 }

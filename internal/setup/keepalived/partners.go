@@ -20,6 +20,24 @@ func (b block) instances() (all block) {
 	return all
 }
 
+// heads are the instances that become groups: those that are nobody's partner, and have more than IPv6 addresses. If there is
+// none of that kind, those of IPv6 are returned, so that the error is about them.
+func (b block) heads() (all block) {
+	var alone block
+	for _, s := range b.instances() {
+		switch {
+		case !s.isIPv6():
+			all = append(all, s)
+		case b.leader(s) == nil:
+			alone = append(alone, s)
+		}
+	}
+	if len(all) == 0 {
+		return alone
+	}
+	return all
+}
+
 // addressLists are the keywords of the lists of floating addresses.
 var addressLists = []string{"virtual_ipaddress", "virtual_ipaddress_excluded"}
 
