@@ -88,7 +88,7 @@ type Config struct {
 	Peers        []netip.Addr     // peers: also spoken to by unicast
 	Witness      Witness          // witness: who is asked whether this board's port receives
 	KeyFile      string           // key_file: absolute path, or NoKey
-	Keys         Keyring          // the secrets that ReadKeys has read; zero without authentication
+	Keys         Keyring          // the secrets that Groups.ReadKeys has read; zero without authentication
 	LED          gpio.Spec        // led
 	Socket       string           // socket: where `topdog status` talks to the daemon
 	LogLevel     logrus.Level     // log_level
@@ -139,14 +139,6 @@ func (c *Config) Value(key string) string {
 func (c *Config) Sets(key string) bool {
 	_, set := c.set[key]
 	return set
-}
-
-// ReadKeys reads the secrets of the group from KeyFile, unless there are none.
-func (c *Config) ReadKeys() (err error) {
-	if c.KeyFile != NoKey {
-		c.Keys, err = LoadKeys(c.KeyFile)
-	}
-	return err
 }
 
 // NotesDir is the directory in which the daemon notes which light it has. It is that of the socket:

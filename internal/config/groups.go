@@ -39,11 +39,15 @@ func (g Groups) Names() []string {
 	return names
 }
 
-// ReadKeys reads the secrets, which are the same for all groups, unless there are none.
+// ReadKeys reads the secrets from the key file, which is the same for all groups, unless there are none.
 func (g Groups) ReadKeys() error {
-	err := g.First().ReadKeys()
+	file := g.First().KeyFile
+	if file == NoKey {
+		return nil
+	}
+	keys, err := LoadKeys(file)
 	for _, c := range g {
-		c.Keys = g.First().Keys
+		c.Keys = keys
 	}
 	return err
 }

@@ -39,6 +39,25 @@ func TestOneTable(t *testing.T) {
 	assert.Is(t, "topdog", parse(t, "[[group]]\n"+good).Group, "the name of a group without one")
 }
 
+// A key of the whole board is refused in a [[group]], and every other one is not.
+func TestOfBoard(t *testing.T) {
+	var ofBoard []string
+	for _, key := range keys() {
+		if OfBoard(key) {
+			ofBoard = append(ofBoard, key)
+		}
+		if key == groupKey || key == nameKey { // name is that of the group there
+			continue
+		}
+		inTable := "[[group]]\n" + good + needed[key] + key + " = " + changedValue[key] + "\n"
+		if _, err := ParseGroups("topdog.toml", []byte(inTable)); OfBoard(key) != (err != nil && strings.Contains(err.Error(), "above the first [[group]]")) {
+			t.Errorf("OfBoard(%q) is %t, and in a table it has: %v", key, OfBoard(key), err)
+		}
+	}
+	assert.Equal(t, []string{"id", "key_file", "name", "socket", "log_level", "page_listen", "page_hosts"}, ofBoard, "keys of the whole board")
+	assert.Is(t, false, OfBoard("no such key"), "an unknown key is of the whole board")
+}
+
 // Who is not preferred has the defaults.
 func TestPrefer(t *testing.T) {
 	for value, want := range map[string]string{`"pi3"`: "150 true", `["pi1", "Pi3"]`: "149 true", `"pi4"`: "100 false", `[]`: "100 false"} {

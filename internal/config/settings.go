@@ -265,6 +265,9 @@ func Live(key string) bool { return named(key).live }
 // takes a new value when it is started again.
 func OfPage(key string) bool { return named(key).page }
 
+// OfBoard reports whether all groups of a board have the same value of key, which therefore stands above the first [[group]].
+func OfBoard(key string) bool { return named(key).board }
+
 // Shared reports whether all boards of a group must have the same value of key. The
 // other keys are each board's own business.
 func Shared(key string) bool { return named(key).shared }

@@ -95,7 +95,7 @@ func (b *Board) files(r *console.Report) (mistakes error) {
 			"none: everybody on this network can take the address")
 		return nil
 	}
-	err := b.Config.ReadKeys()
+	err := config.Groups{b.Config}.ReadKeys()
 	switch {
 	case err == nil && b.unreadable():
 		found.wrong(console.TopicKey, "sudo chown "+config.DaemonUser+" "+config.ShellQuote(b.Config.KeyFile),

@@ -96,7 +96,7 @@ func TestWrite(t *testing.T) {
 	assert.Is(t, 0o644, mode(t, b.Path), "the mode of the configuration")
 	c := mustLoad(t, b)
 	assert.Equal(t, []string{"address", "group", "key_file"}, changed(t, c), "what the new file changes")
-	if err := c.ReadKeys(); err != nil || !done.keyIsNew || c.KeyFile != done.keyPath {
+	if err := (config.Groups{c}).ReadKeys(); err != nil || !done.keyIsNew || c.KeyFile != done.keyPath {
 		t.Errorf("%+v, and the key file is %s: %v", done, c.KeyFile, err)
 	}
 	secret := strings.Split(read(t, done.keyPath), "\n")[2]

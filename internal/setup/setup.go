@@ -158,7 +158,7 @@ func (b Board) isSetUp(out io.Writer) (bool, error) {
 		return false, err
 	}
 	if cfg.KeyFile != config.NoKey {
-		if err := cfg.ReadKeys(); err != nil {
+		if err := groups.ReadKeys(); err != nil {
 			return false, err
 		}
 		if err := giveToDaemon(cfg.KeyFile); err != nil {

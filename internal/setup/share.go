@@ -34,7 +34,7 @@ func (b Board) Export(out io.Writer) error {
 				Hint: "remove it (each board then finds its own), or write the other boards' files by hand"}}
 		}
 	}
-	if err := cfg.ReadKeys(); err != nil {
+	if err := groups.ReadKeys(); err != nil {
 		return err
 	}
 	return pack(out, text, cfg.Keys)
