@@ -140,9 +140,10 @@ func (s *section) completeCheck(c *check.Check, kind entry, at span) {
 }
 
 // refuseFloatingTarget refuses a check of a floating address: every board would then ask the leader, even
-// one whose own service is dead. A name is not resolved here; package check looks at its addresses when it connects.
+// one whose own service is dead. Only the leader itself may ask, and not for the address of another group, which it may not have.
+// A name is not resolved here; package check looks at its addresses when it connects.
 func (s *section) refuseFloatingTarget(c *check.Check, kind entry) {
-	if len(s.bad) > 0 || c.When == check.Leading || s.top.bad["address"] {
+	if len(s.bad) > 0 || s.top.bad["address"] {
 		return
 	}
 	var host string
@@ -157,15 +158,23 @@ func (s *section) refuseFloatingTarget(c *check.Check, kind entry) {
 		_, server, _ := check.SplitDNS(c.Target)
 		host, _ = serverOf(server)
 	}
-	if addr, err := netip.ParseAddr(host); err == nil && s.cfg.isFloating(addr) {
-		itself := "127.0.0.1"
-		if addr.Unmap().Is6() {
-			itself = "[::1]"
-		}
-		s.refuse(kind.key, kind.value.at,
-			fmt.Sprintf("%s is the floating address, so all boards would ask the leader, and not themselves", addr),
-			"write "+itself+`, or when = "leading" too`)
+	addr, err := netip.ParseAddr(host)
+	if err != nil || c.When == check.Leading && s.cfg.isFloating(addr) {
+		return
 	}
+	group, whose := s.floating(addr)
+	if group == nil {
+		return
+	}
+	asked, itself, instead := "all boards would ask the leader", "127.0.0.1", `, or when = "leading" too`
+	if addr.Unmap().Is6() {
+		itself = "[::1]"
+	}
+	if len(s.all) > 1 {
+		asked, instead = "boards would ask its leader", ", or make it a [[" + groupCheckKey + "]] of " + quoted(group.Group) + ` with when = "leading"`
+	}
+	s.refuse(kind.key, kind.value.at,
+		fmt.Sprintf("%s is %s, so %s, and not themselves", addr, whose, asked), "write "+itself+instead)
 }
 
 // unitTypes are the suffixes of systemd's units (systemd.unit(5)).

@@ -133,7 +133,11 @@ func (r *reading) readTop(entries []entry) {
 // readTable keeps a check for readChecks, and a group for readGroups. Any other header is reported, and the keys below it
 // are read as if the header were not there.
 func (r *reading) readTable(t table) {
-	section := nearest(normal(t.name), []string{checkKey, groupCheckKey, groupKey})
+	first, _, dotted := strings.Cut(normal(t.name), ".")
+	section := nearest(first, []string{checkKey, groupKey})
+	if section == groupKey && dotted {
+		section = groupCheckKey // a group has no other tables
+	}
 	if section == "" {
 		r.report(t.at, "topdog's configuration has no sections but [["+checkKey+"]] and [["+groupKey+"]], and here begins "+quoted(t.name),
 			"delete this line and keep the keys below it")
@@ -142,7 +146,7 @@ func (r *reading) readTable(t table) {
 	}
 	if t.name != section || !t.many {
 		r.top.bad[section] = true
-		r.report(t.at, "here begins "+quoted(t.name)+", which is no section", "write [["+section+"]] in front of each "+sectionIs[section])
+		r.report(t.at, "here begins "+quoted(t.name)+", which is no section", "the table is [["+section+"]]: write that in front of each "+sectionIs[section])
 	}
 	last := len(r.groups) - 1
 	switch _, listed := r.top.keys[section]; {

@@ -202,18 +202,18 @@ func (r *reading) contradictsName(message, hint string) {
 	r.own.refuse(nameKey, r.own.values[nameKey][0], message, hint)
 }
 
-// floating says whose floating address addr is; "" if it is none.
-func (r *reading) floating(addr netip.Addr) string {
+// floating returns the group whose floating address addr is, and says so; nil if it is none.
+func (r *reading) floating(addr netip.Addr) (group *Config, whose string) {
 	for _, other := range r.all {
 		switch {
 		case !other.cfg.isFloating(addr):
 		case len(r.all) == 1:
-			return "the floating address"
+			return other.cfg, "the floating address"
 		default:
-			return "the floating address of the group " + quoted(other.cfg.Group)
+			return other.cfg, "the floating address of the group " + quoted(other.cfg.Group)
 		}
 	}
-	return ""
+	return nil, ""
 }
 
 // What prefer makes of the priority: firstPreferred for the first board of the list, one less for the next, and so on.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -68,6 +69,44 @@ func TestPrefer(t *testing.T) {
 	assert.Equal(t, []string{"priority", "preempt", "prefer"}, a.Changed(b), "what prefer changes")
 	a.ApplyLive(b)
 	assert.Equal(t, []string(nil), a.Changed(b), "what is left to change after a reload")
+}
+
+// The floating address of one group is refused everywhere in another one, with its place.
+func TestAddressOfAnotherGroup(t *testing.T) {
+	const first, second = "[[group]]\nname = \"dns1\"\naddress = [\"192.168.1.250/24\", \"fd00:1::250\"]\n", "[[group]]\nname = \"dns2\"\naddress = \"192.168.1.251\"\n"
+	const leading = "when = \"leading\"\n"
+	for _, tc := range []struct{ text, place string }{
+		{"id = \"192.168.1.251\"\n" + first + second, "1:6: id: 192.168.1.251"},
+		{"page_listen = \"192.168.1.251:80\"\n" + first + second, "1:15: page_listen: 192.168.1.251"},
+		{"page_listen = \"[fd00:1::250]:80\"\n" + first + second, "1:15: page_listen: fd00:1::250"},
+		{"peers = [\"192.168.1.11\", \"192.168.1.251\"]\n" + first + second, "1:26: peers: 192.168.1.251"},
+		{first + "peers = \"192.168.1.251\"\n" + second, "4:9: peers: 192.168.1.251"},
+		{first + second + "witness = [\"192.168.1.1\", \"192.168.1.250\"]\n", "7:27: witness: 192.168.1.250"},
+		{first + second + strict + "voters = [\"192.168.1.11\", \"192.168.1.12\", \"192.168.1.250\"]\n", "8:43: voters: 192.168.1.250"},
+		{first + second + "[[group.check]]\ntcp = \"192.168.1.250:53\"\n", "8:7: check: tcp: 192.168.1.250"},
+		{first + second + "[[group.check]]\ntcp = \"192.168.1.250:53\"\n" + leading, "8:7: check: tcp: 192.168.1.250"},
+		{first + second + "[[group.check]]\ntcp = \"[fd00:1::250]:53\"\n", "8:7: check: tcp: fd00:1::250"},
+		{first + second + "[[group.check]]\ntcp = \"[::ffff:192.168.1.250]:53\"\n", "8:7: check: tcp: ::ffff:192.168.1.250"},
+		{first + second + "[[group.check]]\nhttp = \"http://192.168.1.250/\"\n", "8:8: check: http: 192.168.1.250"},
+		{first + second + "[[group.check]]\nhttp = { url = \"https://[fd00:1::250]:8443/\", host = \"x\" }\n", "8:8: check: http: fd00:1::250"},
+		{first + second + "[[group.check]]\ndns = \"pi.hole @192.168.1.250\"\n", "8:7: check: dns: 192.168.1.250"},
+		{first + second + "[[group.check]]\ndns = \"pi.hole @[fd00:1::250]:53\"\n", "8:7: check: dns: fd00:1::250"},
+		{first + "check = [{ tcp = \"192.168.1.251:53\" }]\n" + second, "4:18: check: tcp: 192.168.1.251"},
+		{first + second + "[[check]]\ntcp = \"192.168.1.250:53\"\n", "8:7: check: tcp: 192.168.1.250"},
+		{first + second + "[[check]]\ntcp = \"192.168.1.251:53\"\n" + leading, "8:7: check: tcp: 192.168.1.251"},
+	} {
+		group := "dns1"
+		if strings.HasSuffix(tc.place, "251") {
+			group = "dns2"
+		}
+		_, err := ParseGroups("topdog.toml", []byte(tc.text))
+		var problems Errors
+		if want := "topdog.toml:" + tc.place + " is the floating address of the group \"" + group + "\", "; !errors.As(err, &problems) ||
+			len(problems) != 1 || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s\ngot %v\nwant %s", tc.text, err, want)
+		}
+	}
+	parseGroups(t, first+second+"[[group.check]]\ntcp = \"192.168.1.251:53\"\n"+leading) // the own address, on the leader
 }
 
 func TestReadKeysOfGroups(t *testing.T) {

@@ -140,7 +140,7 @@ func (r *reading) validateFloating() {
 			return
 		}
 		for i, addr := range addrs {
-			if whose := r.floating(addr); whose != "" {
+			if group, whose := r.floating(addr); group != nil {
 				r.contradicts(key, i, fmt.Sprintf("%s is %s, %s", addr, whose, why), hint)
 			}
 		}
