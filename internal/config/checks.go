@@ -171,7 +171,7 @@ func (s *section) refuseFloatingTarget(c *check.Check, kind entry) {
 		itself = "[::1]"
 	}
 	if len(s.all) > 1 {
-		asked, instead = "boards would ask its leader", ", or make it a [[" + groupCheckKey + "]] of " + quoted(group.Group) + ` with when = "leading"`
+		asked, instead = "boards would ask its leader", ", or make it a [["+groupCheckKey+"]] of "+quoted(group.Group)+` with when = "leading"`
 	}
 	s.refuse(kind.key, kind.value.at,
 		fmt.Sprintf("%s is %s, so %s, and not themselves", addr, whose, asked), "write "+itself+instead)

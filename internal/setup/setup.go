@@ -186,7 +186,7 @@ func (b Board) askedFor(groups config.Groups) (*config.Config, error) {
 			}
 		}
 		if len(groups) > 1 {
-			return nil, fmt.Errorf("%s exists and is left as it is: each [[group]] in it is a group, and neither of %s is as asked for; "+
+			return nil, fmt.Errorf("%s exists and is left as it is: each [[group]] in it is a group, and none of %s is as asked for; "+
 				"edit the file, or use --force to replace it, all its groups and the key", b.Path, config.QuoteAll(groups.Names()))
 		}
 	case !slices.Equal(groups.Names(), wanted.Names()):
