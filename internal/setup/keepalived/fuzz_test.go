@@ -31,6 +31,7 @@ func FuzzConvert(f *testing.F) {
 	f.Add(tracked(`script "\x \c \777 'a"`), "")
 	f.Add("vrrp_instance V {\ninterface a\nvirtual_ipaddress {\n10.0.0.1 dev\n}\nnotify \"a'b c\\nd\" x\nunicast_peer {\n10.0.0.2 y\n}\n}\n", "V")
 	f.Add("vrrp_instance A {\nvirtual_ipaddress {\n10.0.0.1\n}\n}\nvrrp_instance B {\nnative_ipv6\nvirtual_ipaddress {\nfe80::1 dev\nFD00::1/128 dev x y\n}\ntrack_script {\ns\n}\n}\n", "")
+	f.Add(strings.NewReplacer("V1", "ü", "V2", "group-1").Replace(instances(3)), "")
 	f.Add("vrrp_sync_group G {\ngroup {\nA B\n}\n}\nvrrp_instance B {\nvirtual_ipaddress {\n::1/0\n}\n}\nvrrp_instance A {\nvirtual_ipaddress_excluded {\n10.0.0.1\n}\n}\n", "A")
 	f.Fuzz(func(t *testing.T, text, name string) {
 		if len(text) > 10_000 {
@@ -61,13 +62,15 @@ func FuzzConvert(f *testing.F) {
 			}
 		}
 		text = ""
+		names := map[string]bool{}
 		for _, one := range g.Groups {
 			if first := one.Addresses[0]; !isAddress(first, netip.Addr.Is4) {
 				t.Errorf("%s is the first address", first)
 			}
-			if len(g.Groups) > 1 && one.Name == "" {
-				t.Errorf("a group without a name: %+v", one)
+			if len(g.Groups) > 1 && (config.CheckGroup(one.Name) != nil || names[one.Name]) {
+				t.Errorf("%q cannot be the name of this group, or is that of another one", one.Name)
 			}
+			names[one.Name] = true
 			text += "[[group]]\n" + one.Own + one.Checks
 		}
 		text += g.Checks

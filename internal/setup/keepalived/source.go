@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"topdog/internal/config"
-	"topdog/wire"
 )
 
 // source is the file that is converted, and what is noted about its lines.
@@ -41,7 +40,8 @@ func originOf(s *statement) string {
 // name gives the groups their names: an only one that of its router ID, which all boards have in common, and several those
 // of their instances.
 func (src *source) name() {
-	taken := map[wire.GroupTag]bool{}
+	taken := map[string]bool{}
+	fits := func(name string) bool { return config.CheckGroup(name) == nil && !taken[name] }
 	for i, c := range src.all {
 		own, common := c.instance.text(1), ""
 		if c.routerID > 0 {
@@ -51,10 +51,14 @@ func (src *source) name() {
 			c.Name = common
 			return
 		}
-		names := []string{own, common, fmt.Sprintf("group-%d", i+1)}
-		free := slices.IndexFunc(names, func(name string) bool { return config.CheckGroup(name) == nil && !taken[wire.TagOf(name)] })
-		c.Name = names[max(free, 0)] // the configuration is refused if none is free
-		taken[wire.TagOf(c.Name)] = true
+		c.Name = own
+		if !fits(own) {
+			c.Name = common
+		}
+		for n := i + 1; !fits(c.Name); n++ {
+			c.Name = fmt.Sprintf("group-%d", n)
+		}
+		taken[c.Name] = true
 		if c.Name != own {
 			c.note(c.instance, false, "the group is called %s: a name has at most %d characters, all of them ASCII", c.Name, config.MaxGroupBytes)
 		}
