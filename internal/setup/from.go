@@ -65,19 +65,23 @@ func hasUnit(name string) bool {
 func (b Board) convertedConfig() []byte {
 	var text strings.Builder
 	text.WriteString("# topdog: one address that always answers. Converted from keepalived's configuration;\n" +
-		"# docs/keepalived.md says what became of each line, and docs/config.md describes every key.\n\n")
+		"# docs/keepalived.md says what became of each line, and docs/config.md describes every key.\n")
 	const own = "\n# These are this board's own: write what the other boards have into their files.\n"
 	light := ""
 	if b.LED != "" {
 		light = "led = " + config.Quote(b.LED) + "\n"
 	}
 	if groups := b.converted.Groups; len(groups) == 1 {
+		text.WriteString("\n")
 		writeAddress(&text, b.Addresses)
 		b.writeCommon(&text)
 		text.WriteString(own + groups[0].Own + light)
 	} else {
-		b.writeCommon(&text)
-		text.WriteString(light)
+		var common strings.Builder
+		b.writeCommon(&common)
+		if common.WriteString(light); common.Len() > 0 {
+			text.WriteString("\n" + common.String())
+		}
 		for _, g := range groups {
 			fmt.Fprintf(&text, "\n# %s\n[[group]]\nname = %s\n", g.Origin, config.Quote(g.Name))
 			writeAddress(&text, g.Addresses)
@@ -141,8 +145,13 @@ func (b Board) explainConversion(out io.Writer) {
 	}
 	b.explainNotes(out, true, "Look at these lines: they are not converted, or mean something else now")
 	b.explainNotes(out, false, "Nothing to do for these, which topdog does by itself or does without")
-	fmt.Fprintf(out, "\nStart topdog on the board that has the address now, and then on the others. When `topdog status` shows that it leads\n"+
-		"there, stop keepalived, and on that board last:\n\n    sudo systemctl disable --now keepalived\n")
+	start := "Start topdog on the board that has the address now, and then on the others. When `topdog status` shows that it leads\n" +
+		"there, stop keepalived, and on that board last:"
+	if len(b.converted.Groups) > 1 {
+		start = "Start topdog on the boards that have the addresses now, and then on the others. When `topdog status` shows for each\n" +
+			"group that the board leads that has its address, stop keepalived, and on those boards last:"
+	}
+	fmt.Fprintf(out, "\n%s\n\n    sudo systemctl disable --now keepalived\n", start)
 	if path := b.hookPath(); path != "" {
 		fmt.Fprintf(out, "\nThe notify scripts are run by this, as the user topdog (systemctl edit topdog-hooks can set User=root), on every board\n"+
 			"that has them and a copy of %s:\n\n    sudo systemctl enable --now topdog-hooks\n", path)

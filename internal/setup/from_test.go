@@ -147,8 +147,9 @@ func TestInitFromHasToChoose(t *testing.T) {
 func TestInitFromSeveral(t *testing.T) {
 	b := converting(t)
 	b.Instance, b.Interface = "", "eth0"
-	_, err := initOutput(t, b)
+	said, err := initOutput(t, b)
 	assert.NoError(t, err)
+	says(t, said, "Start topdog on the boards that have the addresses now", "disable --now keepalived")
 	groups, err := config.LoadGroups(b.Path)
 	assert.NoError(t, err)
 	assert.Equal(t, []string{"VI_1", "VI_2"}, groups.Names(), "groups")
