@@ -76,7 +76,7 @@ const (
 type (
 	sideSocketRequest struct{ Group wire.GroupTag } // for which the daemon asks
 	coverRequest      struct{ Interfaces []int }
-	fenceState   struct {
+	fenceState        struct {
 		Kind    FenceKind
 		Closes  bool
 		Problem string

@@ -14,8 +14,8 @@ import (
 // The keys of the whole board, such as the socket and the key file, have the same value in all of them.
 type Groups []*Config
 
-// maxGroups is how many groups a board can be in. Each has its sockets and its timers.
-const maxGroups = 16
+// MaxGroups is how many groups a board can be in. Each has its sockets and its timers.
+const MaxGroups = 16
 
 // First returns the first group. It is for the keys of the whole board.
 func (g Groups) First() *Config { return g[0] }
@@ -89,9 +89,9 @@ func (r *reading) readGroups() []*reading {
 	}
 	var all []*reading
 	for i, g := range r.groups {
-		if i == maxGroups {
-			r.report(g.at, fmt.Sprintf("this is group %d of %d, more than %d", i+1, len(r.groups), maxGroups),
-				fmt.Sprintf("keep at most %d groups", maxGroups))
+		if i == MaxGroups {
+			r.report(g.at, fmt.Sprintf("this is group %d of %d, more than %d", i+1, len(r.groups), MaxGroups),
+				fmt.Sprintf("keep at most %d groups", MaxGroups))
 			break
 		}
 		all = append(all, r.readGroup(i, g))
