@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"topdog/internal/console"
 	"topdog/internal/web"
@@ -67,42 +66,14 @@ func (p *page) all() []*group {
 	return p.groups
 }
 
-// groupsAgain is how long the page waits before it asks again which groups there are, while the stream of one is missing.
-const groupsAgain = time.Second
-
-// follow follows the daemon until ctx ends, by one stream for each group. A daemon that starts again may have other groups.
+// follow follows the daemon until ctx ends.
 func (p *page) follow(ctx context.Context, client *console.Client) {
-	p.regroup(ctx, client)
-	for ctx.Err() == nil {
-		round, end := context.WithCancel(ctx)
-		var streams sync.WaitGroup
-		for _, g := range p.all() {
-			streams.Go(func() {
-				_ = g.daemon().Follow(round, console.WatchOptions{Alive: true}, func(t console.Transition) error {
-					if t.Event == console.EventSnapshot || t.Event == console.EventDaemonGone {
-						select {
-						case p.streams <- struct{}{}:
-						default:
-						}
-					}
-					return p.heard(g, t)
-				}) // it ends with the round
-			})
-		}
-		for regrouped := false; !regrouped && ctx.Err() == nil; regrouped = p.regroup(ctx, client) {
-			var again <-chan time.Time
-			if !p.complete() {
-				again = time.After(groupsAgain)
-			}
-			select {
-			case <-p.streams:
-			case <-again:
-			case <-ctx.Done():
-			}
-		}
-		end()
-		streams.Wait()
-	}
+	_ = client.FollowGroups(ctx, console.WatchOptions{Alive: true},
+		func(names []string) { p.regroup(ctx, client, names) },
+		func(label string, t console.Transition) error {
+			all := p.all()
+			return p.heard(all[slices.IndexFunc(all, func(g *group) bool { return g.label() == label })], t)
+		}) // it ends with ctx
 }
 
 // complete reports whether the page follows all groups.
@@ -110,15 +81,13 @@ func (p *page) complete() bool {
 	return !slices.ContainsFunc(p.all(), func(g *group) bool { return g.source.now().Event == console.EventDaemonGone })
 }
 
-// regroup asks the daemon which groups it has, and reports whether other streams are needed for them. What was seen of a
-// group stays. One group has no name here: its daemon may be older than the names.
-func (p *page) regroup(ctx context.Context, client *console.Client) bool {
-	asking, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
-	names, err := client.Groups(asking)
+// regroup has the page show the groups of these names. What was seen of a group stays. One group has no name here: its daemon
+// may be older than the names.
+func (p *page) regroup(ctx context.Context, client *console.Client, names []string) {
 	before := p.all()
-	if err != nil || len(names) == 1 && len(before) == 1 || slices.EqualFunc(names, before, func(name string, g *group) bool { return g.label() == name }) {
-		return false
+	if len(names) == 1 && len(before) == 1 {
+		before[0].rename(client, "")
+		return
 	}
 	var now []*group
 	for _, name := range names {
@@ -142,7 +111,6 @@ func (p *page) regroup(ctx context.Context, client *console.Client) bool {
 			g.events.heard(console.Transition{Event: console.EventDaemonGone}) // its readers learn that there is no more
 		}
 	}
-	return true
 }
 
 // ofOne serves what can be asked of one group only: of the one that ?group= names. Where there is only one, the query may be

@@ -57,7 +57,6 @@ type page struct {
 	version string           // of the assets
 	began   boottime.Instant // when this process began
 	readers chan struct{}    // of /v1/events, one element for each
-	streams chan struct{}    // has an element if the stream of a group has begun or ended
 
 	mu     sync.Mutex
 	groups []*group // of the daemon; never empty
@@ -72,7 +71,7 @@ func newPage(o Options, groups ...*group) (*page, error) {
 	}
 	return &page{
 		Options: o, assets: assets, version: version, began: boottime.Now(), groups: groups,
-		readers: make(chan struct{}, maxReaders), streams: make(chan struct{}, 1),
+		readers: make(chan struct{}, maxReaders),
 	}, nil
 }
 
