@@ -151,6 +151,7 @@ func (c *Codec) Decode(m *Message, datagram []byte) Drop {
 // the tag off. Until the tag is verified, the bytes only decide whether to drop the packet.
 func (c *Codec) open(datagram []byte) ([]byte, Fingerprint, Drop) {
 	n := len(datagram)
+	group, _ := TagIn(datagram)
 	switch {
 	case n < headerSize:
 		return nil, 0, Drop{TooShort, n}
@@ -164,7 +165,7 @@ func (c *Codec) open(datagram []byte) ([]byte, Fingerprint, Drop) {
 		return nil, key, Drop{OtherVersion, offVersion}
 	case datagram[offVersion]>>versionShift != version:
 		return nil, 0, Drop{BadVersion, offVersion}
-	case GroupTag(binary.BigEndian.Uint16(datagram[offGroup:])) != c.group:
+	case group != c.group:
 		return nil, 0, Drop{OtherGroup, offGroup}
 	}
 	authenticated := datagram[offFlags]&flagAuthenticated != 0
@@ -190,8 +191,9 @@ func (c *Codec) open(datagram []byte) ([]byte, Fingerprint, Drop) {
 // versions have the group tag, the flag of authentication and the tag at the same place.
 func (c *Codec) ofGroup(datagram []byte) bool {
 	end := len(datagram) - tagSize
+	group, _ := TagIn(datagram)
 	switch authenticated := datagram[offFlags]&flagAuthenticated != 0; {
-	case GroupTag(binary.BigEndian.Uint16(datagram[offGroup:])) != c.group || authenticated != c.authenticated():
+	case group != c.group || authenticated != c.authenticated():
 		return false
 	case !c.authenticated():
 		return true

@@ -81,7 +81,7 @@ func TagOf(group string) GroupTag {
 	return GroupTag(binary.BigEndian.Uint16(sum[:]))
 }
 
-// TagIn returns the tag of a packet that was not decoded yet; not ok if the packet is too short to have one.
+// TagIn returns the tag that a packet carries. Nothing else of the packet is looked at. ok is false if it is too short for a tag.
 func TagIn(packet []byte) (tag GroupTag, ok bool) {
 	if len(packet) < GroupTagEnd {
 		return 0, false

@@ -157,3 +157,17 @@ func TestJunkCostsOneHMAC(t *testing.T) {
 		}
 	}
 }
+
+// TestTagIn: the tag is found in whatever is long enough to have one, before anything else of the packet is known.
+func TestTagIn(t *testing.T) {
+	packet := (&Header{}).appendTo(nil, TagOf(goldenGroup), 0)
+	for n := range len(packet) + 1 {
+		want := GroupTag(0)
+		if n >= GroupTagEnd {
+			want = TagOf(goldenGroup)
+		}
+		if tag, ok := TagIn(packet[:n]); tag != want || ok != (n >= GroupTagEnd) {
+			t.Errorf("in %d bytes of a packet: tag %04x, %v", n, tag, ok)
+		}
+	}
+}
