@@ -74,7 +74,11 @@ func (p admissionProgram) tcx() []instruction {
 	p.count(a)
 	a.label("pass")
 	a.leave(tcxNext)
-	for reason := range admissionUser { // not more, since the kernel refuses unreachable code
+	if len(p.others) > 0 { // the kernel refuses unreachable code
+		a.label("other")
+		p.pass(a)
+	}
+	for reason := range admissionUser { // not more, for the same reason
 		a.label(reason.label())
 		if reason == admissionGroup {
 			a.load(unix.BPF_W, r1, r10, stackIP+ipSource)
@@ -101,9 +105,21 @@ func (p admissionProgram) check(a *assembler) {
 	a.copyFromPacket(r7, udpBytes+wire.IncarnationEnd, stackUDP, admissionShort.label())
 	a.load(unix.BPF_H, r1, r10, stackUDP+udpBytes+wire.GroupTagEnd-2)
 	for _, other := range p.others {
-		a.jump(unix.BPF_JEQ, r1, networkOrder(uint16(other)), "pass")
+		a.jump(unix.BPF_JEQ, r1, networkOrder(uint16(other)), "other")
 	}
 	a.jump(unix.BPF_JNE, r1, networkOrder(uint16(p.tag)), admissionGroup.label())
+}
+
+// pass passes a packet of another group of this board, whose own program limits it, but for one to a floating address of this
+// group: no board sends that, and the other program does not look at it.
+func (p admissionProgram) pass(a *assembler) {
+	a.load(unix.BPF_W, r1, r10, stackIP+ipTarget)
+	for _, socket := range p.sockets {
+		if socket.path == PathFloating {
+			a.jump(unix.BPF_JEQ, r1, networkNumber(socket.to.Addr()), admissionGroup.label())
+		}
+	}
+	a.leave(tcxNext)
 }
 
 // limit drops what comes too fast, see bucket.take.
@@ -192,6 +208,7 @@ func (p admissionProgram) egress(users ...int) []instruction {
 	a.countUp(int16(offDropped) + int16(admissionUser)*8)
 	a.leave(tcxDrop)
 	a.label("pass")
+	a.label("other")
 	for reason := admissionTTL; reason <= admissionGroup; reason++ {
 		a.label(reason.label())
 	}

@@ -151,14 +151,17 @@ func StartHolders(command []string, groups ...HolderOptions) (holders []*Holder,
 		close(shared.exited)
 	}()
 	for i, socket := range sockets {
-		holders = append(holders, &Holder{child: shared, pid: c.Process.Pid})
-		err = errors.Join(err, holders[i].open(socket, groups[i].Tag))
-	}
-	if err != nil {
-		for _, h := range holders {
-			_ = h.Close()
+		h := &Holder{child: shared, pid: c.Process.Pid}
+		if err := h.open(socket, groups[i].Tag); err != nil { // the next ones would wait as long
+			closeAll(sockets[i+1:])
+			shared.uses.Store(int32(i))
+			for _, h := range holders {
+				_ = h.Close()
+			}
+			_ = shared.end(true)
+			return nil, err
 		}
-		return nil, err
+		holders = append(holders, h)
 	}
 	return holders, nil
 }

@@ -296,6 +296,7 @@ func (h *Holder) OpenSockets(o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Tag = answer.Tag
 	return takeOver(o, files, answer.Unlimited)
 }
 

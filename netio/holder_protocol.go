@@ -87,7 +87,10 @@ type (
 		Local     netip.Addr
 	}
 	// socketsAnswer says why no program in the kernel limits what comes. If one does, its memory comes after the sockets.
-	socketsAnswer   struct{ Unlimited string }
+	socketsAnswer struct {
+		Unlimited string
+		Tag       wire.GroupTag // see Options.Tag
+	}
 	floatingRequest struct {
 		Interface string
 		Addresses []netip.Prefix

@@ -147,7 +147,7 @@ func (s *session) openSockets(r socketsRequest) (any, error) {
 		s.closeAnnouncer() // it speaks for the former address
 	}
 	s.local = r.Local
-	return socketsAnswer{s.sockets.unlimited}, nil
+	return socketsAnswer{s.sockets.unlimited, s.sockets.options.Tag}, nil
 }
 
 // checkLocal refuses an address that is not this board's own on an interface. What the daemon says and asks goes out

@@ -104,6 +104,7 @@ type service struct {
 
 	mu       sync.Mutex
 	sessions map[wire.GroupTag]*session // of the daemon of a group that is being served, or was last
+	tags     []wire.GroupTag            // of the groups in the configuration, when it was read last
 }
 
 // letConnect lets root and a group connect to a socket. Usually the socket belongs to that group already. A holder
@@ -203,6 +204,9 @@ func (s *service) serve(ctx context.Context, daemon *os.File) {
 	session.serveMain(first, files)
 	forget()
 	session.attend(ctx, daemon)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keepSockets()
 }
 
 // begin returns a session for the daemon whose first request that is. It refuses a second daemon for a group. The next one
@@ -219,7 +223,7 @@ func (s *service) begin(first []byte) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	var tags []wire.GroupTag
+	tags := make([]wire.GroupTag, 0, len(groups))
 	for _, o := range groups {
 		tags = append(tags, o.Tag)
 	}
@@ -232,7 +236,8 @@ func (s *service) begin(first []byte) (*session, error) {
 		former := s.sessions[r.Group]
 		if former == nil || former.isOver() {
 			defer s.mu.Unlock()
-			s.keepSockets(tags)
+			s.tags = tags
+			s.keepSockets()
 			next := newSession(groups[i], s.sockets.of(r.Group))
 			s.sessions[r.Group] = next
 			return next, nil
@@ -247,8 +252,11 @@ func (s *service) begin(first []byte) (*session, error) {
 	}
 }
 
-// keepSockets closes the sockets of groups that are not in the configuration any more, and that no daemon has.
-func (s *service) keepSockets(tags []wire.GroupTag) {
+// keepSockets closes the sockets of groups that are not in the configuration any more, and that no daemon has. What is sent to
+// this board alone could arrive there, where nobody reads it. The next daemon may begin before all groups of the former one are
+// over, so this is done at both times.
+func (s *service) keepSockets() {
+	tags := slices.Clone(s.tags)
 	for tag, former := range s.sessions {
 		if !former.isOver() {
 			tags = append(tags, tag)

@@ -36,6 +36,9 @@ func attendService(value string) error {
 	return ServeHolder(ctx, ServiceOptions{
 		Path: path, UID: id, GID: id, Ready: func() { fmt.Println("ready") },
 		Options: func() ([]HolderOptions, error) {
+			if several, err := os.ReadFile(path + groupsSuffix); err == nil {
+				return groupOptions(HoldTUN)[:len(several)], nil
+			}
 			return []HolderOptions{{Interface: "eth0", Floating: []netip.Addr{testVIP}, Group: testGroup, Method: HoldTUN}}, nil
 		},
 		Alive: func() { fmt.Println("alive") }, AliveEvery: 50 * time.Millisecond,

@@ -218,9 +218,16 @@ func (s *session) daemonEnded() {
 		return
 	}
 	close(s.ended)
+	s.endWithDaemon()
 	if s.trusted {
-		s.sockets.close() // the next daemon has a holder of its own, and needs the port
+		// The next daemon has a holder of its own, and needs the port. The address does not wait for that: another group may
+		// be opening its sockets.
+		s.sockets.close()
 	}
+}
+
+// endWithDaemon ends the lease of a daemon that has ended.
+func (s *session) endWithDaemon() {
 	if s.fence == nil {
 		return
 	}

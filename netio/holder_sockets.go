@@ -76,10 +76,10 @@ type heldSockets struct {
 func (h *heldSockets) provide(o Options, tag wire.GroupTag, others []wire.GroupTag) (err error) {
 	h.board.mu.Lock()
 	defer h.board.mu.Unlock()
+	defer func() { err = errors.Join(err, h.board.sharePort(false)) }()
 	if err := h.board.sharePort(true); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.board.sharePort(false)) }()
 	if len(others) > 0 {
 		o.Tag = tag
 	}

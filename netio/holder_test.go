@@ -135,11 +135,13 @@ func startGuard(method HoldMethod) (g *guard, err error) {
 }
 
 // prepare opens what a daemon needs to lead.
-func (g *guard) prepare() (err error) {
+func (g *guard) prepare() (err error) { return g.prepareTo(testVIP) }
+
+func (g *guard) prepareTo(hold netip.Addr) (err error) {
 	if g.fence, err = g.OpenFence(); err != nil {
 		return err
 	}
-	g.floating, err = g.OpenFloating("eth0", []netip.Prefix{netip.PrefixFrom(testVIP, 32)})
+	g.floating, err = g.OpenFloating("eth0", []netip.Prefix{netip.PrefixFrom(hold, 32)})
 	return err
 }
 

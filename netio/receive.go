@@ -49,7 +49,7 @@ type Drops struct {
 	OtherGroup    uint64 // of another group
 	OverRate      uint64 // more than a sender may send
 	LocalUser     uint64 // a user of this board was about to send it to the group
-	Overflows     uint64 // there was no room in a socket
+	Overflows     uint64 // there was no room in a socket; not known of what is said to all boards if Options.Tag is set
 	ReceiveErrors uint64 // reads that failed; the reader waits a little and goes on
 }
 
@@ -102,9 +102,13 @@ func (c *Conn) OtherGroups() (senders []netip.Addr) {
 	return senders
 }
 
-// overflows counts the packets that no socket had room for.
+// overflows counts the packets that no socket had room for. Of a socket that the kernel gives the packets of other groups, too,
+// nobody can tell: the kernel counts what byTag drops as if there had been no room.
 func (c *Conn) overflows() (sum uint64) {
 	for _, r := range c.readers {
+		if c.options.Tag != 0 && (r.path == PathMulticast || r.path == PathBroadcast) {
+			continue
+		}
 		sum += uint64(r.overflows())
 	}
 	return sum
