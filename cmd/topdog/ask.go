@@ -165,7 +165,7 @@ func watchAll(c *cobra.Command) error {
 }
 
 func isLeaderCommand() *cobra.Command {
-	return withGroup(&cobra.Command{
+	return withOneGroup(&cobra.Command{
 		Use:   "is-leader",
 		Short: "Tell by the exit status whether this board leads",
 		Long: `Tell by the exit status whether this board leads and has the address: 0 if it does,

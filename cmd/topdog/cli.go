@@ -47,10 +47,36 @@ func daemonOf(c *cobra.Command) *console.Client {
 	return console.Dial(path)
 }
 
-// withGroup gives a command the flags --socket and --group.
+// withGroup gives a command the flags --socket and --group. Without --group it is about all groups.
 func withGroup(c *cobra.Command) *cobra.Command {
-	c.Flags().String("group", "", "the `name` of the group, where this board has several (default: all)")
+	return withGroupFlag(c, "the `name` of the group, where this board has several (default: all)")
+}
+
+// withOneGroup is like withGroup, for a command that cannot be about several groups.
+func withOneGroup(c *cobra.Command) *cobra.Command {
+	return withGroupFlag(c, "the `name` of the group, needed where this board has several")
+}
+
+func withGroupFlag(c *cobra.Command, usage string) *cobra.Command {
+	c.Flags().String("group", "", usage)
+	completeFlag(c, "group", func() []string {
+		names, err := daemonOf(c).Groups(c.Context())
+		if err != nil {
+			names = configuredGroups(c)
+		}
+		return names
+	})
 	return withSocket(c)
+}
+
+// severalGroups is the mistake of a command that lacks --group.
+func severalGroups(names []string) error {
+	return misuse("this board has several groups: say which one with --group: %s", strings.Join(names, ", "))
+}
+
+// noGroup is the mistake of a command with a --group that this board does not have.
+func noGroup(asked string, names []string) error {
+	return misuse("this board has no group %s: it has %s", asked, strings.Join(names, ", "))
 }
 
 // askedGroup is what a command asks about one group.
@@ -78,7 +104,7 @@ func groupsOf(c *cobra.Command) ([]askedGroup, error) {
 	several := len(names) > 1
 	if asked, _ := c.Flags().GetString("group"); asked != "" {
 		if !slices.Contains(names, asked) {
-			return nil, misuse("this board has no group %s: it has %s", asked, strings.Join(names, ", "))
+			return nil, noGroup(asked, names)
 		}
 		names = []string{asked}
 	}
@@ -107,7 +133,7 @@ func oneGroup(c *cobra.Command) (*console.Client, error) {
 		for _, g := range groups {
 			names = append(names, g.name)
 		}
-		return nil, misuse("this board has several groups: say which one with --group: %s", strings.Join(names, ", "))
+		return nil, severalGroups(names)
 	}
 	return groups[0].daemon, nil
 }

@@ -40,7 +40,8 @@ topdog-hooks.service does. It waits for the daemon, and goes on when that is res
 
 Each script gets the four arguments of keepalived's notify scripts, INSTANCE, the group,
 the state and the priority. The state is MASTER, BACKUP, FAULT or STOP. The environment
-says more. Scripts in hooks.d/leader.d run when another board leads.
+says more. Scripts in hooks.d/leader.d run when another board leads. If the board has several
+groups, the scripts run for each of them.
 
 Scripts must belong to root, and nobody else may be able to write to them.
 /usr/share/doc/topdog/docs/hooks.md has the details.`,
@@ -48,8 +49,9 @@ Scripts must belong to root, and nobody else may be able to write to them.
 			if err := positive("timeout", o.Timeout); err != nil {
 				return err
 			}
-			o.Log = serviceLog()
-			return hooks.Run(c.Context(), daemonOf(c), o)
+			o.Groups, o.Log = configuredGroups(c), serviceLog()
+			hooks.Run(c.Context(), daemonOf(c), o)
+			return nil
 		},
 	}
 	c.Flags().StringVar(&o.Directory, "dir", hooksDirectory, "the `path` of the directory with the scripts")
@@ -57,11 +59,35 @@ Scripts must belong to root, and nobody else may be able to write to them.
 	return withSocket(c)
 }
 
-// followed is the daemon for a command that waits for it, about the group of --group. If the board has several groups
-// and --group is missing, the log says so.
-func followed(c *cobra.Command) *console.Client {
+// configuredGroups returns the names of the groups of the configuration; none if there is only one, or no configuration that
+// can be read. That of --socket may be another daemon's.
+func configuredGroups(c *cobra.Command) []string {
+	if asked, _ := c.Flags().GetString("socket"); asked != "" {
+		return nil
+	}
+	groups, err := config.LoadGroups(configPath(c))
+	if err != nil || len(groups) == 1 {
+		return nil
+	}
+	return groups.Names()
+}
+
+// followed is the daemon for a command that waits for it, about the group of --group, which may be missing only if the board
+// has no other. Before the daemon runs, the configuration says which groups it has.
+func followed(c *cobra.Command) (*console.Client, error) {
+	daemon := daemonOf(c)
 	group, _ := c.Flags().GetString("group")
-	return daemonOf(c).Of(group)
+	names, err := daemon.Groups(c.Context())
+	if err != nil {
+		names = configuredGroups(c)
+	}
+	switch {
+	case group == "" && len(names) > 1:
+		return nil, severalGroups(names)
+	case group != "" && len(names) > 0 && !slices.Contains(names, group):
+		return nil, noGroup(group, names)
+	}
+	return daemon.Of(group), nil
 }
 
 func leadCommand() *cobra.Command {
@@ -79,7 +105,9 @@ command should be started again then, make a unit of systemd with Restart=always
 topdog lead as its ExecStart=.
 
 topdog lead is no lock: for a moment the commands of two boards may run, because that of
-the former leader has not ended yet.`,
+the former leader has not ended yet.
+
+If the board has several groups, --group says which of them counts.`,
 		Example: "  topdog lead -- /usr/local/bin/scheduler --quick",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -91,8 +119,12 @@ the former leader has not ended yet.`,
 			if o.KillAfter < 0 {
 				return misuse("--kill-after must not be below 0, is %v", o.KillAfter)
 			}
+			daemon, err := followed(c)
+			if err != nil {
+				return err
+			}
 			o.Command, o.Log = args, serviceLog()
-			status, err := hooks.Lead(c.Context(), followed(c), o)
+			status, err := hooks.Lead(c.Context(), daemon, o)
 			if err != nil {
 				return err
 			}
@@ -102,20 +134,26 @@ the former leader has not ended yet.`,
 	c.Flags().SetInterspersed(false) // what follows the command belongs to it
 	c.ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 	c.Flags().DurationVar(&o.KillAfter, "kill-after", killAfter, "the `time` from SIGTERM to SIGKILL")
-	return withGroup(c)
+	return withOneGroup(c)
 }
 
 func targetCommand() *cobra.Command {
-	return withGroup(&cobra.Command{
+	return withOneGroup(&cobra.Command{
 		Use:   "target [UNIT]",
 		Short: "Have a unit of systemd run while this board leads",
 		Long: `Have a unit of systemd, topdog-leader.target, run while this board leads and has the
 address, as topdog-leader.service does. It is stopped when the board ceases to lead, when
-its daemon stops or does not answer for 5 s, and when this command ends. This needs root.`,
+its daemon stops or does not answer for 5 s, and when this command ends. This needs root.
+
+If the board has several groups, --group says which of them counts.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			daemon, err := followed(c)
+			if err != nil {
+				return err
+			}
 			o := hooks.TargetOptions{Unit: cmp.Or(argument(args), leaderTarget), Log: serviceLog()}
-			return hooks.Target(c.Context(), followed(c), o)
+			return hooks.Target(c.Context(), daemon, o)
 		},
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -31,68 +32,94 @@ import (
 type Options struct {
 	Directory string
 	Timeout   time.Duration // of one script
-	Log       *logrus.Entry
+	// Groups are the groups of the configuration, until the daemon says which it has; none if the configuration has only one.
+	Groups []string
+	Log    *logrus.Entry
 }
 
 // Run runs the hooks until ctx ends. It finishes the script that runs then, and those that are due.
-func Run(ctx context.Context, c *console.Client, o Options) error {
-	r := &runner{Options: o, told: map[script]state{}, remarked: map[remark]bool{}}
+func Run(ctx context.Context, c *console.Client, o Options) {
+	r := newRunner(o)
 	// At a shutdown the daemon ends just before this program, so its last transition may be on its way.
 	following, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWords, end) })()
-	err := follow(following, c, o.Log, r.run)
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+	var all sync.WaitGroup
+	all.Go(func() { r.follow(following, c) })
+	r.run(following)
+	all.Wait()
 }
 
 // lastWords is how long the last transition may take to arrive.
 const lastWords = 100 * time.Millisecond
 
-// runner runs scripts, one at a time. Each script is told every state that concerns it, unless a newer state comes
-// before its turn. Every script is told the last state.
+// runner runs scripts, one at a time, for whichever group they are. Each script is told every state that concerns it, unless
+// a newer state comes before its turn. Every script is told the last state of each group.
 type runner struct {
 	Options
-	now      state
-	told     map[script]state // the one that each script was told last
-	remarked map[remark]bool  // the remarks that were logged
+	wake     chan struct{}   // has an element when an instance has a new state
+	remarked map[remark]bool // the remarks that were logged
+	turn     int             // of the instance that comes first when scripts are due
+
+	mu        sync.Mutex // for what follows
+	instances []*instance
+}
+
+func newRunner(o Options) *runner {
+	return &runner{Options: o, wake: make(chan struct{}, 1), remarked: map[remark]bool{}}
 }
 
 // run runs scripts whenever the state changes, until ctx ends.
-func (r *runner) run(ctx context.Context, states *newest) {
+func (r *runner) run(ctx context.Context) {
 	runtime.LockOSThread() // see command
 	defer runtime.UnlockOSThread()
 	r.look()
 	for ctx.Err() == nil {
 		select {
-		case <-states.wake:
+		case <-r.wake:
 		case <-ctx.Done():
 		}
-		r.settle(states)
+		r.settle()
 	}
 }
 
-// settle runs scripts until all of them know the state of the board. After each it starts over with the newest state,
+// settle runs scripts until all of them know the state of the board. After each it starts over with the newest states,
 // so that no script is told an old one.
-func (r *runner) settle(states *newest) {
+func (r *runner) settle() {
 	var all []script
 	for {
-		s, another, overtaken := states.take()
-		if overtaken > 0 {
-			r.Log.Infof("changes that were over before the hooks could be told: %d; now this board is %s", overtaken, s.word)
+		news := false
+		for _, i := range r.known() {
+			s, another, overtaken := i.states.take()
+			if overtaken > 0 {
+				i.log.Infof("changes that were over before the hooks could be told: %d; now this board is %s", overtaken, s.word)
+			}
+			i.now, news = s, news || another
 		}
-		r.now = s
-		if another {
+		if news {
 			all = r.look()
 		}
-		i := slices.IndexFunc(all, r.due)
-		if i < 0 {
+		i, s, due := r.next(all)
+		if !due {
 			return
 		}
-		r.runScript(all[i])
+		r.runScript(i, s)
 	}
+}
+
+// next returns the script that is due, and for which group. After each script it is another group's turn, so that one that
+// changes all the time does not keep the others waiting.
+func (r *runner) next(all []script) (i *instance, s script, due bool) {
+	instances := r.known()
+	for n := range instances {
+		turn := (r.turn + n) % len(instances)
+		i := instances[turn]
+		if found := slices.IndexFunc(all, i.due); found >= 0 {
+			r.turn = turn + 1
+			return i, all[found], true
+		}
+	}
+	return nil, s, false
 }
 
 // look returns the scripts, and logs once why other files don't run.
@@ -110,40 +137,33 @@ func (r *runner) look() []script {
 		}
 	}
 	r.remarked = remarked
-	maps.DeleteFunc(r.told, func(s script, _ state) bool { return !slices.Contains(found, s) })
+	for _, i := range r.known() {
+		maps.DeleteFunc(i.told, func(s script, _ state) bool { return !slices.Contains(found, s) })
+	}
 	return found
 }
 
-// due reports whether a script must be told the present state.
-func (r *runner) due(s script) bool {
-	before := r.told[s]
-	if s.eachLeader {
-		return r.now.Leader != "" && r.now.Leader != before.Leader
-	}
-	return r.now.word != before.word
-}
-
-// runScript runs one script to its end.
-func (r *runner) runScript(s script) {
-	r.told[s] = r.now
+// runScript runs one script for a group to its end.
+func (r *runner) runScript(i *instance, s script) {
+	i.told[s] = i.now
 	ctx, cancel := context.WithTimeout(context.Background(), r.Timeout)
 	defer cancel()
-	c := command(ctx, s.path, r.now.arguments()...)
-	c.Env = append(inherited(os.Environ()), r.now.environment()...)
+	c := command(ctx, s.path, i.now.arguments()...)
+	c.Env = append(inherited(os.Environ()), i.now.environment()...)
 	began := time.Now()
 	err := c.Run()
 	took := time.Since(began).Round(time.Millisecond)
 	switch {
 	case err == nil:
-		r.Log.Infof("%s %s: done in %v", s.path, r.now.word, took)
+		i.log.Infof("%s %s: done in %v", s.path, i.now.word, took)
 	case ctx.Err() != nil:
-		r.Log.Warnf("%s %s: it did not end in time, and was killed after %v, with all that it had started (--timeout)",
-			s.path, r.now.word, took)
+		i.log.Warnf("%s %s: it did not end in time, and was killed after %v, with all that it had started (--timeout)",
+			s.path, i.now.word, took)
 	case errors.Is(err, syscall.ENOEXEC), errors.Is(err, syscall.ENOENT):
-		r.Log.Warnf("%s %s: it cannot be run: its first line must name its interpreter, such as #!/bin/sh, and must not end "+
-			"with CR LF, as Windows writes it: sed -i 's/\\r$//' %[1]s", s.path, r.now.word)
+		i.log.Warnf("%s %s: it cannot be run: its first line must name its interpreter, such as #!/bin/sh, and must not end "+
+			"with CR LF, as Windows writes it: sed -i 's/\\r$//' %[1]s", s.path, i.now.word)
 	default:
-		r.Log.Warnf("%s %s: %v after %v", s.path, r.now.word, err, took)
+		i.log.Warnf("%s %s: %v after %v", s.path, i.now.word, err, took)
 	}
 }
 

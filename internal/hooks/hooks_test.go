@@ -87,7 +87,7 @@ type hooked struct {
 }
 
 func newHooked(t *testing.T) *hooked {
-	h := &hooked{t: t, states: newNewest(), book: newBook(t)}
+	h := &hooked{t: t, book: newBook(t)}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("it has logged:\n%s", h.said.text.String())
@@ -95,10 +95,9 @@ func newHooked(t *testing.T) *hooked {
 	})
 	log, said := newTestLog()
 	h.said = said
-	h.runner = &runner{
-		Options: Options{Directory: directory(t), Timeout: deadline, Log: log},
-		told:    map[script]state{}, remarked: map[remark]bool{},
-	}
+	h.runner = newRunner(Options{Directory: directory(t), Timeout: deadline, Log: log})
+	i, _ := h.of("")
+	h.states = i.states
 	return h
 }
 
@@ -113,7 +112,7 @@ func (h *hooked) script(name, text string) {
 func (h *hooked) begin() {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	ended := make(chan struct{})
-	go func() { h.run(ctx, h.states); close(ended) }()
+	go func() { h.run(ctx); close(ended) }()
 	h.end = sync.OnceFunc(func() { cancel(); <-ended })
 	h.t.Cleanup(h.end)
 }
