@@ -203,17 +203,24 @@ func (d *Daemon) Try(ctx context.Context, asked console.TryRequest) (tried conso
 			fmt.Sprintf("the configuration has %d bytes, and a file has %d at most", len(asked.Config), config.MaxFileBytes), "")
 	}
 	groups, err := config.ParseGroups(asked.File, []byte(asked.Config))
+	var cfg *config.Config
+	if len(groups) > 0 {
+		if cfg = groups.First(); cfg.Several {
+			cfg = groups.Named(d.cfg.Group) // which nobody changes while the daemon runs
+		}
+	}
 	switch {
 	case err != nil:
 		return tried, console.Refuse(http.StatusBadRequest,
 			"the daemon, which may be of another version, does not take this configuration: "+err.Error(), "")
+	case cfg == nil:
+		return tried, console.Refuse(http.StatusBadRequest, "this configuration has no group "+d.cfg.Group, "systemctl restart topdog, and it has the groups of this configuration")
 	case d.platform.Checker == nil:
 		return tried, console.Refuse(http.StatusNotImplemented, "this daemon runs no checks", "try them on a board that may lead")
 	case !d.trying.TryLock(): // one at a time is enough for people
 		return tried, console.Refuse(http.StatusServiceUnavailable, "checks are being tried already", "try again when that is over")
 	}
 	defer d.trying.Unlock()
-	cfg := groups.First()
 	d.tasks.tryPost(func() {
 		d.reporter.log.Infof("trying the checks of %q once, as root has asked", asked.File)
 	})
