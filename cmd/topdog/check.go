@@ -26,7 +26,7 @@ func checkCommand() *cobra.Command {
 		Short: "Find out whether this board is ready, and try its checks once",
 		Long: `Find out whether this board is ready: configuration, key, interface, address, the
 other boards, and the board itself. It reports as wrong what the daemon would refuse, and
-says what to do. If no daemon runs here, it listens to the group for 2.5 s, and sends
+says what to do. If no daemon runs here, it listens to each group for 2.5 s, and sends
 nothing to the group. Then it tries the checks of the configuration once (see docs/checks.md).
 
 If root calls it, the daemon tries the checks, as its own user and in the sandbox of its
@@ -68,36 +68,46 @@ func examineBoard(ctx context.Context, r *console.Report) error {
 		examine.AddMistakes(r, console.TopicConfiguration, err)
 		return err
 	}
-	cfg := groups.First()
-	b := examine.Board{Config: cfg, Path: r.File, Version: versionText()}
-	if os.Geteuid() == 0 {
-		b.StartHolder = func() (*netio.Holder, error) {
-			if r.File == config.DefaultPath { // the service's, which goes on when its daemon ends, and keeps the port
-				if holder, err := netio.DialHolder(defaultHolderSocket, wire.TagOf(cfg.Group)); err == nil {
-					return holder, nil
-				}
-			}
-			return netio.StartHolder([]string{"/proc/self/exe", holderWord}, daemon.HolderOptions(groups)[0])
-		}
+	boards := make([]*examine.Board, len(groups))
+	for i, cfg := range groups {
+		boards[i] = boardIn(ctx, cfg, r.File, daemon.HolderOptions(groups)[i])
 	}
-	status, unasked := askSettled(ctx, cfg.Socket)
-	switch {
-	case unasked == nil:
-		b.Daemon = &status
-	case !errors.Is(unasked, console.ErrNotRunning):
-		b.Unasked = unasked
-	}
-	mistakes := b.Examine(ctx, r)
+	mistakes := examine.Examine(ctx, r, boards)
 	var bad config.Errors
 	if mistakes != nil && !errors.As(mistakes, &bad) {
 		return fmt.Errorf("not all was looked at, and its checks were not tried: %w", mistakes)
 	}
-	t := trial{Config: cfg, path: r.File, text: text, status: b.Daemon, unasked: unasked}
-	t.report(ctx, r)
-	if ctx.Err() != nil {
-		return fmt.Errorf("its checks were not tried: %w", ctx.Err())
+	for _, b := range boards {
+		t := trial{Board: b, text: text}
+		t.report(ctx, r)
+		if ctx.Err() != nil {
+			return fmt.Errorf("its checks were not tried: %w", ctx.Err())
+		}
 	}
 	return mistakes
+}
+
+// boardIn is this board in one group, of which its daemon is asked.
+func boardIn(ctx context.Context, cfg *config.Config, file string, o netio.HolderOptions) *examine.Board {
+	b := &examine.Board{Config: cfg, Path: file, Version: versionText()}
+	if os.Geteuid() == 0 {
+		b.StartHolder = func() (*netio.Holder, error) {
+			if file == config.DefaultPath { // the service's, which goes on when its daemon ends, and keeps the port
+				if holder, err := netio.DialHolder(defaultHolderSocket, wire.TagOf(cfg.Group)); err == nil {
+					return holder, nil
+				}
+			}
+			return netio.StartHolder([]string{"/proc/self/exe", holderWord}, o)
+		}
+	}
+	status, err := askSettled(ctx, b)
+	switch {
+	case err == nil:
+		b.Daemon = &status
+	case !errors.Is(err, console.ErrNotRunning):
+		b.Unasked = err
+	}
+	return b
 }
 
 const (
@@ -111,11 +121,15 @@ const (
 )
 
 // askSettled asks the daemon for its status, and asks again while the daemon may be about to lead or to follow.
-func askSettled(ctx context.Context, socket string) (s console.Status, err error) {
+func askSettled(ctx context.Context, b *examine.Board) (s console.Status, err error) {
+	client := console.Dial(b.Config.Socket).Of(b.Name())
 	for end := time.Now().Add(settleWithin); ; {
 		asking, cancel := context.WithTimeout(ctx, askDaemonWithin)
-		s, err = console.Dial(socket).Status(asking)
+		s, err = client.Status(asking)
 		cancel()
+		if err == nil && b.Name() != "" && s.Group != b.Name() { // a daemon of before there could be several
+			err = fmt.Errorf("the daemon has no group %s: systemctl restart topdog", b.Name())
+		}
 		if err != nil || s.Role == console.RoleLeader || s.Role == console.RoleFollower || time.Now().After(end) {
 			return s, err
 		}
@@ -127,13 +141,10 @@ func askSettled(ctx context.Context, socket string) (s console.Status, err error
 	}
 }
 
-// trial tries the checks of a configuration, which has no mistakes.
+// trial tries the checks of a group, whose configuration has no mistakes.
 type trial struct {
-	*config.Config
-	path    string // of the file, whose content is text
-	text    []byte
-	status  *console.Status // of the daemon; nil if it was not asked, and unasked says why
-	unasked error
+	*examine.Board
+	text []byte // of its file
 }
 
 // verdict is the result of a check that was tried. It passes if both are "".
@@ -144,11 +155,11 @@ type verdict struct {
 
 // report tries the checks, and adds their results to a report.
 func (t *trial) report(ctx context.Context, r *console.Report) {
-	if len(t.Checks) == 0 {
+	if len(t.Config.Checks) == 0 {
 		return
 	}
 	add := func(topic console.Topic, s console.State, text, remedy string) {
-		r.Add(console.SectionChecks, console.Finding{Topic: topic, State: s, Text: text, Remedy: remedy})
+		r.Add(t.Name(), console.SectionChecks, console.Finding{Topic: topic, State: s, Text: text, Remedy: remedy})
 	}
 	verdicts, by, err := t.try(ctx)
 	if err != nil {
@@ -156,9 +167,9 @@ func (t *trial) report(ctx context.Context, r *console.Report) {
 		return
 	}
 	add(console.TopicTried, console.StateRight, by, "")
-	leads := t.status != nil && t.status.Role == console.RoleLeader
+	leads := t.Daemon != nil && t.Daemon.Role == console.RoleLeader
 	for i, v := range verdicts {
-		switch c := &t.Checks[i]; {
+		switch c := &t.Config.Checks[i]; {
 		case v.untried != "":
 			add(console.TopicCheck, console.StateWrong, fmt.Sprintf("%v was not tried: %s", c, v.untried), "")
 		case v.reason == "":
@@ -169,11 +180,11 @@ func (t *trial) report(ctx context.Context, r *console.Report) {
 			add(console.TopicCheck, console.StateWrong, fmt.Sprintf("%v fails: %s", c, v.reason), "")
 		}
 	}
-	if t.status == nil {
+	if t.Daemon == nil {
 		return
 	}
 	known := map[string]bool{}
-	for _, c := range t.status.Checks {
+	for _, c := range t.Daemon.Checks {
 		known[c.NameText] = true
 		text := fmt.Sprintf("%s is %s", c.NameText, strings.ReplaceAll(c.State, "_", " "))
 		if c.Text != "" {
@@ -181,8 +192,8 @@ func (t *trial) report(ctx context.Context, r *console.Report) {
 		}
 		add(console.TopicDaemon, console.StateRight, text, "")
 	}
-	for i := range t.Checks {
-		if !known[t.Checks[i].String()] {
+	for i := range t.Config.Checks {
+		if !known[t.Config.Checks[i].String()] {
 			add(console.TopicDaemon, console.StateLook, "it does not have all of these",
 				"systemctl reload topdog, and it reads its own configuration again")
 			return
@@ -193,16 +204,16 @@ func (t *trial) report(ctx context.Context, r *console.Report) {
 // try tries the checks, and says who did.
 func (t *trial) try(ctx context.Context) (verdicts []verdict, by string, err error) {
 	root := os.Geteuid() == 0
-	switch down := errors.Is(t.unasked, console.ErrNotRunning); {
+	switch down := t.Daemon == nil && t.Unasked == nil; {
 	case root && down:
-		by = "as root, since no daemon answers on " + t.Socket
-	case root && t.unasked != nil:
-		return nil, "", t.unasked
+		by = "as root, since no daemon answers on " + t.Config.Socket
+	case root && t.Unasked != nil:
+		return nil, "", t.Unasked
 	case root:
 		verdicts, err = t.tryByDaemon(ctx)
 		return verdicts, "by the daemon, as it runs its own", err
 	case down:
-		by = "as this user, since no daemon answers on " + t.Socket
+		by = "as this user, since no daemon answers on " + t.Config.Socket
 	default:
 		by = "as this user; if root calls this, the daemon tries them as it runs its own"
 	}
@@ -212,16 +223,16 @@ func (t *trial) try(ctx context.Context) (verdicts []verdict, by string, err err
 // tryHere tries the checks in this process. Programs are not run as root: they are meant for the daemon's
 // user, and somebody other than root may have written them.
 func (t *trial) tryHere(ctx context.Context, root bool) []verdict {
-	verdicts := make([]verdict, len(t.Checks))
+	verdicts := make([]verdict, len(t.Config.Checks))
 	order := daemon.CheckOrder(t.Config)
 	order.Checks = nil
 	var tried []int
-	for i := range t.Checks {
-		if root && t.Checks[i].Kind == check.Command {
+	for i := range t.Config.Checks {
+		if root && t.Config.Checks[i].Kind == check.Command {
 			verdicts[i].untried = "a program runs as the daemon's user, and not as root: start the daemon, and it tries that too"
 			continue
 		}
-		order.Checks, tried = append(order.Checks, t.Checks[i]), append(tried, i)
+		order.Checks, tried = append(order.Checks, t.Config.Checks[i]), append(tried, i)
 	}
 	for n, reason := range check.Try(ctx, order) {
 		verdicts[tried[n]].reason = reason
@@ -231,27 +242,27 @@ func (t *trial) tryHere(ctx context.Context, root bool) []verdict {
 
 // tryByDaemon has the daemon try the checks, all at a time.
 func (t *trial) tryByDaemon(ctx context.Context) ([]verdict, error) {
-	path, err := filepath.Abs(t.path)
+	path, err := filepath.Abs(t.Path)
 	if err != nil {
 		return nil, err
 	}
 	var longest time.Duration
-	for i := range t.Checks {
-		longest = max(longest, t.Checks[i].Timeout)
+	for i := range t.Config.Checks {
+		longest = max(longest, t.Config.Checks[i].Timeout)
 	}
 	ctx, cancel := context.WithTimeout(ctx, longest+tryMargin)
 	defer cancel()
-	tried, err := console.Dial(t.Socket).Try(ctx, console.TryRequest{File: path, Config: string(t.text)})
+	tried, err := console.Dial(t.Config.Socket).Of(t.Name()).Try(ctx, console.TryRequest{File: path, Config: string(t.text)})
 	if err != nil {
 		return nil, err
 	}
 	var verdicts []verdict
 	for i, c := range tried.Checks {
-		if i < len(t.Checks) && c.NameText == t.Checks[i].String() && c.Passing == (c.Text == "") {
+		if i < len(t.Config.Checks) && c.NameText == t.Config.Checks[i].String() && c.Passing == (c.Text == "") {
 			verdicts = append(verdicts, verdict{reason: c.Text})
 		}
 	}
-	if len(verdicts) != len(t.Checks) {
+	if len(verdicts) != len(t.Config.Checks) {
 		return nil, errors.New("the daemon, which may be of another version, has tried other ones: systemctl restart topdog")
 	}
 	return verdicts, nil

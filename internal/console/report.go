@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -50,7 +51,8 @@ const (
 
 // Section has the findings about one part of a board.
 type Section struct {
-	Section  string    `json:"section"` // one of the Section constants
+	Section  string    `json:"section"`         // one of the Section constants
+	Group    string    `json:"group,omitempty"` // that it is about, if the board has several and the section is not about all
 	Findings []Finding `json:"findings"`
 }
 
@@ -70,8 +72,9 @@ type Report struct {
 	Sections []Section `json:"sections"`
 }
 
-// Add adds a finding to a section, which it creates if there is none yet.
-func (r *Report) Add(section string, f Finding) {
+// Add adds a finding to a section, which it creates if there is none yet. The group is "" for what is not about one of
+// several.
+func (r *Report) Add(group, section string, f Finding) {
 	if r.State == "" {
 		r.State = StateRight
 	}
@@ -79,12 +82,38 @@ func (r *Report) Add(section string, f Finding) {
 		r.State = f.State
 	}
 	for i := range r.Sections {
-		if r.Sections[i].Section == section {
-			r.Sections[i].Findings = append(r.Sections[i].Findings, f)
+		if s := &r.Sections[i]; s.Section == section && s.Group == group {
+			s.Findings = append(s.Findings, f)
 			return
 		}
 	}
-	r.Sections = append(r.Sections, Section{section, []Finding{f}})
+	r.Sections = append(r.Sections, Section{section, group, []Finding{f}})
+}
+
+// Share moves what was found in a section of every group to a section without a group, before theirs: it concerns the board.
+func (r *Report) Share(section string) {
+	var of []*Section
+	before := len(r.Sections)
+	for i := range r.Sections {
+		if s := &r.Sections[i]; s.Section == section && s.Group != "" {
+			of = append(of, s)
+			before = min(before, i)
+		}
+	}
+	if len(of) == 0 {
+		return
+	}
+	shared := Section{Section: section}
+	for _, f := range of[0].Findings {
+		if !slices.ContainsFunc(of, func(s *Section) bool { return !slices.Contains(s.Findings, f) }) {
+			shared.Findings = append(shared.Findings, f)
+		}
+	}
+	for _, s := range of {
+		s.Findings = slices.DeleteFunc(s.Findings, func(f Finding) bool { return slices.Contains(shared.Findings, f) })
+	}
+	r.Sections = slices.Insert(r.Sections, before, shared)
+	r.Sections = slices.DeleteFunc(r.Sections, func(s Section) bool { return len(s.Findings) == 0 })
 }
 
 // verdicts are the first line of a report.
@@ -102,7 +131,11 @@ func WriteReport(w io.Writer, r Report, o Options) error {
 	p := newPage(o)
 	p.item(strong, "", fmt.Sprintf("%s (%s)", verdicts[r.State], r.File))
 	for _, s := range r.Sections {
-		p.line(strong, s.Section)
+		heading := s.Section
+		if s.Group != "" {
+			heading = s.Group + ": " + heading
+		}
+		p.line(strong, heading)
 		for _, f := range s.Findings {
 			p.item(looks[f.State], "  "+pad(string(f.State), 9, false), strings.ReplaceAll(string(f.Topic), "_", " ")+": "+f.Text)
 			if f.Remedy != "" {

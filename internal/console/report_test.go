@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -30,7 +31,7 @@ func TestWriteReport(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			r := Report{File: "t.toml"}
 			for _, f := range tc.findings {
-				r.Add(SectionFiles, f)
+				r.Add("", SectionFiles, f)
 			}
 			var got strings.Builder
 			assert.NoError(t, WriteReport(&got, r, tc.o))
@@ -43,9 +44,44 @@ func TestWriteReport(t *testing.T) {
 func TestReportSections(t *testing.T) {
 	var r Report
 	for _, section := range []string{SectionFiles, SectionGroup, SectionFiles} {
-		r.Add(section, Finding{State: StateRight})
+		r.Add("", section, Finding{State: StateRight})
 	}
 	if len(r.Sections) != 2 || len(r.Sections[0].Findings) != 2 || len(r.Sections[1].Findings) != 1 {
 		t.Errorf("the sections: %+v", r.Sections)
 	}
+}
+
+// What is the same in all groups is said once, before what is not.
+func TestReportOfGroups(t *testing.T) {
+	r := Report{File: "t.toml"}
+	r.Add("", SectionFiles, Finding{TopicKey, StateRight, "one key", ""})
+	for _, group := range []string{"dns1", "dns2"} {
+		r.Add(group, SectionNetwork, Finding{TopicInterface, StateRight, "eth0", ""})
+		if group == "dns2" {
+			r.Add(group, SectionNetwork, Finding{TopicDHCP, StateLook, "it hands out 192.168.1.251", "make it smaller"})
+		}
+		r.Add(group, SectionGroup, Finding{TopicDaemon, StateRight, "runs and leads", ""})
+	}
+	r.Add("", SectionBoard, Finding{TopicUnit, StateRight, "is enabled", ""})
+	r.Share(SectionNetwork)
+	var got strings.Builder
+	assert.NoError(t, WriteReport(&got, r, Options{}))
+	assert.Equal(t, `this board is ready, and something should be looked at (t.toml)
+files
+  right    key: one key
+network
+  right    interface: eth0
+dns1: group
+  right    daemon: runs and leads
+dns2: network
+  look     dhcp: it hands out 192.168.1.251
+           → make it smaller
+dns2: group
+  right    daemon: runs and leads
+board
+  right    unit: is enabled
+`, got.String(), "the text")
+	text, err := json.Marshal(r.Sections[2])
+	assert.NoError(t, err)
+	assert.Is(t, `{"section":"group","group":"dns1","findings":[{"topic":"daemon","state":"right","text":"runs and leads","remedy":""}]}`, string(text), "the JSON")
 }

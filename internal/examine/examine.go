@@ -21,7 +21,7 @@ import (
 	"topdog/netio"
 )
 
-// Board is what is examined.
+// Board is what is examined: this board in one of its groups.
 type Board struct {
 	Config  *config.Config // without mistakes
 	Path    string         // of its file
@@ -34,14 +34,23 @@ type Board struct {
 	StartHolder func() (*netio.Holder, error)
 }
 
+// Name tells the group from others in a report. It is "" if there is no other.
+func (b *Board) Name() string {
+	if b.Config.Several {
+		return b.Config.Group
+	}
+	return ""
+}
+
 // section is where findings go in a report. A remedy is "" if the text says it, or if there is nothing to do.
 type section struct {
 	report *console.Report
 	name   string
+	group  string // "" if it is not about one of several
 }
 
 func (s section) add(topic console.Topic, state console.State, text, remedy string) {
-	s.report.Add(s.name, console.Finding{Topic: topic, State: state, Text: text, Remedy: remedy})
+	s.report.Add(s.group, s.name, console.Finding{Topic: topic, State: state, Text: text, Remedy: remedy})
 }
 
 func (s section) right(topic console.Topic, format string, args ...any) {
@@ -63,14 +72,32 @@ func (s section) unknown(topic console.Topic, remedy, format string, args ...any
 // asRoot is the remedy for what only root may find out.
 const asRoot = "sudo topdog check"
 
-// Examine adds to a report what it finds, and returns the mistakes in the files, with which no daemon starts.
-func (b *Board) Examine(ctx context.Context, r *console.Report) error {
+// Examine adds to a report what it finds about a board in each of its groups, and returns the mistakes in the files, with
+// which no daemon starts.
+func Examine(ctx context.Context, r *console.Report, groups []*Board) error {
 	clock := netio.NewRateMeter()
-	mistakes := b.files(r)
-	gpio.Init(b.Config.LED) // before the first socket is opened
-	group := section{r, console.SectionGroup}
-	if n, fits := b.network(section{r, console.SectionNetwork}); fits && b.Daemon == nil && b.Unasked == nil {
-		if err := b.group(ctx, group, n, mistakes == nil); err != nil {
+	first := groups[0]
+	mistakes := first.files(r)
+	for _, b := range groups {
+		b.Config.Keys = first.Config.Keys
+		gpio.Init(b.Config.LED) // before the first socket is opened
+	}
+	for _, b := range groups {
+		if err := b.examine(ctx, r, mistakes == nil); err != nil {
+			return err
+		}
+	}
+	r.Share(console.SectionNetwork)
+	machine(section{report: r, name: console.SectionBoard}, groups, clock)
+	return mistakes
+}
+
+// examine looks at what concerns one group. keyed says that the key can be used.
+func (b *Board) examine(ctx context.Context, r *console.Report, keyed bool) error {
+	name := b.Name()
+	group := section{r, console.SectionGroup, name}
+	if n, fits := b.network(section{r, console.SectionNetwork, name}); fits && b.Daemon == nil && b.Unasked == nil {
+		if err := b.group(ctx, group, n, keyed); err != nil {
 			return err
 		}
 	}
@@ -82,13 +109,12 @@ func (b *Board) Examine(ctx context.Context, r *console.Report) error {
 	case b.Unasked != nil:
 		group.unknown(console.TopicDaemon, "", "%v", b.Unasked)
 	}
-	b.machine(section{r, console.SectionBoard}, clock)
-	return mistakes
+	return nil
 }
 
 // files looks at the files that a daemon reads when it starts.
 func (b *Board) files(r *console.Report) (mistakes error) {
-	found := section{r, console.SectionFiles}
+	found := section{report: r, name: console.SectionFiles}
 	found.right(console.TopicConfiguration, "no mistakes in %s", b.Path)
 	if b.Config.KeyFile == config.NoKey {
 		found.look(console.TopicKey, "sudo topdog init --force ADDRESS writes a configuration with a key; then copy both to the other boards, as it says",
@@ -113,7 +139,7 @@ func (b *Board) files(r *console.Report) (mistakes error) {
 
 // AddMistakes adds the mistakes of a file to a report.
 func AddMistakes(r *console.Report, topic console.Topic, err error) {
-	found := section{r, console.SectionFiles}
+	found := section{report: r, name: console.SectionFiles}
 	var mistakes config.Errors
 	if !errors.As(err, &mistakes) {
 		found.wrong(topic, "", "%v", err)

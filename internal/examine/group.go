@@ -109,11 +109,20 @@ func (b *Board) group(ctx context.Context, found section, n daemon.Network, keye
 		found.wrong(console.TopicSockets, "", "%v", err)
 		return nil
 	case arrivals.Counted && arrivals.Heard == 0 && arrivals.Seen >= daemon.FirewallLoss:
+		found.name = b.aboutPort()
 		found.wrong(console.TopicFirewall, "", "%s", daemon.Blocked(n.Interface, b.Config.Multicast.Port()))
 	default:
 		b.boards(found, n, peers, keyed)
 	}
 	return b.owners(ctx, found, n, peers, arrivals.FromOwn > 0, keyed)
+}
+
+// aboutPort is the section of what concerns the port, which is that of all groups.
+func (b *Board) aboutPort() string {
+	if b.Config.Several {
+		return console.SectionNetwork
+	}
+	return console.SectionGroup
 }
 
 // listen hears the group for a while, through the sockets that a daemon would have.

@@ -16,15 +16,19 @@ import (
 	"topdog/netio"
 )
 
-// machine looks at the board itself: its unit, its light and its clock.
-func (b *Board) machine(found section, clock *netio.RateMeter) {
-	b.unit(found)
-	b.light(found)
+// machine looks at the board itself: its unit, its lights and its clock.
+func machine(found section, groups []*Board, clock *netio.RateMeter) {
+	groups[0].unit(found)
+	for i, b := range groups {
+		if i == 0 || b.Config.LED != (gpio.Spec{}) {
+			b.light(found)
+		}
+	}
 	if off, measured := clock.Measure(); measured {
 		switch text := daemon.ClockOff(off); {
 		case text == "":
 			found.right(console.TopicClock, "runs at its rate (%+.2f %%)", 100*off)
-		case len(b.Config.Voters) > 0:
+		case slices.ContainsFunc(groups, func(b *Board) bool { return len(b.Config.Voters) > 0 }):
 			found.wrong(console.TopicClock, "", "%s", text)
 		default:
 			found.look(console.TopicClock, "look at what adjusts the clock",
