@@ -192,7 +192,7 @@ func (doc *document) sourceLine(offset int) string {
 	line, _ := doc.lineAround(offset)
 	line = strings.TrimSuffix(line, "\r")
 	// A line that sets something called "password" is not repeated in a journal.
-	if i := strings.IndexAny(line, "=:"); i >= 0 && meansSecret(settings(new(Config)), line[:i]) {
+	if i := strings.IndexAny(line, "=:"); i >= 0 && meansSecret(line[:i]) {
 		line = line[:i+1] + strings.Repeat("*", utf8.RuneCountInString(line[i+1:]))
 	}
 	return withoutSecrets(printable(line))

@@ -27,7 +27,7 @@ func (k *setting) hasAlias(name string) bool {
 
 // meansSecret reports whether key is a usual name of a secret. The name key_file is not: its value
 // is a path.
-func meansSecret(all []setting, key string) bool { return find(all, "key_file").hasAlias(key) }
+func meansSecret(key string) bool { return find(settings(new(Config)), "key_file").hasAlias(key) }
 
 // meantBy returns the key that was probably meant by name, or "".
 func meantBy(all []setting, name string) string {
@@ -61,7 +61,7 @@ func (s *section) unknownKey(e entry) {
 	case !s.ofConfig() && !inParts && find(s.top.settings, e.key) != nil:
 		hint = "it is no key of a check: write it above the first [[" + checkKey + "]], " +
 			"since all that follows belongs to the check"
-	case s.ofConfig() && meansSecret(s.settings, e.key):
+	case s.ofConfig() && meansSecret(e.key):
 		hint = keyHasItsOwnFile
 	case meant != "":
 		hint = "did you mean " + meant + "?"
@@ -211,7 +211,7 @@ func (r *reading) commonMistake() (at span, message, hint string) {
 		return value, `quotes must be straight ("), not typographic`, hint
 	case strings.ContainsAny(text[:1], `"'[{`): // it has quotes or brackets
 		return at, "", ""
-	case k == nil && meansSecret(r.top.settings, key):
+	case k == nil && meansSecret(key):
 		return span{start + strings.Index(line, key), len(key)}, "unknown key " + quoted(key), keyHasItsOwnFile
 	case k == nil:
 		hint = `write it in quotes: "…"`
