@@ -14,20 +14,21 @@ const (
 	groupsWithin = 2 * time.Second
 )
 
-// FollowGroups is Follow for each group of the daemon, which may have other groups when it starts again. It calls grouped with
-// their names when they have become known, and whenever they have changed; no event comes meanwhile. each is told of which group
-// an event is: "" while there is only one, or no daemon has told yet. Several goroutines may call each at once.
-func (c *Client) FollowGroups(ctx context.Context, o WatchOptions, grouped func(names []string), each func(group string, t Transition) error) error {
-	f := groupFollower{Client: c, options: o, each: each, labels: []string{""}, changed: make(chan struct{}, 1)}
-	if names := f.regrouped(ctx); names != nil {
-		grouped(names)
+// FollowGroups is Follow for each group of the daemon, which may have other groups when it starts again. It begins with several,
+// if no daemon can tell the names yet. grouped is told the names at the beginning, and whenever each is told others; no event
+// comes meanwhile. each is told of which group an event is: "" for an only one, since its daemon may be older than the names.
+// Several goroutines may call each at once.
+func (c *Client) FollowGroups(ctx context.Context, o WatchOptions, several []string, grouped func(names []string), each func(group string, t Transition) error) error {
+	f := groupFollower{Client: c, options: o, each: each, names: several, changed: make(chan struct{}, 1)}
+	if len(several) < 2 {
+		f.names = []string{""}
 	}
+	f.regrouped(ctx)
 	for {
-		names, err := f.round(ctx)
-		if err != nil {
+		grouped(f.names)
+		if err := f.round(ctx); err != nil {
 			return err
 		}
-		grouped(names)
 	}
 }
 
@@ -36,28 +37,28 @@ type groupFollower struct {
 	*Client
 	options WatchOptions
 	each    func(string, Transition) error
-	names   []string      // as the daemon told them last; nil before
-	labels  []string      // what each is told
+	names   []string
 	changed chan struct{} // has an element if a stream has begun or ended
 
 	mu    sync.Mutex
-	heard map[string]bool // the labels of the groups of which a stream comes
+	heard map[string]bool // the groups of which a stream comes
 }
 
-// round follows the groups until there are others, whose names it returns, or until one cannot be followed any more.
-func (f *groupFollower) round(ctx context.Context) (names []string, err error) {
+// round follows the groups until there are others. An error says why one cannot be followed any more.
+func (f *groupFollower) round(ctx context.Context) error {
 	round, end := context.WithCancelCause(ctx)
 	var streams sync.WaitGroup
 	f.heard = map[string]bool{}
-	for _, label := range f.labels {
+	for _, name := range f.told() {
 		streams.Go(func() {
-			end(f.Of(label).Follow(round, f.options, func(t Transition) error {
-				f.note(label, t.Event)
-				return f.each(label, t)
+			end(f.Of(name).Follow(round, f.options, func(t Transition) error {
+				f.note(name, t.Event)
+				return f.each(name, t)
 			}))
 		})
 	}
-	for round.Err() == nil && names == nil {
+	others := false
+	for round.Err() == nil && !others {
 		var again <-chan time.Time
 		if !f.complete() {
 			again = time.After(groupsAgain)
@@ -67,24 +68,24 @@ func (f *groupFollower) round(ctx context.Context) (names []string, err error) {
 		case <-again:
 		case <-round.Done():
 		}
-		names = f.regrouped(round)
+		others = f.regrouped(round)
 	}
 	end(nil)
 	streams.Wait()
-	if names != nil {
-		return names, nil
+	if others {
+		return nil
 	}
-	return nil, context.Cause(round)
+	return context.Cause(round)
 }
 
 // note notes that the stream of a group has begun or ended.
-func (f *groupFollower) note(label string, event Event) {
+func (f *groupFollower) note(name string, event Event) {
 	if event != EventSnapshot && event != EventDaemonGone {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.heard[label] = event == EventSnapshot
+	f.heard[name] = event == EventSnapshot
 	select {
 	case f.changed <- struct{}{}:
 	default:
@@ -95,21 +96,27 @@ func (f *groupFollower) note(label string, event Event) {
 func (f *groupFollower) complete() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !slices.ContainsFunc(f.labels, func(label string) bool { return !f.heard[label] })
+	return !slices.ContainsFunc(f.told(), func(name string) bool { return !f.heard[name] })
 }
 
-// regrouped asks the daemon which groups it has, and returns their names if they are others than before. If it does not answer,
-// they are the same.
-func (f *groupFollower) regrouped(ctx context.Context) []string {
+// regrouped asks the daemon which groups it has, and reports whether they are others than before. If it does not answer, they are
+// the same.
+func (f *groupFollower) regrouped(ctx context.Context) bool {
 	asking, cancel := context.WithTimeout(ctx, groupsWithin)
 	defer cancel()
 	names, err := f.Groups(asking)
-	if err != nil || slices.Equal(names, f.names) {
-		return nil
+	if err != nil {
+		return false
 	}
-	f.names, f.labels = names, names
-	if len(names) == 1 {
-		f.labels = []string{""} // its daemon may be older than the names
+	before := f.told()
+	f.names = names
+	return !slices.Equal(f.told(), before)
+}
+
+// told returns what each is told of the groups.
+func (f *groupFollower) told() []string {
+	if len(f.names) == 1 {
+		return []string{""}
 	}
-	return names
+	return f.names
 }

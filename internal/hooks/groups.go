@@ -5,8 +5,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -61,78 +59,15 @@ func (r *runner) of(group string) (i *instance, isNew bool) {
 	return i, true
 }
 
-// groupsAgain is how long to wait before the daemon is asked again which groups it has, while one cannot be followed.
-const groupsAgain = time.Second
-
-// follow follows every group of the daemon until ctx ends. A daemon that starts again may have other groups.
+// follow follows every group of the daemon until ctx ends.
 func (r *runner) follow(ctx context.Context, c *console.Client) {
-	groups := r.Groups
-	if len(groups) == 0 {
-		groups = []string{""}
-	}
-	groups = askGroups(ctx, c, groups)
 	var classifying sync.WaitGroup
-	for ctx.Err() == nil {
-		for _, group := range groups {
-			if i, isNew := r.of(group); isNew {
-				classifying.Go(func() { classify(ctx, i.happened, i.put) })
-			}
+	_ = c.FollowGroups(ctx, console.WatchOptions{}, r.Groups, func([]string) {}, func(group string, t console.Transition) error {
+		i, isNew := r.of(group)
+		if isNew {
+			classifying.Go(func() { classify(ctx, i.happened, i.put) })
 		}
-		groups = r.followThese(ctx, c, groups)
-	}
+		return heard(ctx, i.log, i.happened, t)
+	}) // it ends with ctx
 	classifying.Wait()
-}
-
-// followThese follows groups until the daemon has others, and returns those.
-func (r *runner) followThese(ctx context.Context, c *console.Client, groups []string) []string {
-	ctx, end := context.WithCancel(ctx)
-	var streams sync.WaitGroup
-	defer streams.Wait()
-	defer end()
-	changed := make(chan struct{}, 1) // has an element when a stream has begun or ended
-	var following atomic.Int32        // how many streams there are
-	for _, group := range groups {
-		i, _ := r.of(group)
-		streams.Go(func() {
-			_ = listen(ctx, c.Of(group), i.log, i.happened, func(begun bool) {
-				if begun {
-					following.Add(1)
-				} else {
-					following.Add(-1)
-				}
-				select {
-				case changed <- struct{}{}:
-				default:
-				}
-			})
-		})
-	}
-	for {
-		var again <-chan time.Time
-		if int(following.Load()) < len(groups) {
-			again = time.After(groupsAgain)
-		}
-		select {
-		case <-changed:
-		case <-again:
-		case <-ctx.Done():
-			return groups
-		}
-		if now := askGroups(ctx, c, groups); !slices.Equal(now, groups) {
-			return now
-		}
-	}
-}
-
-// askGroups asks the daemon which groups it has. If it does not answer, they are those of before. One group has no name
-// here: its daemon may be older than the names.
-func askGroups(ctx context.Context, c *console.Client, before []string) []string {
-	groups, err := c.Groups(ctx)
-	switch {
-	case err != nil:
-		return before
-	case len(groups) == 1:
-		return []string{""}
-	}
-	return groups
 }

@@ -56,36 +56,29 @@ func follow(ctx context.Context, c *console.Client, log *logrus.Entry, run func(
 	happened, states := make(chan console.Transition), newNewest()
 	var following sync.WaitGroup
 	following.Go(func() { classify(ctx, happened, states.put) })
-	following.Go(func() { cancel(listen(ctx, c, log, happened, func(bool) {})) })
+	following.Go(func() {
+		cancel(c.Follow(ctx, console.WatchOptions{}, func(t console.Transition) error { return heard(ctx, log, happened, t) }))
+	})
 	run(ctx, states)
 	cancel(nil)
 	following.Wait()
 	return context.Cause(ctx)
 }
 
-// listen follows the daemon until ctx ends, and passes on what happens. It tells when a stream begins and when it has ended.
-func listen(ctx context.Context, c *console.Client, log *logrus.Entry, happened chan<- console.Transition, tell func(begun bool)) error {
-	begun := false
-	return c.Follow(ctx, console.WatchOptions{}, func(t console.Transition) error {
-		before := begun
-		switch t.Event {
-		case console.EventSnapshot:
-			log.Info("follows the daemon")
-			begun = true
-		case console.EventDaemonGone:
-			log.Warnf("no daemon: %s", t.ReasonText)
-			begun = false
-		}
-		select {
-		case happened <- t:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		if begun != before {
-			tell(begun)
-		}
+// heard passes on what happens, and logs that the daemon is followed, or has gone.
+func heard(ctx context.Context, log *logrus.Entry, happened chan<- console.Transition, t console.Transition) error {
+	switch t.Event {
+	case console.EventSnapshot:
+		log.Info("follows the daemon")
+	case console.EventDaemonGone:
+		log.Warnf("no daemon: %s", t.ReasonText)
+	}
+	select {
+	case happened <- t:
 		return nil
-	})
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // classify turns transitions into states until ctx ends.

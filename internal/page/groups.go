@@ -68,11 +68,11 @@ func (p *page) all() []*group {
 
 // follow follows the daemon until ctx ends.
 func (p *page) follow(ctx context.Context, client *console.Client) {
-	_ = client.FollowGroups(ctx, console.WatchOptions{Alive: true},
+	_ = client.FollowGroups(ctx, console.WatchOptions{Alive: true}, nil,
 		func(names []string) { p.regroup(ctx, client, names) },
-		func(label string, t console.Transition) error {
+		func(name string, t console.Transition) error {
 			all := p.all()
-			return p.heard(all[slices.IndexFunc(all, func(g *group) bool { return g.label() == label })], t)
+			return p.heard(all[slices.IndexFunc(all, func(g *group) bool { return g.label() == name })], t)
 		}) // it ends with ctx
 }
 
