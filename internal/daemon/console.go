@@ -148,6 +148,7 @@ func (d *Daemon) reconfigure(cfg *config.Config) {
 		switch {
 		case config.Live(key):
 			applied = append(applied, key)
+		case config.OfBoard(key) && d != d.board.daemons[0]: // it has said so
 		case config.OfPage(key):
 			d.reporter.log.Infof("%s: %s has changed, which is for the page: systemctl restart topdog-page", cfg.Where(key), key)
 		default:

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sort"
 	"sync"
 	"time"
@@ -452,6 +453,12 @@ func (b *Board) daemonFound(found section) {
 			found.look(console.TopicOtherBoard, remedy, "%s (%s) %s", o.Name, o.Address, text)
 		default:
 			found.right(console.TopicOtherBoard, "%s (%s) is heard", o.Name, o.Address)
+		}
+	}
+	for _, name := range b.Config.Prefer {
+		heard := func(o console.Board) bool { return strings.EqualFold(o.Name, name) && !o.Stale && !o.Gone }
+		if !slices.ContainsFunc(s.Boards, heard) {
+			found.look(console.TopicOtherBoard, "", "%s, which prefer names, is not heard: it is off, or has another name", name)
 		}
 	}
 }

@@ -48,13 +48,14 @@ func TestOtherBoards(t *testing.T) {
 	b.Daemon = &console.Status{Version: "1.4.0", Role: console.RoleFollower, Leader: "10.0.0.2", LeaderName: "pi2", Boards: []console.Board{
 		{ID: "10.0.0.1", Self: true, Version: "1.4.0"}, {ID: "10.0.0.2", Name: "pi2", Address: "10.0.0.2", Version: "1.3.0"}, {ID: "10.0.0.3", Name: "pi3", Address: "10.0.0.3"},
 	}}
+	b.Config.Prefer = []string{"PI3", "pi4"}
 	var r console.Report
 	b.daemonFound(section{report: &r})
 	var said []string
 	for _, f := range withoutRemedies(r) {
 		said = append(said, f.Text)
 	}
-	assert.Equal(t, []string{"runs and follows pi2", "pi2 (10.0.0.2) runs topdog 1.3.0, and this board has 1.4.0", "pi3 (10.0.0.3) is heard"}, said, "with a daemon")
+	assert.Equal(t, []string{"runs and follows pi2", "pi2 (10.0.0.2) runs topdog 1.3.0, and this board has 1.4.0", "pi3 (10.0.0.3) is heard", "pi4, which prefer names, is not heard: it is off, or has another name"}, said, "with a daemon")
 }
 
 // A file that was edited, and a daemon that was not restarted since.
