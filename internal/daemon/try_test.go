@@ -45,6 +45,31 @@ func TestTry(t *testing.T) {
 	})
 }
 
+// TestTryOfSeveralGroups: of a file with several groups, the checks of the daemon's own are tried.
+func TestTryOfSeveralGroups(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one := l.board(1, checking(webCheck))
+		pass(3 * time.Second)
+		groups := func(second string) console.TryRequest {
+			return console.TryRequest{File: "/etc/topdog/other.toml", Config: `[[group]]
+name = "another"
+address = "10.77.0.251"
+[[group]]
+name = "` + second + `"
+address = "10.77.0.252"
+[[group.check]]
+tcp = "10.77.0.1:2"
+`}
+		}
+		tried, err := one.Try(t.Context(), groups(one.cfg.Group))
+		assert.NoError(t, err)
+		assert.Equal(t, console.Tried{Checks: []console.TriedCheck{{NameText: "tcp 10.77.0.1:2", Passing: true}}}, tried, "what was tried")
+		if _, err := one.Try(t.Context(), groups("a third")); err == nil || !strings.Contains(err.Error(), "has no group "+one.cfg.Group) {
+			t.Errorf("without its group: %v", err)
+		}
+	})
+}
+
 // TestTryRefused: what cannot be tried is refused, with what to do about it.
 func TestTryRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
