@@ -30,7 +30,7 @@ type HolderOptions struct {
 	Group    netip.AddrPort
 	// Tag is in every packet of the group. A program in the kernel drops all others; 0 for no such program.
 	Tag wire.GroupTag
-	// Others are the tags of this board's other groups, which share the port.
+	// Others are the tags of this board's other groups that share the port and the interface.
 	Others []wire.GroupTag
 	Method HoldMethod
 }

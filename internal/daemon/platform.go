@@ -151,13 +151,18 @@ func HolderOptions(groups config.Groups) (all []netio.HolderOptions) {
 	for _, cfg := range groups {
 		o := holderOptions(cfg)
 		for _, other := range groups {
-			if other != cfg {
+			if other != cfg && sharePort(cfg, other) {
 				o.Others = append(o.Others, wire.TagOf(other.Group))
 			}
 		}
 		all = append(all, o)
 	}
 	return all
+}
+
+// sharePort reports whether two groups may have sockets at the same port of the same interface. One that is found later may be any.
+func sharePort(a, b *config.Config) bool {
+	return a.Multicast.Port() == b.Multicast.Port() && (a.Interface == "" || b.Interface == "" || a.Interface == b.Interface)
 }
 
 func holderOptions(cfg *config.Config) netio.HolderOptions {
