@@ -74,7 +74,7 @@ func (f *fakeBoard) setOthers(others ...console.Status) {
 func (f *fakeBoard) serveGroups(w http.ResponseWriter, _ *http.Request) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	groups := console.Groups{Groups: []string{f.status.Group}}
+	groups := console.GroupNames{Groups: []string{f.status.Group}}
 	for _, s := range f.others {
 		groups.Groups = append(groups.Groups, s.Group)
 	}
