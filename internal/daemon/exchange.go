@@ -31,11 +31,11 @@ func (e *exchange) add(o openGroup) {
 	e.open = append(e.open, o)
 }
 
-// remove ends that: once it has returned, the inbox gets nothing any more from the sockets of other groups.
-func (e *exchange) remove(transport Transport) {
+// remove ends that: once it has returned, its inbox gets nothing any more from the sockets of other groups.
+func (e *exchange) remove(i *inbox) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.open = slices.DeleteFunc(e.open, func(o openGroup) bool { return o.transport == transport })
+	e.open = slices.DeleteFunc(e.open, func(o openGroup) bool { return o.inbox == i })
 }
 
 // deliver gives a datagram that has come to the sockets of one group to the group of its tag, if that is open at the same

@@ -66,6 +66,6 @@ func TestExchange(t *testing.T) {
 		}
 	}
 	assert.Is(t, 2, len(e.at(here)), "the transports of this address")
-	e.remove(groups["dns2"].transport)
+	e.remove(groups["dns2"].inbox)
 	assert.Is(t, 1, len(e.at(here)), "the transports after one was closed")
 }

@@ -182,7 +182,7 @@ func (g *group) close() {
 	if g.transport == nil {
 		return
 	}
-	g.exchange.remove(g.transport)
+	g.exchange.remove(g.inbox)
 	g.reporter.failed("close the sockets", g.transport.Close())
 	g.readers.Wait()
 	g.transport = nil
