@@ -14,8 +14,9 @@ import (
 // The keys of the whole board, such as the socket and the key file, have the same value in all of them.
 type Groups []*Config
 
-// MaxGroups is how many groups a board can be in. Each has its sockets and its timers.
-const MaxGroups = 16
+// MaxGroups is how many groups a board can be in. Each has its sockets and its timers, and the holder opens the
+// sockets of one after the other while the daemon waits.
+const MaxGroups = 8
 
 // First returns the first group. It is for the keys of the whole board.
 func (g Groups) First() *Config { return g[0] }

@@ -124,7 +124,7 @@ func TestMistakes(t *testing.T) {
 		{"an address of two groups", instances(1) + "vrrp_instance B {\n virtual_ipaddress {\n 10.1.0.1\n  10.0.0.1/24\n }\n}\n",
 			"k.conf:9:3: V1 has 10.0.0.1 too, and each group has addresses of its own\n      = help: leave it in one of the two"},
 		{"a second group without an address", instances(2) + "vrrp_instance B {\n interface eth0\n}\n", "k.conf:11:1: B has no IPv4 address"},
-		{"too many groups", instances(17), "k.conf:81:1: this is group 17 of 17, more than 16"},
+		{"too many groups", instances(17), "k.conf:41:1: this is group 9 of 17, more than 8"},
 		{"missing list", strings.Replace(instance, "virtual_ipaddress {\n 10.0.0.1\n }", "virtual_ipaddress 10.0.0.1", 1), "V has no IPv4 address, and by that the boards elect\n      = help: write an IPv4 address into its virtual_ipaddress { … }"},
 	} {
 		_, err := convertText(tt.text, "")
