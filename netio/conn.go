@@ -106,6 +106,9 @@ func Open(o Options) (*Conn, error) {
 	return c, nil
 }
 
+// self is what the sockets of this board alone are bound to.
+func (o Options) self() netip.AddrPort { return netip.AddrPortFrom(o.Local, o.Group.Port()) }
+
 // newConn returns a Conn without sockets.
 func newConn(o Options) (*Conn, error) {
 	if err := o.validate(); err != nil {
@@ -113,7 +116,7 @@ func newConn(o Options) (*Conn, error) {
 	}
 	return &Conn{
 		options:   o,
-		self:      netip.AddrPortFrom(o.Local, o.Group.Port()),
+		self:      o.self(),
 		broadcast: netip.AddrPortFrom(LimitedBroadcast, o.Group.Port()),
 		closed:    make(chan struct{}),
 		admission: newAdmission(),

@@ -119,6 +119,20 @@ func wantSorted(t testing.TB, from *inbox, groups ...*groupGuard) {
 	}
 }
 
+// wantAll wants a group that alone has a daemon to hear all that is said to this board: of sockets that share
+// an address, the kernel gives it to the one that was opened last.
+func wantAll(t testing.TB, from *board, g *groupGuard) {
+	t.Helper()
+	for len(g.in.got) > 0 {
+		<-g.in.got
+	}
+	for range 8 {
+		stranger := openForeign(t, from)
+		send(t, stranger, 255, g.said(), g.in.self)
+		receive(t, "what is said to "+g.in.name+" alone", g.in.got)
+	}
+}
+
 // wantNoPort wants that somebody else cannot have the port.
 func (b *board) wantNoPort(t testing.TB) {
 	t.Helper()
@@ -299,10 +313,17 @@ func testServiceOfGroups(t *judge.T) {
 		assert.Is(t, true, b.has(t, "", other.address()), "the other group has its address")
 		one = dial(0) // while the other one goes on
 		end(one)
+		wantAll(t, l.boards[1], other)
 		end(other)
 		eventually(t, "both addresses are gone", func() bool { return !b.has(t, "", one.address()) && !b.has(t, "", other.address()) })
 		b.wantNoPort(t)
-		assert.Is(t, 2*each, sockets(), "the sockets that the holder keeps")
+		assert.Is(t, 2*each-1, sockets(), "the sockets that the holder keeps: only one of them for the board's own address")
+		for _, i := range []int{0, 1} { // whichever group was the last one
+			alone := dial(i)
+			wantAll(t, l.boards[1], alone)
+			end(alone)
+			eventually(t, "the address is gone", func() bool { return !b.has(t, "", alone.address()) })
+		}
 	}
 	other = dial(1) // whose end the next daemon does not wait for
 	configure(1)

@@ -223,6 +223,8 @@ func (s *session) daemonEnded() {
 		// The next daemon has a holder of its own, and needs the port. The address does not wait for that: another group may
 		// be opening its sockets.
 		s.sockets.close()
+	} else {
+		s.sockets.rest()
 	}
 }
 

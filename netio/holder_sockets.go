@@ -45,6 +45,23 @@ func (b *boardSockets) keep(tags ...wire.GroupTag) {
 	}
 }
 
+// quieten closes the sockets to which comes what is sent to this board alone of groups that no daemon has, if a daemon has another
+// group with the same address. The kernel would deliver there what is for that group if they were opened last, and nobody reads it.
+func (b *boardSockets) quieten() {
+	for _, held := range b.groups {
+		if held.used || held.quiet || len(held.sockets) == 0 {
+			continue
+		}
+		for _, other := range b.groups {
+			if other.used && other.options.self() == held.options.self() {
+				closeAll(held.sockets[:1]) // see binds
+				held.sockets, held.quiet = held.sockets[1:], true
+				break
+			}
+		}
+	}
+}
+
 // sharePort sets whether others may bind to the port, see setReusePort.
 func (b *boardSockets) sharePort(may bool) error {
 	for _, held := range b.groups {
@@ -66,6 +83,8 @@ type heldSockets struct {
 	others    []wire.GroupTag // of the board's other groups
 	index     int             // of the interface at the time when they were opened
 	sockets   []int
+	used      bool // a daemon has them
+	quiet     bool // the first one is closed, see boardSockets.quieten
 	admission kernelAdmission
 	// unlimited is why no program in the kernel limits what arrives; "" if one does.
 	unlimited string
@@ -84,11 +103,23 @@ func (h *heldSockets) provide(o Options, tag wire.GroupTag, others []wire.GroupT
 		o.Tag = tag
 	}
 	if h.are(o, tag, others) {
-		return h.renew()
+		err = h.renew()
+	} else {
+		h.shut()
+		h.options, h.tag, h.others = o, tag, others
+		err = h.open()
 	}
-	h.shut()
-	h.options, h.tag, h.others = o, tag, others
-	return h.open()
+	h.used = err == nil
+	h.board.quieten()
+	return err
+}
+
+// rest keeps the sockets for the next daemon.
+func (h *heldSockets) rest() {
+	h.board.mu.Lock()
+	defer h.board.mu.Unlock()
+	h.used = false
+	h.board.quieten()
 }
 
 // openSender opens a socket that sends as the group's does, but from a port of its own: the group's port must be free
@@ -149,7 +180,7 @@ func (h *heldSockets) openSockets() (*Conn, error) {
 		}
 		files = append(files, copied)
 	}
-	h.index, h.sockets = c.index, files
+	h.index, h.sockets, h.quiet = c.index, files, false
 	return c, nil
 }
 
