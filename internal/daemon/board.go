@@ -44,6 +44,9 @@ func (b *Board) Run(ctx context.Context) error {
 	if b.socket != "" {
 		console.Go(func() { b.serveConsole(serving) })
 	}
+	if len(b.daemons) > 1 {
+		logFailure(b.log, "keep this board drained", b.inheritDrain())
+	}
 	running, endAll := context.WithCancel(ctx)
 	defer endAll()
 	var all sync.WaitGroup
@@ -57,7 +60,17 @@ func (b *Board) Run(ctx context.Context) error {
 	all.Wait()
 	endConsole()
 	console.Wait()
-	return errors.Join(ended...)
+	return errors.Join(distinct(ended)...)
+}
+
+// distinct leaves out what an earlier error says too: the groups lose the same holder.
+func distinct(all []error) (some []error) {
+	for _, err := range all {
+		if err != nil && !slices.ContainsFunc(some, func(e error) bool { return e.Error() == err.Error() }) {
+			some = append(some, err)
+		}
+	}
+	return some
 }
 
 // serveRetry is how long to wait before the sockets are made again.

@@ -118,9 +118,29 @@ type drainFile struct {
 	name string
 }
 
+// drainedName is the file of an only group.
+const drainedName = "drained"
+
+// inheritDrain gives the groups the note of the only group that the board was in before, so that it stays drained.
+func (b *Board) inheritDrain() error {
+	former := drainFile{b.daemons[0].drain.file.dir, drainedName}
+	note, err := former.read()
+	if note == nil || err != nil {
+		return err
+	}
+	for _, d := range b.daemons {
+		if own, err := d.drain.file.read(); own == nil && err == nil {
+			if err := d.drain.file.write(note); err != nil {
+				return err
+			}
+		}
+	}
+	return former.remove()
+}
+
 // newDrainFile returns the file of a group. Where a board has several, each has its own.
 func newDrainFile(dir string, cfg *config.Config) drainFile {
-	f := drainFile{dir, "drained"}
+	f := drainFile{dir, drainedName}
 	if cfg.Several {
 		f.name += fmt.Sprintf("-%04x", wire.TagOf(cfg.Group)) // a name may have characters that no file has
 	}
