@@ -7,8 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"sort"
+	"strings"
 	"sync"
 	"time"
 
