@@ -123,13 +123,17 @@ func wantSorted(t testing.TB, from *inbox, groups ...*groupGuard) {
 // an address, the kernel gives it to the one that was opened last.
 func wantAll(t testing.TB, from *board, g *groupGuard) {
 	t.Helper()
+	say := func(data []byte) { send(t, openForeign(t, from), 255, data, g.in.self) }
 	for len(g.in.got) > 0 {
 		<-g.in.got
 	}
-	for range 8 {
-		stranger := openForeign(t, from)
-		send(t, stranger, 255, g.said(), g.in.self)
-		receive(t, "what is said to "+g.in.name+" alone", g.in.got)
+	eventually(t, "the holder knows that the other daemon has ended", func() bool { say(g.said()); return len(g.in.got) > 0 })
+	for round := range 8 {
+		data := append(g.said(), byte('0'+round))
+		say(data)
+		for last := ""; !strings.HasPrefix(last, heardAs("unicast", data, from.addr)); {
+			last = receive(t, "what is said to "+g.in.name+" alone", g.in.got)
+		}
 	}
 }
 
