@@ -40,14 +40,10 @@ take over.`,
 // statusOfAll shows the status of each group. The exit status is that of the worst.
 func statusOfAll(c *cobra.Command) error {
 	groups, err := groupsOf(c)
-	var usage usageError
-	switch {
-	case errors.As(err, &usage):
-		return err
-	case err != nil:
-		complain(c.ErrOrStderr(), err)
+	if err != nil {
+		failed := unanswered(c, err)
 		explainNotRunning(c, err)
-		return exitStatus(console.ExitStatus(console.Status{}, err))
+		return failed
 	}
 	var told []askedGroup
 	var found []console.Status
@@ -68,6 +64,16 @@ func statusOfAll(c *cobra.Command) error {
 		}
 	}
 	return exitStatus(worst)
+}
+
+// unanswered complains that the daemon has not answered, and returns the exit status that says why. A mistake in the command line
+// stays one.
+func unanswered(c *cobra.Command, err error) error {
+	if _, mistaken := errors.AsType[usageError](err); mistaken {
+		return err
+	}
+	complain(c.ErrOrStderr(), err)
+	return exitStatus(console.ExitStatus(console.Status{}, err))
 }
 
 // explainNotRunning says whether the files of the daemon are why it does not run. A daemon that waits for a file has no
@@ -181,13 +187,9 @@ as long as this board leads, use topdog lead.`,
 			if err == nil {
 				s, err = daemon.Status(c.Context())
 			}
-			var usage usageError
 			switch {
-			case errors.As(err, &usage):
-				return err
 			case err != nil:
-				complain(c.ErrOrStderr(), err)
-				return exitStatus(console.ExitStatus(s, err))
+				return unanswered(c, err)
 			case !s.Leads():
 				return exitStatus(exitFailure)
 			}

@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -130,7 +129,7 @@ func readBoard(path string, o runOptions) (config.Groups, error) {
 		return nil, err
 	}
 	if o.witness {
-		groups = slices.DeleteFunc(groups, func(cfg *config.Config) bool { return len(cfg.Voters) == 0 })
+		groups = groups.WithVoters()
 	}
 	if len(groups) == 0 {
 		return nil, config.Errors{{File: path, Message: `a witness votes, and only the algorithm "strict" has votes`,

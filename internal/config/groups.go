@@ -40,6 +40,11 @@ func (g Groups) Names() []string {
 	return names
 }
 
+// WithVoters returns the groups that have voters: those in which a witness takes part.
+func (g Groups) WithVoters() Groups {
+	return slices.DeleteFunc(slices.Clone(g), func(c *Config) bool { return len(c.Voters) == 0 })
+}
+
 // ReadKeys reads the secrets from the key file, which is the same for all groups, unless there are none.
 func (g Groups) ReadKeys() error {
 	file := g.First().KeyFile

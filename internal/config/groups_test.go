@@ -120,3 +120,12 @@ func TestReadKeysOfGroups(t *testing.T) {
 	assert.Is(t, groups[0].Keys, groups[1].Keys, "the keys of both")
 	assert.Is(t, false, groups[1].Keys.Signs.IsZero(), "there is none")
 }
+
+// A witness takes part in the groups that vote.
+func TestGroupsWithVoters(t *testing.T) {
+	text := two + "algorithm = \"strict\"\nvoters = [\"192.168.1.11\", \"192.168.1.12\", \"192.168.1.13\"]\n"
+	groups, err := ParseGroups("topdog.toml", []byte(text))
+	assert.NoError(t, err)
+	assert.Equal(t, []string{"dns2"}, groups.WithVoters().Names(), "the groups of a witness")
+	assert.Equal(t, []string{"dns1", "dns2"}, groups.Names(), "all groups")
+}

@@ -117,6 +117,9 @@ func (b *Board) Reload(path string) {
 // reconfigure gives each daemon the new configuration of its group. It takes a restart to be in another group, or in one no
 // more.
 func (b *Board) reconfigure(groups config.Groups) {
+	if b.daemons[0].witness {
+		groups = groups.WithVoters()
+	}
 	if len(groups) == 1 && len(b.daemons) == 1 {
 		b.daemons[0].takeConfig(groups.First()) // which logs that the name has changed
 		return

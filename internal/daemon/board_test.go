@@ -4,7 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/sirupsen/logrus"
 
 	"topdog/internal/config"
 	"topdog/internal/lab/assert"
@@ -41,4 +44,20 @@ func TestInheritDrain(t *testing.T) {
 	note, err := b.daemons[0].drain.file.read()
 	assert.NoError(t, err)
 	assert.Is(t, true, note == nil, "a group that is not drained any more stays so")
+}
+
+// TestWitnessReloadsItsGroups: the groups of the file in which a witness takes no part are no other groups than before.
+func TestWitnessReloadsItsGroups(t *testing.T) {
+	log := logrus.New()
+	var said strings.Builder
+	log.SetOutput(&said)
+	b := NewBoard("", logrus.NewEntry(log))
+	groups, err := config.ParseGroups("topdog.toml", []byte("key_file = \"none\"\n[[group]]\nname = \"dns1\"\naddress = \"192.168.1.250\"\n"+
+		"[[group]]\nname = \"dns2\"\naddress = \"192.168.1.251\"\nalgorithm = \"strict\"\nvoters = [\"192.168.1.11\", \"192.168.1.12\", \"192.168.1.13\"]\n"))
+	assert.NoError(t, err)
+	d := &Daemon{witness: true, cfg: *groups.Named("dns2"), shared: shared{tasks: newTasks()}}
+	b.daemons = []*Daemon{d}
+	b.reconfigure(groups)
+	assert.Is(t, 1, len(d.tasks.posted), "configurations that were passed on")
+	assert.Is(t, "", said.String(), "logged")
 }
