@@ -13,18 +13,11 @@ import (
 
 // instance is this board in one group, as keepalived calls it, and what the scripts know of that.
 type instance struct {
-	group    string // "" if the board has no other
-	log      *logrus.Entry
+	group    string // "" until the only group of a board has told its name; for whoever holds the runner's mutex
 	happened chan console.Transition
 	states   *newest
 	now      state
 	told     map[script]state // the one that each script was told last
-}
-
-// put stores a state. No daemon has told which group it is about if none has answered yet.
-func (i *instance) put(s state) {
-	s.Group = cmp.Or(s.Group, i.group)
-	i.states.put(s)
 }
 
 // due reports whether a script must be told the present state.
@@ -43,31 +36,54 @@ func (r *runner) known() []*instance {
 	return r.instances
 }
 
-// of returns the instance of a group, which is new if there is none yet.
-func (r *runner) of(group string) (i *instance, isNew bool) {
+// of returns the instance that an event is about, which is new if there is none yet, and says in the event which group that is.
+// The name by which a group is followed is "" where it is the only one. Such an event may say it, and then the instance is the
+// same as when there were others: what it is told comes in one order.
+func (r *runner) of(followed string, t *console.Transition) (i *instance, isNew bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if at := slices.IndexFunc(r.instances, func(i *instance) bool { return i.group == group }); at >= 0 {
-		return r.instances[at], false
+	i = r.only
+	if name := cmp.Or(followed, t.Group); name != "" {
+		at := slices.IndexFunc(r.instances, func(i *instance) bool { return i.group == name })
+		switch {
+		case at >= 0:
+			i = r.instances[at]
+		case followed == "" && i != nil && i.group == "":
+			i.group = name
+		default:
+			i = nil
+		}
 	}
-	i = &instance{group: group, log: r.Log, happened: make(chan console.Transition), states: newNewest(), told: map[script]state{}}
-	i.states.wake = r.wake
-	if group != "" {
-		i.log = r.Log.WithField("group", group)
+	if isNew = i == nil; isNew {
+		i = &instance{group: cmp.Or(followed, t.Group), happened: make(chan console.Transition), states: newNewest(), told: map[script]state{}}
+		i.states.wake = r.wake
+		r.instances = append(slices.Clip(r.instances), i) // who has read the list goes on with it
 	}
-	r.instances = append(slices.Clip(r.instances), i) // who has read the list goes on with it
-	return i, true
+	if followed == "" {
+		r.only = i
+	}
+	t.Group = i.group
+	return i, isNew
+}
+
+// logOf returns the log for what concerns a group. It names the group where there is another.
+func (r *runner) logOf(group string) *logrus.Entry {
+	if !r.several.Load() {
+		return r.Log
+	}
+	return r.Log.WithField("group", group)
 }
 
 // follow follows every group of the daemon until ctx ends.
 func (r *runner) follow(ctx context.Context, c *console.Client) {
 	var classifying sync.WaitGroup
-	_ = c.FollowGroups(ctx, console.WatchOptions{}, r.Groups, func([]string) {}, func(group string, t console.Transition) error {
-		i, isNew := r.of(group)
+	grouped := func(names []string) { r.several.Store(len(names) > 1) }
+	_ = c.FollowGroups(ctx, console.WatchOptions{}, r.Groups, grouped, func(followed string, t console.Transition) error {
+		i, isNew := r.of(followed, &t)
 		if isNew {
-			classifying.Go(func() { classify(ctx, i.happened, i.put) })
+			classifying.Go(func() { classify(ctx, i.happened, i.states.put) })
 		}
-		return heard(ctx, i.log, i.happened, t)
+		return heard(ctx, r.logOf(t.Group), i.happened, t)
 	}) // it ends with ctx
 	classifying.Wait()
 }

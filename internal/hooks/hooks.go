@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -60,9 +61,11 @@ type runner struct {
 	wake     chan struct{}   // has an element when an instance has a new state
 	remarked map[remark]bool // the remarks that were logged
 	turn     int             // of the instance that comes first when scripts are due
+	several  atomic.Bool     // whether the board has several groups
 
 	mu        sync.Mutex // for what follows
 	instances []*instance
+	only      *instance // of the group that was followed last as the only one
 }
 
 func newRunner(o Options) *runner {
@@ -92,7 +95,7 @@ func (r *runner) settle() {
 		for _, i := range r.known() {
 			s, another, overtaken := i.states.take()
 			if overtaken > 0 {
-				i.log.Infof("changes that were over before the hooks could be told: %d; now this board is %s", overtaken, s.word)
+				r.logOf(s.Group).Infof("changes that were over before the hooks could be told: %d; now this board is %s", overtaken, s.word)
 			}
 			i.now, news = s, news || another
 		}
@@ -152,18 +155,19 @@ func (r *runner) runScript(i *instance, s script) {
 	c.Env = append(inherited(os.Environ()), i.now.environment()...)
 	began := time.Now()
 	err := c.Run()
+	log := r.logOf(i.now.Group)
 	took := time.Since(began).Round(time.Millisecond)
 	switch {
 	case err == nil:
-		i.log.Infof("%s %s: done in %v", s.path, i.now.word, took)
+		log.Infof("%s %s: done in %v", s.path, i.now.word, took)
 	case ctx.Err() != nil:
-		i.log.Warnf("%s %s: it did not end in time, and was killed after %v, with all that it had started (--timeout)",
+		log.Warnf("%s %s: it did not end in time, and was killed after %v, with all that it had started (--timeout)",
 			s.path, i.now.word, took)
 	case errors.Is(err, syscall.ENOEXEC), errors.Is(err, syscall.ENOENT):
-		i.log.Warnf("%s %s: it cannot be run: its first line must name its interpreter, such as #!/bin/sh, and must not end "+
+		log.Warnf("%s %s: it cannot be run: its first line must name its interpreter, such as #!/bin/sh, and must not end "+
 			"with CR LF, as Windows writes it: sed -i 's/\\r$//' %[1]s", s.path, i.now.word)
 	default:
-		i.log.Warnf("%s %s: %v after %v", s.path, i.now.word, err, took)
+		log.Warnf("%s %s: %v after %v", s.path, i.now.word, err, took)
 	}
 }
 

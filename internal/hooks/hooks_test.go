@@ -96,7 +96,7 @@ func newHooked(t *testing.T) *hooked {
 	log, said := newTestLog()
 	h.said = said
 	h.runner = newRunner(Options{Directory: directory(t), Timeout: deadline, Log: log})
-	i, _ := h.of("")
+	i, _ := h.of("", &console.Transition{})
 	h.states = i.states
 	return h
 }
