@@ -112,6 +112,10 @@ func (h *home) twoAtMost(since time.Time, two time.Duration) {
 	}
 }
 
+// devicesGone is how long the kernel may take to remove the devices of a killed holder, one after the other, on a machine that makes
+// and removes many others at the same time. They answer nobody meanwhile: the other board has asked before it claims.
+const devicesGone = 100 * time.Millisecond
+
 // TestGroupsAtHome: each address is at home on its board. Whatever happens to a board, the other has both addresses meanwhile, and
 // each returns when its board does.
 func TestGroupsAtHome(t *testing.T) {
@@ -129,7 +133,7 @@ func TestGroupsAtHome(t *testing.T) {
 			{"holder killed", func(b *board) {
 				b.withoutHolder = true
 				must(t, syscall.Kill(b.holder(), syscall.SIGKILL))
-			}, (*board).restart, atOnce()},
+			}, (*board).restart, devicesGone},
 			{"daemon frozen", func(b *board) { b.signal(syscall.SIGSTOP) }, func(b *board) { b.signal(syscall.SIGCONT) }, atOnce()},
 			{"all frozen", func(b *board) { b.all(syscall.SIGSTOP) }, func(b *board) { b.all(syscall.SIGCONT) }, lifetime},
 			{"stopped", func(b *board) { b.signal(syscall.SIGTERM) }, (*board).restart, 0},
@@ -141,6 +145,9 @@ func TestGroupsAtHome(t *testing.T) {
 				fault.begin(hit)
 				h.are(other, other)
 				h.twoAtMost(began, fault.two)
+				if asked := h.asker.Report(began); asked.Turns > 1 {
+					t.Errorf("%v was answered by one board and then by the other %d times", vip, asked.Turns)
+				}
 				ended := time.Now()
 				fault.end(hit)
 				h.are(1, 2)
