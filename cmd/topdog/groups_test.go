@@ -53,10 +53,11 @@ func inGroup(name string, address netip.Addr, prefer string) string {
 	return fmt.Sprintf("\n[[group]]\nname = %q\naddress = %q\nprefer = %q\n", name, address, prefer)
 }
 
-// writeGroups writes the configuration of a board: what belongs to all groups, and then these lines.
+// writeGroups writes the configuration of a board: what belongs to all groups, and then these lines. An address returns to its
+// board sooner than by default, since these tests wait for that again and again.
 func (b *board) writeGroups(lines ...string) {
 	b.c.t.Helper()
-	text := fmt.Sprintf("name = %q\nsocket = %q\nkey_file = \"key\"\nled = \"none\"\nlog_level = \"debug\"\nheartbeat = %q\n",
+	text := fmt.Sprintf("name = %q\nsocket = %q\nkey_file = \"key\"\nled = \"none\"\nlog_level = \"debug\"\nheartbeat = %q\npreempt_delay = \"300ms\"\n",
 		b.Host.Name, b.Dir+"/s", heartbeat)
 	for _, line := range lines {
 		text += line
