@@ -30,9 +30,6 @@ type Report struct {
 	// Answers counts them per board.
 	Answers map[int]int
 
-	// Turns is how often another board answered than before. If two answer at the same time, there are more of them than moves.
-	Turns int
-
 	// First is the first answer at or after Since; its Board is 0 if there is none.
 	First Answer
 
@@ -85,9 +82,6 @@ func (l *askLog) report(since, until time.Time, interval time.Duration) Report {
 			r.First = Answer{int(a.board), l.start.Add(a.at)}
 		}
 		r.Answers[int(a.board)]++
-		if last.board != 0 && a.board != last.board {
-			r.Turns++
-		}
 		r.addGap(l, last, a, interval)
 		if a.waited > 0 {
 			r.Waited = max(r.Waited, time.Duration(a.waited)*time.Microsecond+interval)

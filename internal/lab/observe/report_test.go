@@ -33,15 +33,15 @@ func TestReport(t *testing.T) {
 		}},
 		{"everything", handover, 0, 18, Report{
 			Since: at(0), Until: at(18), Longest: Gap{at(3), at(13), 1, 2, 4 * ms}, Unanswered: 14 * ms,
-			Answers: map[int]int{1: 3, 2: 3}, Turns: 1, First: Answer{1, at(1)}, Pause: 4 * ms,
+			Answers: map[int]int{1: 3, 2: 3}, First: Answer{1, at(1)}, Pause: 4 * ms,
 		}},
 		{"since before the start", handover, -100, 18, Report{
 			Since: at(0), Until: at(18), Longest: Gap{at(3), at(13), 1, 2, 4 * ms}, Unanswered: 14 * ms,
-			Answers: map[int]int{1: 3, 2: 3}, Turns: 1, First: Answer{1, at(1)}, Pause: 4 * ms,
+			Answers: map[int]int{1: 3, 2: 3}, First: Answer{1, at(1)}, Pause: 4 * ms,
 		}},
 		{"from within the gap", handover, 10, 18, Report{
 			Since: at(10), Until: at(18), Longest: Gap{at(3), at(13), 1, 2, 4 * ms}, Unanswered: 14 * ms,
-			Answers: map[int]int{2: 3}, Turns: 1, First: Answer{2, at(13)}, Pause: 3 * ms,
+			Answers: map[int]int{2: 3}, First: Answer{2, at(13)}, Pause: 3 * ms,
 		}},
 		{"after the gap", handover, 14, 18, Report{
 			Since: at(14), Until: at(18), Longest: Gap{at(14), at(18), 2, 2, 3 * ms}, Unanswered: 4 * ms,
@@ -57,7 +57,7 @@ func TestReport(t *testing.T) {
 		}},
 		{"answers were forgotten", askLog{start: at(0), answers: answers(10, 1, 11, 2), dropped: 7}, 0, 12, Report{
 			Since: at(10), Until: at(12), Longest: Gap{at(10), at(11), 1, 2, 0},
-			Answers: map[int]int{1: 1, 2: 1}, Turns: 1, First: Answer{1, at(10)},
+			Answers: map[int]int{1: 1, 2: 1}, First: Answer{1, at(10)},
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
