@@ -75,10 +75,13 @@ func (c *Core) tellGrade() {
 // An isolated board has no link. It waits for nothing, so the role has no state.
 
 // becomeIsolated is for a board whose link is gone: it releases the address
-// at once, and says nothing since nobody would hear it.
+// at once, and says nothing since nobody would hear it. By a second path it says that it is there.
 func (c *Core) becomeIsolated(reason Reason) {
 	c.become(Isolated, wire.Nobody, reason)
 	c.cutOff()
+	if c.cfg.SecondPath {
+		c.hello = clock.Due(c.now + SecondPathEvery)
+	}
 }
 
 // cutOff forgets what this board had begun with the others, and by which ways it heard them.

@@ -15,6 +15,7 @@ func (c *Core) becomeCandidate(reason Reason) {
 	c.become(Candidate, c.leader, reason)
 	c.candidacy = candidateState{cause: reason, since: c.now}
 	c.asking = asking{}
+	c.awaitSecondPath()
 	c.beginAsking()
 }
 
@@ -118,7 +119,7 @@ func (c *Core) startProbe() {
 
 // mayClaim reports whether nothing but the algorithm stands between a candidate and the lead.
 func (c *Core) mayClaim() bool {
-	return (!c.coldStart.pending || c.candidacy.probe == probeFree) && c.receives() && c.addressSilent()
+	return (!c.coldStart.pending || c.candidacy.probe == probeFree) && c.receives() && c.addressSilent() && c.secondPathSilent()
 }
 
 // Probed tells how the probe ended that EffectProbe asked for: inUse means that a
@@ -178,8 +179,19 @@ func (c *Core) reconsiderClaim() {
 // that it is newer than the last EffectAskLAN: a witness has answered, say.
 func (c *Core) Evidence(now Instant) []Effect {
 	c.enter(now)
+	c.evidence.answeredAt = c.now
+	return c.foreignHeard()
+}
+
+// FramesHeard tells the same, but that what was received answers nothing that this board has asked.
+func (c *Core) FramesHeard(now Instant) []Effect {
+	c.enter(now)
+	return c.foreignHeard()
+}
+
+func (c *Core) foreignHeard() []Effect {
 	c.evidence.foreign = true
-	c.evidence.at, c.evidence.foreignAt = c.now, c.now
+	c.evidence.at, c.evidence.othersAt, c.evidence.foreignAt = c.now, c.now, c.now
 	c.beginAnew()
 	return c.effects
 }
@@ -187,7 +199,7 @@ func (c *Core) Evidence(now Instant) []Effect {
 // receives reports whether the silence that this candidate hears cannot be its own port's: it
 // has received something since it began to ask. A board that has never heard anything but the
 // lost leader, as one of two on a switch, has no other board to listen for, and takes the
-// leader for gone. So does a board that has just heard the leader and was then told that it is
+// leader for gone. One that has heard another board by the second path alone has. So does a board that has just heard the leader and was then told that it is
 // gone.
 func (c *Core) receives() bool {
 	return c.leader != wire.Nobody && c.now < c.detector.Freshness() ||

@@ -36,6 +36,8 @@ type Config struct {
 	// Patience is the longest grace that the board may learn; 0 is DefaultPatience, see CheckPatience.
 	Patience time.Duration
 
+	// SecondPath says that the board has a second path to the others, see second.go.
+	SecondPath bool
 	// Several says that the board is in other groups too. Then a leader says HELLO half as often, see Core.helloInterval.
 	Several bool
 

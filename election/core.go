@@ -116,6 +116,7 @@ func (c *Core) duties() timetable {
 		{&c.candidacy.address.ask, (*Core).askAddress},
 		{&c.candidacy.address.silent, (*Core).addressUnanswered},
 		{&c.candidacy.askLAN, (*Core).missEvidence},
+		{&c.candidacy.second, (*Core).reconsiderClaim},
 		{&c.candidacy.incumbent, (*Core).incumbentLate},
 		{&c.answers, func(c *Core) { c.happens(AnswersDue) }},
 		{&c.candidacy.coordinator, func(c *Core) { c.happens(CoordinatorDue) }},
@@ -141,7 +142,12 @@ func (c *Core) Link(now Instant, up bool) []Effect {
 	case up && c.role == Isolated:
 		c.becomeListener(ReasonLinkUp, c.listenWindow())
 	case !up && c.role != Isolated:
+		successor := wire.Nobody
+		if c.role == Leader {
+			successor, _ = c.Successor(c.now)
+		}
 		c.becomeIsolated(ReasonLinkLost)
+		c.nameByOtherPath(successor)
 		if c.stopping {
 			c.emit(EffectFinished)
 		}

@@ -66,6 +66,8 @@ type Effect struct {
 	// interface as well, since a switch that loses multicast passes that. It is the same
 	// datagram, so whoever gets both takes the second one for a replay.
 	Broadcast bool
+	// SecondPath sends a copy by the second path as well, to the same board or to all.
+	SecondPath bool
 	// Floating sends Message to the floating address itself, and not to To.
 	Floating bool
 	// Audience lists the boards that a message to all concerns, as its sender knows

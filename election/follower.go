@@ -28,6 +28,10 @@ func (c *Core) becomeFollower(leader wire.ID, reason Reason) {
 	c.coldStart = coldStart{}
 	if old != leader {
 		c.paths.multicastAt = c.now
+		c.second.vouched, c.second.vouches, c.second.heardAt = 0, 0, 0
+		if c.second.present {
+			c.second.heardAt = c.now
+		}
 	}
 	c.lastLeader.id = leader
 	c.fitness.vain = 0
@@ -58,7 +62,7 @@ func (c *Core) awaitTurn() {
 	}
 	from := c.now
 	if c.leader != wire.Nobody {
-		from = c.detector.Freshness()
+		from = max(c.detector.Freshness(), c.vouchedUntil())
 	}
 	c.following.turn = clock.Due(from + c.algorithm.TurnDelay())
 }
@@ -159,6 +163,7 @@ func (c *Core) measureRoundTrip() {
 	}
 	c.asking.forget()
 	c.asking.ask(c.now)
+	c.second.askedAt = c.now
 	c.send(c.leader, query(wire.PurposeJoin, 0))
 }
 

@@ -8,12 +8,18 @@ import (
 // Step receives a message that was authenticated and found to be no replay.
 func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	c.enter(now)
-	c.evidence.at = c.now // this board's port receives
+	if !c.second.present {
+		c.evidence.at = c.now // this board's port receives
+		if m.Sender != c.leader {
+			c.evidence.othersAt = c.now
+		}
+	}
 	if !c.admit(m) {
 		return c.effects
 	}
 	was, _ := c.Peer(m.Sender) // what was known of it until now
-	p := c.roster.Heard(c.now, &m.Header)
+	c.second.copied = c.cfg.SecondPath && was.Incarnation == m.Incarnation && was.Newest() == m.Sequence
+	p := c.roster.Heard(c.now, &m.Header, c.second.present)
 	if p == nil {
 		c.notify(Notice{Kind: NoticeRosterFull, Board: m.Sender})
 		return c.effects
@@ -25,7 +31,7 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	if c.votes.needed() {
 		c.observe(m)
 	}
-	if c.role != Leader {
+	if c.role != Leader && !c.besideLeader(m) {
 		c.term = max(c.term, m.Term)
 	}
 	if c.named.Set && !c.heededByNamed(m) {
@@ -42,6 +48,7 @@ func (c *Core) Step(now Instant, m *wire.Message) []Effect {
 	if c.role == Leader && !c.paths.direct {
 		c.paths.multicastAt, c.paths.noMulticast = c.now, false // multicast reaches this leader, which hears no heartbeats
 	}
+	c.heardBySecondPath(m)
 	c.dispatch(m)
 	if c.role == Follower && m.Sender == c.leader && m.Grade != was.Grade {
 		c.compareRanks()
@@ -84,13 +91,20 @@ func (c *Core) admit(m *wire.Message) bool {
 			algorithm: m.Algorithm, ours: c.cfg.Algorithm,
 		}, ReasonOtherAlgorithm, m)
 		return false
-	case c.role == Barred:
+	case c.role == Barred, c.ofFormerLife(m):
 		return false
 	case c.late(m):
 		c.overtaken(m)
 		return false
 	}
 	return true
+}
+
+// ofFormerLife reports whether a message by the second path, which may be slow, is of the incarnation before the one that this board
+// hears. Each path has its own guard against recordings.
+func (c *Core) ofFormerLife(m *wire.Message) bool {
+	p := c.roster.Peer(m.Sender)
+	return c.second.present && p != nil && p.Former == m.Incarnation && m.Incarnation != 0
 }
 
 // late reports whether a message was overtaken by a later one of the same
@@ -105,12 +119,23 @@ func (c *Core) late(m *wire.Message) bool {
 // but an answer to a question of this board still is one. It comes by unicast, and a
 // multicast that was sent right behind it may well be read first, from another socket. So may what the leader
 // broadcasts right behind a heartbeat. That heartbeat still tells that the leader is in time, if it still leads.
+// The second path is slower than the first, so what comes by it often was overtaken. It still shows that this path works.
 func (c *Core) overtaken(m *wire.Message) {
+	if c.second.present {
+		c.roster.Peer(m.Sender).SecondPathAt = c.now
+		c.heardBySecondPath(m)
+	}
 	switch m.Type {
 	case wire.TypeHeartbeat:
-		newer := m.Term == c.lastLeader.term && m.Sequence > c.lastLeader.lastHeard
+		newer := m.Term == c.lastLeader.term && (m.Sequence > c.lastLeader.lastHeard || c.second.present)
 		if m.Sender == c.leader && newer && c.roster.Peer(m.Sender).Leading {
 			c.receiveHeartbeat(m, m.Heartbeat)
+		}
+	case wire.TypeElection:
+		c.missedOnFirstPath(m)
+	case wire.TypeQuery:
+		if m.Leading && c.second.present && c.role == Follower {
+			c.tellWhetherReceives(m)
 		}
 	case wire.TypeAnswer, wire.TypeStart, wire.TypeAck, wire.TypeReport, wire.TypeSupport, wire.TypeGrant:
 		c.algorithm.Step(Event{Kind: EventMessage, Message: m})
@@ -122,7 +147,7 @@ func (c *Core) overtaken(m *wire.Message) {
 func (c *Core) leaderHears(m *wire.Message, was *Peer) {
 	c.hearDeposed(m)
 	led := was.Leading && was.Incarnation == m.Incarnation
-	switch exceeded := m.Term > c.term; {
+	switch exceeded := m.Term > c.term && !c.second.present; {
 	case m.Leading:
 		c.hearRival(m)
 	case !led && !exceeded:
@@ -159,7 +184,7 @@ func (c *Core) otherHears(m *wire.Message, was *Peer) {
 
 // listenerHearsLeader makes a listener that has found a leader its follower.
 func (c *Core) listenerHearsLeader(m *wire.Message) {
-	if m.Reply && c.asking.count == 1 {
+	if m.Reply && c.asking.count == 1 && !c.second.present {
 		c.timeAnswer() // of several queries, the first may have come before anybody led
 	}
 	c.becomeFollower(m.Sender, ReasonHeardLeader)
@@ -172,6 +197,7 @@ func (c *Core) followerHearsLeader(m *wire.Message) {
 	leader := c.roster.Peer(c.leader)
 	late := c.now >= c.detector.Freshness()
 	switch {
+	case c.besideLeader(m):
 	case m.Sender == c.leader:
 		if c.lastLeader.incarnation != m.Incarnation {
 			c.becomeFollower(m.Sender, ReasonRestarted)
@@ -186,6 +212,12 @@ func (c *Core) followerHearsLeader(m *wire.Message) {
 // candidateHearsLeader ends a candidate's suspicion, or its wait for a new leader.
 func (c *Core) candidateHearsLeader(m *wire.Message) {
 	if m.Sender == c.leader {
+		if c.second.present {
+			if c.suspectsLeader() {
+				c.vouch()
+			}
+			return
+		}
 		c.answeredLate()
 		if m.Reply && c.asking.count > 0 {
 			c.timeAnswer()
@@ -233,6 +265,13 @@ func (c *Core) receiveHeartbeat(m *wire.Message, heartbeat wire.Heartbeat) {
 	if c.role != Follower && c.role != Candidate || m.Sender != c.leader {
 		return
 	}
+	if c.second.present {
+		if c.votes.needed() {
+			c.acknowledge(m, heartbeat.Interval, heartbeat.Grace)
+		}
+		return
+	}
+	c.second.vouched, c.second.vouches = 0, 0
 	if c.answersQuestion(m, heartbeat) {
 		c.timeAnswer()
 	}
@@ -262,6 +301,9 @@ func (c *Core) receiveHello(m *wire.Message) {
 		c.notify(Notice{Kind: NoticeNoMulticast, Board: m.Sender}) // once: a status says as long as it is so
 	}
 	p.Follow(c.now, c.cfg.ID, &m.Hello)
+	if c.paths.direct && !c.second.present && m.Hello.Following == c.cfg.ID {
+		c.evidence.answeredAt = c.now
+	}
 	c.hearWish(m)
 	if c.role == Follower && m.Sender == c.leader {
 		c.compareRanks() // its rank may be another one now
@@ -288,8 +330,11 @@ func (c *Core) answerQuery(m *wire.Message) {
 		c.tellNewcomer(m.Sender) // the first question of a board that nobody knows is only challenged, see wire.Guard
 	}
 	switch {
+	case m.Leading && c.second.present:
+		c.tellWhetherReceives(m)
 	case m.Leading && c.role == Follower && m.Sender == c.leader:
-		if c.succession() < witnesses { // some answer that its port receives, and not all
+		if c.succession() < witnesses || c.cfg.SecondPath && m.Query.Round > hearingQuestions/2 {
+			// Some answer that its port receives. All do if it goes on asking: those may be cut off on the first path.
 			c.sayHello(m.Sender)
 		}
 	case c.algorithm.Step(Event{Kind: EventQuery, Message: m}):
@@ -307,7 +352,7 @@ func (c *Core) receiveResign(m *wire.Message) {
 	}
 	named := m.Resign.Successor == c.cfg.ID
 	switch {
-	case c.role == Leader && named && c.leading.reclaimedAt != c.now: // else that has been done already
+	case c.role == Leader && named && c.leading.reclaimedAt != c.now && !c.second.copied: // else that has been done already
 		c.acquire() // clients may have sent to that board until now
 		c.reply()   // perhaps it has not heard the COORDINATOR
 	case c.role == Follower || c.role == Candidate:

@@ -163,6 +163,9 @@ func (c *Core) unanswered() {
 // hearElection receives the question of another board.
 func (c *Core) hearElection(m *wire.Message) {
 	above := c.Above(c.rankOf(&m.Header), c.rank())
+	if c.second.present && m.Election.Suspect == wire.Nobody {
+		c.showBySecondPath(m)
+	}
 	switch c.role {
 	case Leader:
 		// If a heartbeat is overdue this process was late, and what came meanwhile
@@ -171,6 +174,7 @@ func (c *Core) hearElection(m *wire.Message) {
 		if !c.leading.heartbeat.Reached(c.now) {
 			c.replyToCandidate(m)
 		}
+		c.missedOnFirstPath(m)
 	case Candidate:
 		if above && c.defersTo(m) {
 			c.missToo(m)
@@ -255,7 +259,7 @@ func (c *Core) firstCopy(m *wire.Message) bool {
 // has its own turn early, even if it overlooks lost heartbeats because it hears badly.
 // Otherwise it would keep boards that hear well from taking over.
 func (c *Core) secondWitness(m *wire.Message) {
-	if c.leader == m.Election.Suspect && c.lastLeader.incarnation == m.Election.Incarnation {
+	if c.leader == m.Election.Suspect && c.lastLeader.incarnation == m.Election.Incarnation && !c.vouchedFor() {
 		turn := max(c.now, c.detector.Earliest()) + c.turnDelay()
 		c.following.turn = c.following.turn.Before(turn)
 	}
@@ -327,6 +331,7 @@ func (c *Core) object(m *wire.Message) {
 // hearAnswer receives what another board knows.
 func (c *Core) hearAnswer(m *wire.Message) {
 	if c.role != Candidate {
+		c.hearReceives(m)
 		return
 	}
 	a := &m.Answer
@@ -351,6 +356,10 @@ func (c *Core) hearAnswer(m *wire.Message) {
 // heard here, at the time when it was.
 func (c *Core) heardByAnother(a *wire.Answer) {
 	if a.LastHeard <= c.lastLeader.lastHeard {
+		return
+	}
+	if c.second.present { // it hears the leader on the first path, and this board may not
+		c.vouch()
 		return
 	}
 	c.lastLeader.lastHeard = a.LastHeard

@@ -81,6 +81,9 @@ func (c *Core) sendHeartbeat(reply bool) {
 	c.heartbeats.number++
 	c.grace.Announce(c.now)
 	c.multicast(c.heartbeat(reply))
+	if e := &c.effects[len(c.effects)-1]; !reply {
+		e.SecondPath = c.beatBySecondPath()
+	}
 	c.beginInterval()
 	if !reply {
 		c.happens(EventHeartbeat)
@@ -140,18 +143,22 @@ func (c *Core) hearsFollowers() bool {
 func (c *Core) askHearing() {
 	h := &c.leading.hearing
 	switch {
-	case c.evidence.at > h.since:
+	case c.evidence.at > h.since && !h.answers, c.evidence.answeredAt > h.since:
+		h.answers = false
 		return
-	case h.asked == hearingQuestions:
-		// The others may still hear this board, so it names one successor. It could not hear the answer, and
-		// to name another one would make two holders.
-		c.handOver(wire.Nobody, ReasonDeaf, 1)
+	case h.asked >= hearingQuestions:
+		c.unansweredOnFirstPath()
 		return
 	}
 	h.asked++
+	h.receives = wire.Nobody // what was so before the last question may be so no more
 	c.multicast(query(wire.PurposeJoin, h.asked))
 	c.askLAN()
-	h.again = clock.Due(c.now + max(c.cfg.Interval/hearingQuestions, c.answerWithin()))
+	again := max(c.cfg.Interval/hearingQuestions, c.answerWithin())
+	if h.answers {
+		again = max(c.grace.Lease/2, c.answerWithin()) // the others wait for the address
+	}
+	h.again = clock.Due(c.now + again)
 }
 
 const (

@@ -72,6 +72,7 @@ const (
 	ReasonPaused
 	ReasonAddressSilent
 	ReasonAddressReturned
+	ReasonSecondPath
 	reasonCount
 )
 
@@ -123,6 +124,7 @@ var reasons = [reasonCount]struct{ identifier, text string }{
 	ReasonPaused:          {"paused", "the group is paused"},
 	ReasonAddressSilent:   {"address_silent", "the leader's address did not answer"},
 	ReasonAddressReturned: {"address_returned", "the leader's address answers again"},
+	ReasonSecondPath:      {"heard_by_second_path", "the leader was heard by the second path"},
 }
 
 // String returns the reason for people.

@@ -48,6 +48,8 @@ func start(t *testing.T, kind string, options []string) *board {
 				if c.Watch = NoWatch; value != "off" {
 					c.Watch = scenetest.Read[time.Duration](t, value)
 				}
+			case "second":
+				c.SecondPath = true
 			case "detector":
 				c.Detector, known = silence.DetectorNamed(value)
 			case "voters":

@@ -40,6 +40,7 @@ type Core struct {
 	watching   watching
 	evidence   evidence
 	paths      paths
+	second     secondPath
 	handover   handover
 	conflict   conflict
 	notices    notices
@@ -96,6 +97,7 @@ type candidateState struct {
 	request          request
 	unheard          bool           // nothing was received since then, so it could not claim
 	askLAN           clock.Deadline // it asks the LAN again because of that
+	second           clock.Deadline // the leader would have answered by the second path
 	waited           bool           // for answers, see readsFirst
 	refused          bool           // its algorithm would have claimed, but for what mayClaim looks at
 }
@@ -169,6 +171,12 @@ type hearing struct {
 	since Instant        // when it began to ask
 	asked int            // how often it has
 	again clock.Deadline // it asks once more, or has asked often enough
+	// answers says that only what answers it counts: others miss it, so perhaps its port receives and does not send.
+	answers bool
+	// secondPath says that another board was heard by the second path since then. receives is the first in rank of those that
+	// have said by it that their ports receive.
+	secondPath bool
+	receives   wire.ID
 }
 
 // deposed is the leader that this one has replaced because it was silent. It may live: its frames were lost, or it is cut
@@ -272,6 +280,10 @@ type evidence struct {
 	foreign bool    // since this process started, something has come that was no message of a board
 	// foreignAt is when that was last, in answer to EffectAskLAN.
 	foreignAt Instant
+	// answeredAt is when a question of this leader was last answered on the first path, by a witness or by a follower.
+	answeredAt Instant
+	// othersAt is when something last came there that is not of the leader of this board.
+	othersAt Instant
 }
 
 // paths is by which ways this board hears its leader.
@@ -342,7 +354,7 @@ type duty struct {
 }
 
 // timetable has all duties of one core, in the order in which what is due together is done.
-type timetable [26 + ownDeadlines]duty
+type timetable [27 + ownDeadlines]duty
 
 // earliest returns the first deadline to come, beside one.
 func (t *timetable) earliest(beside *clock.Deadline) (first clock.Deadline) {

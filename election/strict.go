@@ -213,8 +213,15 @@ func (c *Core) hearSupport(m *wire.Message) {
 	if item == nil || item.Term != a.Term {
 		return
 	}
-	c.votes.trip.Observe(float64(c.now - item.At))
+	if !c.second.present {
+		c.votes.trip.Observe(float64(c.now - item.At))
+	}
+	acknowledged := c.beatAcknowledged()
 	v.Count(item)
+	if c.second.present && !acknowledged && c.beatAcknowledged() {
+		c.second.countedAt = c.now
+		c.doubtFirstPath() // nobody suspects a leader that is deaf
+	}
 	c.leaseMoved()
 }
 
@@ -269,6 +276,7 @@ func (c *Core) repeatHeartbeat() {
 	for _, id := range c.otherVoters() {
 		if c.votes.support.Voter(id).Acked < c.leading.fence.beatAt {
 			c.send(id, c.heartbeat(false))
+			c.effects[len(c.effects)-1].SecondPath = c.cfg.SecondPath
 		}
 	}
 	next := c.votes.roundTrip(c.cfg.Interval)

@@ -31,6 +31,7 @@ func (c *Core) send(to wire.ID, m wire.Message) {
 	alone := m.Type == wire.TypeHello && c.role == Leader && c.roster.Live(c.now) == 0
 	e := Effect{Kind: EffectSend, To: to, Message: m}
 	e.Broadcast = to == wire.Nobody && (alone || !steady(&m) || c.losesMulticast())
+	e.SecondPath = c.cfg.SecondPath && c.bySecondPath(&m)
 	if c.votes.needed() && c.role == Leader && (m.Type == wire.TypeHeartbeat || m.Type == wire.TypeCoordinator) {
 		e.Beat = c.numberHeartbeat(to, m.Type)
 	}
@@ -46,7 +47,7 @@ func (c *Core) Sent(beat uint32, sequence wire.Sequence) { c.votes.support.Seque
 func (c *Core) sendFloating(m wire.Message) {
 	c.send(wire.Nobody, m)
 	e := &c.effects[len(c.effects)-1]
-	e.Broadcast, e.Floating = false, true
+	e.Broadcast, e.SecondPath, e.Floating = false, false, true
 }
 
 // steady reports whether a message is of those that are sent all the time, or for seconds. Only multicast
@@ -134,13 +135,20 @@ func (c *Core) computeScore() {
 
 // sendHello makes this board known, more rarely the more boards there are.
 func (c *Core) sendHello() {
-	if c.role == Isolated || c.role == Barred {
+	switch {
+	case c.role == Isolated && c.cfg.SecondPath:
+		c.sayHello(wire.Nobody)
+		c.effects[len(c.effects)-1].SecondPath = true
+		c.hello = clock.Due(c.now + secondPathHellos*c.helloInterval())
+		return
+	case c.role == Isolated, c.role == Barred:
 		return
 	}
 	if c.role != Candidate {
 		c.computeScore() // nobody's score changes while boards compare it
 	}
 	c.sayHello(wire.Nobody)
+	c.effects[len(c.effects)-1].SecondPath = c.helloBySecondPath()
 	if c.paused() {
 		c.sendPause(wire.Nobody)
 	}

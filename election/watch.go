@@ -93,7 +93,7 @@ func (c *Core) AddressMissed(now, since Instant) []Effect {
 func (c *Core) addressMissed(since Instant) {
 	_, every := c.Watch()
 	switch {
-	case every == 0 || c.role != Follower || c.named.Set: // a board that was named claims anyway, and sooner
+	case every == 0 || c.role != Follower || c.named.Set || c.vouchedFor(): // a board that was named claims anyway, and sooner
 	case c.detector.Missed(since):
 		c.turn(ReasonAddressSilent)
 	default:

@@ -174,7 +174,7 @@ func (c *Conn) add(socket *net.UDPConn, path Path) error {
 // ByAnyInterface sets whether datagrams to this board alone are accepted from any interface, and not only from the
 // Conn's own. They should be if another interface is in the same network, such as cable and Wi-Fi: Linux answers ARP
 // for each of its addresses on every interface (arp_ignore, Documentation/networking/ip-sysctl.rst), so each may
-// receive what is meant for the other.
+// receive what is meant for the other. What comes so is Elsewhere.
 func (c *Conn) ByAnyInterface(may bool) error {
 	filter := byInterface(c.index)
 	if may {
@@ -184,7 +184,7 @@ func (c *Conn) ByAnyInterface(may bool) error {
 	var failed []error
 	for _, r := range c.readers {
 		if r.path == PathUnicast || r.path == PathFloating {
-			_ = r.socket.Control(func(fd uintptr) { failed = append(failed, setFilter(int(fd), filter)) }) // an error says that it is closed
+			_ = r.socket.Control(func(fd uintptr) { failed = append(failed, setInterfaceTold(int(fd), may), setFilter(int(fd), filter)) }) // an error says that it is closed
 		}
 	}
 	return errors.Join(failed...)

@@ -73,6 +73,14 @@ func (b *board) inbox(t testing.TB, floating ...netip.Addr) *inbox {
 	return openInbox(t, b.addr.String(), b, b.options(floating...))
 }
 
+// elsewhere says whether a datagram has come by another interface.
+func elsewhere(d Datagram) string {
+	if d.Elsewhere {
+		return " by another interface"
+	}
+	return ""
+}
+
 // inboxOf hears what comes by a Conn, which is closed in the end.
 func inboxOf(t testing.TB, name string, c *Conn) *inbox {
 	t.Helper()
@@ -80,7 +88,7 @@ func inboxOf(t testing.TB, name string, c *Conn) *inbox {
 	ended := make(chan struct{}) // when nobody looks into the inbox any more, which may be full
 	serve(t, c, func(d Datagram) {
 		select {
-		case in.got <- fmt.Sprintf("%s %q from %s", pathNames[d.Path], d.Data, d.From):
+		case in.got <- fmt.Sprintf("%s %q from %s", pathNames[d.Path], d.Data, d.From) + elsewhere(d):
 		case <-ended:
 		}
 	})
@@ -375,7 +383,12 @@ func TestHeardByTheOtherInterface(t *testing.T) {
 		}
 		last := bytes.Repeat([]byte{1}, wire.MinPacket)
 		must(t, sender.Unicast(last, to))
-		for !strings.HasPrefix(receive(t, "the last one", in.got), heardAs("unicast", last, neighbour.addr)) {
+		got := ""
+		for !strings.HasPrefix(got, heardAs("unicast", last, neighbour.addr)) {
+			got = receive(t, "the last one", in.got)
+		}
+		if !strings.HasSuffix(got, elsewhere(Datagram{Elsewhere: true})) {
+			t.Errorf("it has come by the other interface, and is heard as %s", got)
 		}
 		must(t, in.ByAnyInterface(false))
 		must(t, sender.Unicast(packet, to))

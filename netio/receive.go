@@ -39,6 +39,8 @@ type Datagram struct {
 	At time.Duration
 	// Known says that Conn.Know was called for the sender's address.
 	Known bool
+	// Elsewhere says that it has come by another interface than the Conn's own, see Conn.ByAnyInterface.
+	Elsewhere bool
 }
 
 // Drops counts what was received and not delivered.
@@ -159,10 +161,11 @@ func readUntilClosed(closed <-chan struct{}, next func() error, failed func()) {
 // accept delivers a datagram of another board, and counts what it drops.
 func (c *Conn) accept(d *received, path Path, deliver func(Datagram)) {
 	now := Now()
+	ttl, index := ttlAndInterface(d.control)
 	switch {
 	case d.flags&unix.MSG_TRUNC != 0:
 		c.truncated.Add(1)
-	case ttl(d.control) != wire.TTL:
+	case ttl != wire.TTL:
 		c.wrongTTL.Add(1)
 	case d.from == c.self:
 		// This board's own datagram, looped back: a broadcast always is, a multicast only if Shared.
@@ -170,7 +173,7 @@ func (c *Conn) accept(d *received, path Path, deliver func(Datagram)) {
 		c.own.Add(1)
 	case !c.admission.admit(d.from.Addr(), now, c.anyInterface.Load() && (path == PathUnicast || path == PathFloating)):
 	default:
-		deliver(Datagram{Data: d.data, From: d.from, Path: path, At: now, Known: c.admission.knows(d.from.Addr())})
+		deliver(Datagram{Data: d.data, From: d.from, Path: path, At: now, Known: c.admission.knows(d.from.Addr()), Elsewhere: index != 0 && index != c.index})
 	}
 }
 
@@ -205,8 +208,8 @@ func pause(stop <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// controlSpace holds the one control message that is asked for (24 bytes for
-// IP_TTL) with room to spare.
+// controlSpace holds the control messages that are asked for (24 bytes for
+// IP_TTL, and perhaps 32 for IP_PKTINFO) with room to spare.
 const controlSpace = 64
 
 // drainMax bounds how many packets are read from a socket at once, so that a flood does not hold the

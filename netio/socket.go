@@ -178,6 +178,18 @@ func byTag(tag wire.GroupTag) []bpf.Instruction {
 	}
 }
 
+// setInterfaceTold sets whether the socket tells by which interface a datagram has come.
+func setInterfaceTold(fd int, told bool) error {
+	value := 0
+	if told {
+		value = 1
+	}
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_PKTINFO, value); err != nil {
+		return fmt.Errorf("set IP_PKTINFO to %d: %w", value, err)
+	}
+	return nil
+}
+
 // htonl puts a number into the byte order of the network.
 func htonl(v uint32) uint32 {
 	var b [4]byte
@@ -244,20 +256,26 @@ func leave(conn *net.UDPConn, group netip.Addr, index int) error {
 	return ipv4.NewPacketConn(conn).LeaveGroup(&net.Interface{Index: index}, &net.UDPAddr{IP: group.AsSlice()})
 }
 
-// ttl finds the TTL that a datagram arrived with in its control messages, or
-// -1 if there is none. It does not allocate, which ipv4.ControlMessage does.
-func ttl(control []byte) int {
+// ttlAndInterface finds the TTL that a datagram arrived with in its control messages, or
+// -1 if there is none, and the index of the interface by which it arrived, or 0. It does not allocate, which ipv4.ControlMessage does.
+func ttlAndInterface(control []byte) (ttl, index int) {
+	ttl = -1
 	for len(control) >= unix.SizeofCmsghdr {
 		header, data, rest, err := unix.ParseOneSocketControlMessage(control)
 		if err != nil {
-			return -1
+			break
 		}
-		if header.Level == unix.IPPROTO_IP && header.Type == unix.IP_TTL && len(data) >= 4 {
-			return int(binary.NativeEndian.Uint32(data))
+		if header.Level == unix.IPPROTO_IP && len(data) >= 4 {
+			switch header.Type {
+			case unix.IP_TTL:
+				ttl = int(binary.NativeEndian.Uint32(data))
+			case unix.IP_PKTINFO:
+				index = int(binary.NativeEndian.Uint32(data)) // in_pktinfo begins with it
+			}
 		}
 		control = rest
 	}
-	return -1
+	return ttl, index
 }
 
 // pass is a filter's verdict to let a packet through: more bytes than any packet has.

@@ -11,27 +11,31 @@ import (
 	"topdog/internal/lab/assert"
 )
 
-func TestTTL(t *testing.T) {
+func TestControlMessages(t *testing.T) {
 	for _, test := range []struct {
-		name    string
-		control []byte
-		want    int
+		name       string
+		control    []byte
+		ttl, index int
 	}{
-		{"none", nil, -1},
-		{"255", controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255), 255},
-		{"behind another", append(controlMessage(unix.SOL_SOCKET, unix.SO_TIMESTAMP, 7), controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 64)...), 64},
-		{"cut off", controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255)[:unix.SizeofCmsghdr-1], -1},
-		{"without its value", controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255)[:unix.SizeofCmsghdr+1], -1},
+		{"none", nil, -1, 0},
+		{"255", controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255), 255, 0},
+		{"behind another", append(controlMessage(unix.SOL_SOCKET, unix.SO_TIMESTAMP, 7), controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 64)...), 64, 0},
+		{"with the interface", append(controlMessage(unix.IPPROTO_IP, unix.IP_PKTINFO, 3), controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255)...), 255, 3},
+		{"cut off", controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255)[:unix.SizeofCmsghdr-1], -1, 0},
+		{"without its value", controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255)[:unix.SizeofCmsghdr+1], -1, 0},
 	} {
-		assert.Is(t, test.want, ttl(test.control), "%s", test.name)
+		ttl, index := ttlAndInterface(test.control)
+		assert.Is(t, test.ttl, ttl, "%s: TTL", test.name)
+		assert.Is(t, test.index, index, "%s: interface", test.name)
 	}
 }
 
 // FuzzTTL: the kernel writes these bytes, but a parser of bytes never panics all the same.
 func FuzzTTL(f *testing.F) {
 	f.Add(controlMessage(unix.IPPROTO_IP, unix.IP_TTL, 255))
+	f.Add(controlMessage(unix.IPPROTO_IP, unix.IP_PKTINFO, 3))
 	f.Add(controlMessage(unix.SOL_SOCKET, unix.SO_TIMESTAMP, 7))
-	f.Fuzz(func(t *testing.T, b []byte) { ttl(b) })
+	f.Fuzz(func(t *testing.T, b []byte) { ttlAndInterface(b) })
 }
 
 // The options that no other test would miss.

@@ -81,6 +81,10 @@ func TagOf(group string) GroupTag {
 	return GroupTag(binary.BigEndian.Uint16(sum[:]))
 }
 
+// OnSecondPath returns the name under which a group speaks on its second path. So what was sent on one path is nothing to who hears it
+// on the other, though both may be in one LAN. No group that people name has such a name.
+func OnSecondPath(group string) string { return group + "\x00second path" }
+
 // TagIn returns the tag that a packet carries. Nothing else of the packet is looked at. ok is false if it is too short for a tag.
 func TagIn(packet []byte) (tag GroupTag, ok bool) {
 	if len(packet) < GroupTagEnd {

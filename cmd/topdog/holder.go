@@ -57,15 +57,15 @@ func serveHolder(ctx context.Context, file, path, name string) error {
 	})
 }
 
-// startHolder starts a holder that belongs to this process, and returns what each group has of it.
+// startHolder starts a holder that belongs to this process, and returns what daemon.HolderOptions names of it.
 func startHolder(groups config.Groups) ([]*netio.Holder, error) {
 	return netio.StartHolders([]string{"/proc/self/exe", holderWord}, daemon.HolderOptions(groups)...)
 }
 
-// dialHolder connects to the holder of a service for each group, and waits for that for as long as it takes.
+// dialHolder connects to the holder of a service for the same, and waits for that for as long as it takes.
 func dialHolder(ctx context.Context, path string, groups config.Groups, log *logrus.Entry) (holders []*netio.Holder, err error) {
-	for _, cfg := range groups {
-		holder, err := dialHolderOf(ctx, path, wire.TagOf(cfg.Group), log)
+	for _, o := range daemon.HolderOptions(groups) {
+		holder, err := dialHolderOf(ctx, path, o.Tag, log)
 		if err != nil {
 			return nil, err
 		}

@@ -46,6 +46,7 @@ already, the command changes nothing and prints the line again.`,
   sudo topdog init 192.168.1.250 --led GPIO17
   sudo topdog init 192.168.1.250 fd00:1::250
   sudo topdog init 192.168.1.250 --strict --voters 192.168.1.11,192.168.1.12,192.168.1.13
+  sudo topdog init 192.168.1.250 --interface eth0,wlan0
   sudo topdog init 192.168.1.250 --page
   topdog init --from /etc/keepalived/keepalived.conf --dry-run`,
 		Args: cobra.MaximumNArgs(config.MaxAddresses),
@@ -77,7 +78,10 @@ func boardFlags(c *cobra.Command, board *setup.Board) {
 		board.Addresses = append(board.Addresses, setup.SplitAddresses(list)...)
 		return nil
 	})
-	flags.StringVar(&board.Interface, "interface", "", "the `name` of the interface (default: each board finds the one whose subnet contains the address)")
+	flags.Func("interface", "the `name` of the interface (default: each board finds the one whose subnet contains the address), or two with a comma: the second is a second path to the other boards", func(list string) error {
+		board.Interfaces = append(board.Interfaces, strings.FieldsFunc(list, func(r rune) bool { return r == ',' })...)
+		return nil
+	})
 	flags.StringVar(&board.Group, "group", "", "the `name` of the group, if there are several on one LAN")
 	flags.StringVar(&board.LED, "led", "", "the `light`: ACT, GPIO17, GPIO17:low (lit when low), none (default: ACT)")
 	flags.BoolVar(&board.Strict, "strict", false, "never two boards that answer: let voters decide (see docs/two-boards.md)")
@@ -118,7 +122,7 @@ func checkInit(b *setup.Board, arguments []string, export, imports bool) error {
 		return errors.New("--from is for the first board; --export and --import copy its configuration to the others")
 	case export && imports:
 		return errors.New("--export is for the board that has the key, --import for the one that gets it")
-	case pipe && (b.Addresses != nil || b.Interface != "" || b.Group != "" || b.LED != "" || b.Strict || b.Page):
+	case pipe && (b.Addresses != nil || b.Interfaces != nil || b.Group != "" || b.LED != "" || b.Strict || b.Page):
 		return errors.New("with --export and --import the configuration is the one of the first board: leave out the address and the other options")
 	case export && b.Force:
 		return errors.New("--export replaces nothing: --force belongs to --import")

@@ -47,6 +47,7 @@ func TestInitCommandLine(t *testing.T) {
 		{[]string{"10.0.0.9", "--interface", "eth0", "--led", "gpio17"}, 2, `a line is written "GPIO17"`},
 		{[]string{"--led", "gpio17"}, 2, `a line is written "GPIO17"`},
 		{[]string{"10.0.0.9", "--interface", "a b"}, 2, "interface"},
+		{[]string{"10.0.0.9", "--interface", "eth0,wlan0", "--interface", "wwan0"}, 2, "this is number 3 of 3, more than 2"},
 		{[]string{"10.0.0.9", "--interface", "eth0", "--strict"}, 2, "which boards vote?"},
 		{[]string{"10.0.0.9", "--interface", "eth0", "--voters", "10.0.0.1,10.0.0.2,10.0.0.3"}, 2, "only with --strict"},
 		{[]string{"10.0.0.9", "--interface", "eth0", "--strict", "--voters", "10.0.0.1,10.0.0.2"}, 2, "fewer than 3 voters"},
@@ -74,6 +75,7 @@ func TestInitCommandLine(t *testing.T) {
 		{[]string{"nonsense"}, 2, "not an IPv4 address"},
 		{[]string{"--address", "10.0.0.8"}, 1, `but it has address = "10.0.0.9" instead of "10.0.0.8"; change it there`},
 		{[]string{"--led", "ACT"}, 1, `led = "GPIO17:low" instead of "ACT"`},
+		{[]string{"--interface", "eth0", "--interface", "wlan0"}, 1, `interface = "eth0" instead of "eth0", "wlan0"`},
 		{[]string{"--group", "x"}, 1, `group = the default instead of "x"`},
 	} {
 		got := executed(t, append([]string{"init", "--config", path}, step.args...)...)

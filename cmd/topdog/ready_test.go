@@ -136,6 +136,7 @@ var traits = [][]trait{
 		{"no such interface", 1, as(settings{"interface": quote("eth7")})},
 		{"wlan0", 1, as(settings{"interface": quote("wlan0")})},
 		{"a tunnel", 1, as(settings{"interface": quote("wg0")})},
+		{"eth0 and wlan0", 2, as(settings{"interface": `["eth0", "wlan0"]`})},
 	},
 	{
 		{"one interface", 12, asItIs},

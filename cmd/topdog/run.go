@@ -159,12 +159,17 @@ func platformsOf(ctx context.Context, groups config.Groups, o runOptions, log *l
 	if err != nil {
 		return nil, err
 	}
+	seconds := holders[len(groups):]
 	for i, cfg := range groups {
 		checker, err := check.Open(holders[i].AskGateway, starterWord)
 		if err != nil {
 			return nil, err
 		}
-		platforms[i] = daemon.Real(cfg, daemon.RealOptions{Holder: holders[i], Checker: checker, Log: logOf(log, cfg)})
+		o := daemon.RealOptions{Holder: holders[i], Checker: checker, Log: logOf(log, cfg)}
+		if cfg.SecondPath {
+			o.SecondHolder, seconds = seconds[0], seconds[1:]
+		}
+		platforms[i] = daemon.Real(cfg, o)
 	}
 	return platforms, nil
 }

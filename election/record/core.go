@@ -78,6 +78,10 @@ func (c *Core) StepDirect(now instant, m *wire.Message) effects {
 	return c.did(c.told(now, "direct", m).StepDirect(now, m))
 }
 
+func (c *Core) StepBySecondPath(now instant, m *wire.Message) effects {
+	return c.did(c.told(now, "second", m).StepBySecondPath(now, m))
+}
+
 func (c *Core) DuplicateID(now instant, m *wire.Message) effects {
 	return c.did(c.told(now, m).DuplicateID(now, m)) // its sender tells this from Step
 }
@@ -93,6 +97,10 @@ func (c *Core) Probed(now instant, inUse bool) effects {
 }
 
 func (c *Core) Evidence(now instant) effects { return c.did(c.told(now, "evidence").Evidence(now)) }
+
+func (c *Core) FramesHeard(now instant) effects {
+	return c.did(c.told(now, "frames").FramesHeard(now))
+}
 
 func (c *Core) AddressAnswered(now, askedAt instant) effects {
 	return c.did(c.told(now, "answered", askedAt).AddressAnswered(now, askedAt))

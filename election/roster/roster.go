@@ -34,6 +34,12 @@ type Peer struct {
 	Score         uint32        // by its last message that told one
 	ScoreKnown    bool          // a message has told the score
 	Expected      bool          // it is configured and was never heard
+	// Former is its incarnation before this one, as far as it was heard; 0 for none.
+	Former wire.Incarnation
+	// SecondPathAt is when its last message came by the second path; 0 for never. SecondPathOnly says that none has come by
+	// the first: such a board may not live on it.
+	SecondPathAt   clock.Instant
+	SecondPathOnly bool
 }
 
 // newest has the sequence number of the newest message by the mark of the key that verified it. The two keys that a
@@ -48,7 +54,7 @@ func (p *Peer) Rank() Rank {
 // Live reports whether the peer has been heard lately.
 func (p *Peer) Live(now clock.Instant) bool {
 	every := max(p.HelloInterval, HelloFloor)
-	return !p.Gone && !p.Expected && now-p.LastHeard < HelloLosses*every
+	return !p.Gone && !p.Expected && !p.SecondPathOnly && now-p.LastHeard < HelloLosses*every
 }
 
 // eligible reports whether a peer could lead now, without the one that is
@@ -130,8 +136,8 @@ func (r *Roster) Peer(id wire.ID) *Peer {
 }
 
 // Heard enters what a message's header tells. It returns nil when the roster is
-// full of live boards.
-func (r *Roster) Heard(now clock.Instant, h *wire.Header) *Peer {
+// full of live boards. Whether a board lives is known by the first path alone.
+func (r *Roster) Heard(now clock.Instant, h *wire.Header, bySecondPath bool) *Peer {
 	i, ok := r.index(h.Sender)
 	if !ok {
 		if len(r.peers) >= wire.MaxBoards-1 && !r.forget(now) {
@@ -142,12 +148,16 @@ func (r *Roster) Heard(now clock.Instant, h *wire.Header) *Peer {
 	}
 	p := &r.peers[i]
 	if p.Expected || p.Incarnation != h.Incarnation {
-		*p = Peer{ID: h.Sender, Incarnation: h.Incarnation, Name: p.Name}
+		*p = Peer{ID: h.Sender, Incarnation: h.Incarnation, Former: p.Incarnation, Name: p.Name, SecondPathOnly: true}
 	}
 	p.Priority, p.Grade = h.Priority, h.Grade
 	p.Leading = h.Leading
-	p.LastHeard = now
 	p.newest[h.Key.Mark()] = h.Sequence
+	if bySecondPath {
+		p.SecondPathAt = now
+		return p
+	}
+	p.LastHeard, p.SecondPathOnly = now, false
 	p.Gone, p.Left = false, false
 	return p
 }
@@ -245,7 +255,7 @@ func (r *Roster) LosesMulticast(now clock.Instant) bool {
 	return r.count(func(p *Peer) bool { return p.NoMulticast && p.Live(now) }) > 0
 }
 
-// HeardBesides reports whether a peer other than one was ever heard.
+// HeardBesides reports whether a peer other than one was ever heard, by either path.
 func (r *Roster) HeardBesides(one wire.ID) bool {
 	return r.count(func(p *Peer) bool { return p.ID != one && !p.Expected }) > 0
 }

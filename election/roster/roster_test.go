@@ -12,7 +12,7 @@ import (
 
 // meet enters a board of that priority.
 func (r *Roster) meet(now clock.Instant, id wire.ID, priority uint8) *Peer {
-	return r.Heard(now, &wire.Header{Sender: id, Priority: priority, Incarnation: wire.Incarnation(id)})
+	return r.Heard(now, &wire.Header{Sender: id, Priority: priority, Incarnation: wire.Incarnation(id)}, false)
 }
 
 func TestRosterOrder(t *testing.T) {
@@ -75,8 +75,8 @@ func TestRosterRestart(t *testing.T) {
 	r := New(nil)
 	p := r.meet(0, 1, 100)
 	p.Name, p.Following, p.StartedAt, p.Gone = "pi1", 3, 17, true
-	p = r.Heard(time.Second, &wire.Header{Sender: 1, Incarnation: 99, Priority: 50, Leading: true})
-	want := Peer{ID: 1, Incarnation: 99, Priority: 50, Name: "pi1", Leading: true, LastHeard: time.Second}
+	p = r.Heard(time.Second, &wire.Header{Sender: 1, Incarnation: 99, Priority: 50, Leading: true}, false)
+	want := Peer{ID: 1, Incarnation: 99, Former: 1, Priority: 50, Name: "pi1", Leading: true, LastHeard: time.Second}
 	assert.Is(t, want, *p, "after a restart the board")
 }
 

@@ -77,9 +77,9 @@ type Config struct {
 	Addresses []Address // address: the floating addresses, of which at least one is of IPv4
 	// OtherAddresses are the floating addresses of the board's other groups. They are never its own either.
 	OtherAddresses []netip.Addr
-	Interface      string   // interface: "" means the one whose subnet contains the first IPv4 address
-	Group          string   // group: the boards with the same group and key share one leader
-	Prefer         []string // prefer: the boards that should lead, the best first; Priority and Preempt follow from it
+	Paths
+	Group  string   // group: the boards with the same group and key share one leader
+	Prefer []string // prefer: the boards that should lead, the best first; Priority and Preempt follow from it
 	// ScoreCommand is score_command: a program and its arguments; empty unless
 	// ScoreSource is election.ScoreFromCommand.
 	ScoreCommand []string
@@ -99,6 +99,12 @@ type Config struct {
 
 	file string            // the path that it was read from
 	set  map[string]origin // of the keys that the file sets
+}
+
+// Paths are the interfaces by which the boards hear each other.
+type Paths struct {
+	Interface       string // interface: "" means the one whose subnet contains the first IPv4 address
+	SecondInterface string // interface: the second one; "" for none
 }
 
 // origin is where the value of a key comes from.

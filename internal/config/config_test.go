@@ -204,7 +204,7 @@ func TestWhere(t *testing.T) {
 
 // changedValue gives each key a value that differs from its default.
 var changedValue = map[string]string{
-	"address": `"10.9.9.9"`, "interface": `"eth7"`, "group": `"g"`, "id": "7", "priority": "7", "preempt": "true", "prefer": `"seven"`,
+	"address": `"10.9.9.9"`, "interface": `["eth7", "wlan7"]`, "group": `"g"`, "id": "7", "priority": "7", "preempt": "true", "prefer": `"seven"`,
 	"preempt_delay": `"7s"`, "take_in_use": "true", "heartbeat": `"77ms"`, "patience": `"777ms"`, "watch": `"7ms"`, "algorithm": `"bully"`, "voters": `["10.9.9.1", 2, "3"]`, "detector": `"fixed"`, "fanout": `"unicast"`, "score_from": `"age"`,
 	"score_command": `["/7", "7"]`, "start_grace": `"7s"`, "multicast": `"239.0.0.7:7"`, "peers": `["10.9.9.7"]`, "witness": `["10.9.9.8"]`,
 	"key_file": `"none"`, "led": `"GPIO7"`, "name": `"seven"`, "socket": `"/7"`, "log_level": `"debug"`, "hold": `"tun+lifetime"`, "page_listen": `":7"`, "page_hosts": `["seven.lan"]`, "check": `[{ unit = "seven.service" }]`,
@@ -217,12 +217,15 @@ var needed = map[string]string{
 	"voters":        strict + "voters = [4, 5, 6]\n",
 }
 
+// alsoSet are the fields that a key sets beside its own one.
+var alsoSet = map[string]string{"SecondInterface": "interface"}
+
 // configured are the fields that a file sets, those of the election's part among them.
 func configured() (all []reflect.StructField) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Config]()) {
 		switch {
 		case !f.IsExported(), f.Anonymous:
-		case f.Name == "Incarnation", f.Name == "Members", f.Name == "Keys", f.Name == "Several", f.Name == "OtherAddresses": // found out later
+		case f.Name == "Incarnation", f.Name == "Members", f.Name == "Keys", f.Name == "Several", f.Name == "SecondPath", f.Name == "OtherAddresses": // found out later
 		default:
 			all = append(all, f)
 		}
@@ -230,8 +233,7 @@ func configured() (all []reflect.StructField) {
 	return all
 }
 
-// Every key sets exactly one field of the struct, every field has a key, and
-// Changed sees each change.
+// Every key sets exactly one field of the struct, but for those of alsoSet. Every field has a key, and Changed sees each change.
 func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
 	set := map[string]string{} // field of the struct -> key
 	for _, key := range keys() {
@@ -272,7 +274,10 @@ func TestEveryKeyHasAFieldAndEveryFieldAKey(t *testing.T) {
 			t.Errorf("no key sets field %s", f.Name)
 		}
 	}
-	assert.Is(t, len(keys()), exported, "fields")
+	for field, key := range alsoSet {
+		assert.Is(t, key, set[field], "the key that sets field %s", field)
+	}
+	assert.Is(t, len(keys())+len(alsoSet), exported, "fields")
 }
 
 func TestChanged(t *testing.T) {
@@ -286,6 +291,26 @@ func TestChanged(t *testing.T) {
 	assert.Equal(t, want, got, "changed keys, and whether they apply live")
 	assert.Equal(t, []string(nil), a.Changed(parse(t, good)), "what the same file changes")
 	assert.Is(t, false, Live("no such key"), "an unknown key applies live")
+}
+
+// A second path takes a restart to come, to go, or to be on another interface.
+func TestChangedPaths(t *testing.T) {
+	lines := []string{"", "interface = \"eth0\"\n", "interface = [\"eth0\", \"wlan0\"]\n", "interface = [\"eth0\", \"wlan1\"]\n", "interface = [\"wlan0\", \"eth0\"]\n"}
+	for i, from := range lines {
+		for j, to := range lines {
+			var want []string
+			if i != j {
+				want = []string{"interface"}
+			}
+			c, changed := parse(t, good+from), parse(t, good+to)
+			assert.Equal(t, want, c.Changed(changed), "what is changed from %q to %q", from, to)
+			c.ApplyLive(changed)
+			assert.Equal(t, want, c.Changed(changed), "what a reload leaves of that")
+		}
+	}
+	assert.Is(t, false, Live("interface"), "interface is applied on reload")
+	assert.Is(t, `"eth0", "wlan0"`, parse(t, good+lines[2]).Value("interface"), "what the file says")
+	assert.Equal(t, []string(nil), parse(t, good+lines[1]).Changed(parse(t, good+"interface = [\"eth0\"]\n")), "what a list of one changes")
 }
 
 func TestLoad(t *testing.T) {
@@ -323,6 +348,8 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(two + "[[group.check]]\nunit = \"b.service\"\n[[check]]\nunit = \"a.service\"\n"))
 	f.Add([]byte(`address = ["192.168.1.250/24", "fd00:1::250/64", "2001:db8::1"]`))
 	f.Add([]byte(`address = ["fd00:1::250", "192.168.1.250"]` + "\n[[check]]\nhttp = \"http://[fd00:1::251]/\"\n"))
+	f.Add([]byte("interface = [\"eth0\", \"wlan0\"]\n" + two + "interface = [\"wlan0\", \"eth0.7\"]\n"))
+	f.Add([]byte(good + strict + "voters = [1, 2, 3]\ninterface = [\"eth0\", \"eth0\", \"lo\"]\n"))
 	for key, value := range changedValue {
 		f.Add([]byte(good + needed[key] + key + " = " + value + "\n"))
 	}

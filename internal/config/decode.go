@@ -100,7 +100,7 @@ func ParseGroups(name string, data []byte) (Groups, error) {
 	}
 	var groups Groups
 	for _, one := range f.all {
-		one.cfg.Several = len(f.all) > 1
+		one.cfg.Several, one.cfg.SecondPath = len(f.all) > 1, one.cfg.SecondInterface != ""
 		for _, other := range f.all {
 			for _, a := range other.cfg.Addresses {
 				if other != one {

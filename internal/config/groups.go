@@ -45,6 +45,11 @@ func (g Groups) WithVoters() Groups {
 	return slices.DeleteFunc(slices.Clone(g), func(c *Config) bool { return len(c.Voters) == 0 })
 }
 
+// WithSecondPath returns the groups that have a second path.
+func (g Groups) WithSecondPath() Groups {
+	return slices.DeleteFunc(slices.Clone(g), func(c *Config) bool { return !c.SecondPath })
+}
+
 // ReadKeys reads the secrets from the key file, which is the same for all groups, unless there are none.
 func (g Groups) ReadKeys() error {
 	file := g.First().KeyFile
@@ -176,18 +181,35 @@ func atTop(key string) string {
 	return key
 }
 
-// validateGroups refuses groups that cannot be told apart.
+// marks are those of a group in packets, by which boards tell groups and paths apart: of its first path, and of its second.
+func (c *Config) marks() []wire.GroupTag {
+	all := []wire.GroupTag{wire.TagOf(c.Group)}
+	if c.SecondInterface != "" {
+		all = append(all, wire.TagOf(wire.OnSecondPath(c.Group)))
+	}
+	return all
+}
+
+// validateGroups refuses groups, and paths of a group, that cannot be told apart.
 func (r *reading) validateGroups(before []*reading) {
+	marks := r.cfg.marks()
+	if len(marks) > 1 && marks[0] == marks[1] {
+		r.contradictsName("both paths of a group of this name have the same mark in packets, by which boards tell paths apart", "choose another name")
+	}
 	for _, other := range before {
 		line, _ := r.position(other.at.offset)
 		above := fmt.Sprintf("the group of line %d", line)
 		c, o := r.cfg, other.cfg
+		onOnePath := ""
+		if len(marks) > 1 || len(o.marks()) > 1 {
+			onOnePath = " on one path"
+		}
 		switch {
 		case r.anyBad(groupKey) || other.anyBad(groupKey):
 		case c.Group == o.Group:
 			r.contradictsName(above+" is called so too", "write another name")
-		case wire.TagOf(c.Group) == wire.TagOf(o.Group):
-			r.contradictsName(fmt.Sprintf("%s, %s, has the same mark in packets, by which boards tell groups apart", quoted(o.Group), above),
+		case slices.ContainsFunc(marks, func(m wire.GroupTag) bool { return slices.Contains(o.marks(), m) }):
+			r.contradictsName(fmt.Sprintf("%s, %s, has the same mark in packets%s, by which boards tell groups apart", quoted(o.Group), above, onOnePath),
 				"choose another name for one of the two")
 		}
 		if !r.anyBad("address") {
@@ -203,8 +225,12 @@ func (r *reading) validateGroups(before []*reading) {
 	}
 }
 
-// contradictsName reports a problem with the name of a group.
+// contradictsName reports a problem with the name of a group, which the file sets.
 func (r *reading) contradictsName(message, hint string) {
+	if r.own == nil {
+		r.contradicts(groupKey, 0, message, hint)
+		return
+	}
 	r.own.refuse(nameKey, r.own.values[nameKey][0], message, hint)
 }
 

@@ -32,6 +32,20 @@ func TestGroups(t *testing.T) {
 	assert.Is(t, (*Config)(nil), groups.Named("dns3"), "a group that there is not")
 }
 
+// Each group may have paths of its own, in place of those above the tables.
+func TestPathsOfGroups(t *testing.T) {
+	var got []string
+	for _, c := range parseGroups(t, "interface = [\"eth0\", \"wlan0\"]\n"+two+"interface = [\"wlan0\", \"eth0\"]\n"+
+		"[[group]]\nname = \"dns3\"\naddress = \"192.168.1.252\"\ninterface = \"eth1\"\nalgorithm = \"bully\"\n") {
+		got = append(got, fmt.Sprintf("%s: %+v %t", c.Group, c.Paths, c.SecondPath))
+	}
+	assert.Equal(t, []string{
+		"dns1: {Interface:eth0 SecondInterface:wlan0} true",
+		"dns2: {Interface:wlan0 SecondInterface:eth0} true",
+		"dns3: {Interface:eth1 SecondInterface:} false",
+	}, got, "the paths")
+}
+
 // A file with one group is the same with a table and without one.
 func TestOneTable(t *testing.T) {
 	table, plain := parse(t, "[[group]]\nname = \"dns\"\naddress = \"192.168.1.250\"\n"), parse(t, good+"group = \"dns\"\n")

@@ -48,9 +48,9 @@ func electionSettings(c *Config) []setting {
 			name: "address", means: "an unused address of the network", example: `"192.168.1.250"`,
 			max: MaxAddresses, filled: true, shared: true,
 			aliases: "vip vips ip virtual_ip virtual_ipaddress floating_ip addresses"}),
-		scalar(&c.Interface, checked(checkInterface), setting{
-			name: "interface", example: `"eth0"`, aliases: "iface nic device dev",
-			means: "the name that `ip link` shows (or no such line, for the one whose subnet contains the address)"}),
+		interfaces(c, setting{
+			name: "interface", example: `"eth0"`, filled: true, aliases: "iface nic device dev",
+			means: "the name that `ip link` shows, or a list of two (or no such line, for the one whose subnet contains the address)"}),
 		scalar(&c.Group, checked(CheckGroup), setting{
 			name: "group", means: "1 to 32 letters, digits, signs or inner spaces (ASCII)", example: `"topdog"`,
 			shared: true, aliases: "cluster virtual_router_id vrid"}),

@@ -32,6 +32,7 @@ func (r *reading) validate() {
 	r.validatePatience()
 	r.validateWatch()
 	r.validateVoters()
+	r.validateSecondPath()
 	r.validateFloating()
 }
 
@@ -129,6 +130,15 @@ func (r *reading) validateVoters() {
 		r.contradicts("voters", len(voters)-1,
 			fmt.Sprintf("fewer than %d voters: the loss of one would leave no majority, and nobody could answer", MinVoters),
 			"list one more; a `topdog witness` on any other machine is a voter too")
+	}
+}
+
+// validateSecondPath refuses a second path with an algorithm that does not know of it.
+func (r *reading) validateSecondPath() {
+	a := r.cfg.Algorithm
+	if r.cfg.SecondInterface != "" && a != wire.AlgorithmHeir && a != wire.AlgorithmStrict && !r.anyBad("algorithm", "interface") {
+		r.contradicts("interface", 1, fmt.Sprintf("only the algorithms %q and %q have a second path, and this group runs %q", wire.AlgorithmHeir, wire.AlgorithmStrict, a),
+			"keep one interface, or delete the line of the algorithm")
 	}
 }
 

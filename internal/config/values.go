@@ -179,12 +179,34 @@ func checkInterface(text string) error {
 	case text == "lo":
 		return refuse("write the interface on which the boards are; to try topdog on one machine run `topdog demo`",
 			"no other board can be reached by %s", quoted(text))
+	case strings.Contains(text, ","): // which the kernel allows, and nobody has
+		return refuse("write each name by itself: "+QuoteAll(strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })),
+			"%s is no name of an interface", quoted(text))
 	case len(text) > 15:
 		return fmt.Errorf("%s is %d bytes long; the kernel allows interface names of at most 15", quoted(text), len(text))
 	case text == ".", text == "..", strings.ContainsFunc(text, odd):
 		return fmt.Errorf("%s cannot be the name of an interface", quoted(text))
 	}
 	return nil
+}
+
+// interfaces is the setting of the interface, and of that of the second path.
+func interfaces(c *Config, k setting) setting {
+	k.takes, k.max = aText|aList, 2
+	return scalar(&c.Paths, func(name string) (p Paths, err error) {
+		p = c.Paths
+		switch err := checkInterface(name); {
+		case err != nil:
+			return p, err
+		case p.Interface == "":
+			p.Interface = name
+		case p.Interface == name:
+			return p, refuse("delete one of the two", "%s is listed twice", name)
+		default:
+			p.SecondInterface = name
+		}
+		return p, nil
+	}, k)
 }
 
 // checkPath refuses a path that cannot be what was meant.

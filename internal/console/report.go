@@ -34,7 +34,8 @@ const (
 	TopicConfiguration Topic = "configuration" // the file
 	TopicKey           Topic = "key"           // the key file
 	TopicInterface     Topic = "interface"     // the interface of the group, and the network that the daemon sees there
-	TopicPowerSave     Topic = "power_save"    // of the Wi-Fi interface
+	TopicSecondPath    Topic = "second_path"   // the second path of the group
+	TopicPowerSave     Topic = "power_save"    // of a Wi-Fi interface
 	TopicDHCP          Topic = "dhcp"          // whether a DHCP server hands out a floating address
 	TopicAddress       Topic = "address"       // who has a floating address
 	TopicSockets       Topic = "sockets"       // the sockets of the group, and the rights that they need

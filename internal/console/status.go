@@ -23,6 +23,9 @@ type Status struct {
 	ScoreFrom string           `json:"score_from"` // what the algorithm "score" compares; "" with the others
 	Interface string           `json:"interface"`  // the group's network interface
 
+	// SecondPath is the second path to the other boards; nil if none is configured.
+	SecondPath *SecondPath `json:"second_path,omitempty"`
+
 	Board       Board    `json:"board"`         // this one
 	Role        string   `json:"role"`          // one of the Role constants
 	Reason      string   `json:"reason"`        // why it has that role, as of the last change: an identifier of election.Reason
@@ -120,11 +123,14 @@ type Board struct {
 	Score     *uint32  `json:"score"`      // the algorithm "score" orders boards by it; null with the others, and until the board has told it
 	Role      string   `json:"role"`       // "" if unknown; the last known one if the board is stale or gone
 	Self      bool     `json:"self"`
-	HeardMs   *float64 `json:"heard_ms"`   // since its last message, from which all of this is known; null for this board
+	HeardMs   *float64 `json:"heard_ms"`   // since its last message by the first path, from which all of this is known; null for this board, and if none has come
 	Stale     bool     `json:"stale"`      // silent for so long that it counts as dead
 	Gone      bool     `json:"gone"`       // it has said that it leaves, or was replaced
 	Following string   `json:"following"`  // id of the leader that it says it follows
 	UpSeconds *float64 `json:"up_seconds"` // since its daemon started
+
+	// HeardBySecondPathMs is since its last message by the second path. It is missing if none has come.
+	HeardBySecondPathMs *float64 `json:"heard_by_second_path_ms,omitempty"`
 
 	Version  string   `json:"version,omitempty"`  // of its program; "" if it has not told it
 	Floating []string `json:"floating,omitempty"` // the floating addresses of its configuration; none if it has told none
@@ -132,6 +138,21 @@ type Board struct {
 	SignsWith   string `json:"signs_with"`   // fingerprint of the key that signs what it sends; "" if it has told none
 	AlsoAccepts string `json:"also_accepts"` // the same of a second key that it accepts while the group changes its key; "" if there is none
 }
+
+// SecondPath is a second interface by which this board hears the others. The floating addresses are never on it.
+type SecondPath struct {
+	Interface string `json:"interface"`
+	Address   string `json:"address"` // this board's own on it; "" while it has none
+	State     string `json:"state"`   // one of the SecondPath constants
+	Text      string `json:"text"`    // why it does not work, and what to do, with the name of the interface; "" if it works
+}
+
+// The states of a second path (SecondPath.State).
+const (
+	SecondPathWorks  = "works"  // other boards were heard by it of late, or there are none
+	SecondPathSilent = "silent" // no board is heard by it (yet), and some are by the first path
+	SecondPathWaits  = "waits"  // it has no interface, no address or no carrier
+)
 
 // Defence is something that keeps this board from answering for the floating addresses when it may not, or that limits what
 // an attacker who has taken over the daemon can do.
@@ -173,6 +194,14 @@ type Voter struct {
 
 // live reports whether what is known of the board is still true.
 func (b *Board) live() bool { return !b.Stale && !b.Gone }
+
+// heardElsewhere reports whether the board is heard by the second path now, on which a leader speaks every second, and was heard by the
+// first before.
+func (b *Board) heardElsewhere() bool {
+	const now = 3 * 1000 // ms
+	second := b.HeardBySecondPathMs
+	return second != nil && *second < now && (b.HeardMs == nil || *second < *b.HeardMs)
+}
 
 // Detector is what the failure detector has learned of the network. It means nothing on the leader itself.
 type Detector struct {
@@ -318,6 +347,9 @@ const (
 	ProblemFirewall           ProblemKind = "firewall"                  // a firewall on this board drops the group's packets
 	ProblemInterface          ProblemKind = "interface_not_found"       // no interface has a network with the address
 	ProblemInterfaceAmbiguous ProblemKind = "interface_ambiguous"       // several interfaces have a network with the address
+	ProblemFirstPathMissing   ProblemKind = "first_path_missing"        // a board is heard by the second path, and not by the first
+	ProblemSecondPathMissing  ProblemKind = "second_path_missing"       // a board is heard by the first path, and not by the second
+	ProblemSecondPath         ProblemKind = "second_path"               // the second path has no interface, no address or no carrier, or cannot be opened
 	ProblemLeaderUnfit        ProblemKind = "leader_unfit"              // the leader is unfit, and leads on since no board is fitter
 	ProblemLED                ProblemKind = "led"                       // the LED cannot be switched
 	ProblemLink               ProblemKind = "link"                      // the interface is missing, or has no address or no carrier

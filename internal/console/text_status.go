@@ -56,6 +56,7 @@ func (p *page) facts(s *Status) {
 	var list []row
 	for _, fact := range []struct{ label, text string }{
 		{"this board", s.thisBoard()},
+		{"second path", s.secondPath()},
 		{"grade", s.grade()},
 		{"addresses", all},
 		{"holding", s.holding()},
@@ -152,6 +153,18 @@ func (s *Status) thisBoard() string {
 		text += " (" + s.ReasonText + ")"
 	}
 	return text
+}
+
+// secondPath says whether this board's second path works, or why not. It is "" if there is none.
+func (s *Status) secondPath() string {
+	p := s.SecondPath
+	switch {
+	case p == nil:
+		return ""
+	case p.Text != "":
+		return p.Text
+	}
+	return strings.TrimSpace(p.Interface+" "+p.Address) + ", " + cmp.Or(p.State, "unknown")
 }
 
 // heartbeats says what the failure detector has measured and how fast it is. Without a leader to hear, it does not tell what

@@ -53,6 +53,7 @@ type TraceStep struct {
 	BoardName  string `json:"board_name,omitempty"`  //
 	DueNs      *int64 `json:"due_ns,omitempty"`      // StepTimer: when it should have fired
 	HandledNs  *int64 `json:"handled_ns,omitempty"`  // StepHeard: when the daemon handled it
+	SecondPath bool   `json:"second_path,omitempty"` // StepHeard: it came by the second path
 	Role       string `json:"role,omitempty"`        // StepRole: the new one
 	Reason     string `json:"reason,omitempty"`      // StepRole: why, an identifier of election.Reason
 	ReasonText string `json:"reason_text,omitempty"` // StepRole: the same for people
@@ -196,6 +197,9 @@ func (t *Trace) stepText(s *TraceStep) string {
 	switch s.Step {
 	case StepHeard:
 		text := fmt.Sprintf("heard %s of %s", s.Message, who)
+		if s.SecondPath {
+			text += " by the second path"
+		}
 		if s.HandledNs != nil && *s.HandledNs-s.AtNs >= delayShown {
 			text += fmt.Sprintf(", and handled it %s later", apart(*s.HandledNs-s.AtNs))
 		}

@@ -233,7 +233,7 @@ func TestMembers(t *testing.T) {
 		{"id from the address", wire.Nobody, []wire.ID{wire.IDFromAddr(peers[0]), wire.IDFromAddr(peers[1])}},
 		{"id from the configuration", 7, nil},
 	} {
-		g := &group{peers: peers, configuredID: test.id}
+		g := &group{peers: peers, identity: &identity{configuredID: test.id}}
 		assert.Equal(t, test.want, g.members(local), "%s", test.name)
 	}
 }

@@ -208,13 +208,16 @@ func (g *group) refused(from netip.Addr) wire.DropReason {
 	return wire.Accepted
 }
 
-// hearOtherGroups notes the senders of packets of other groups that the kernel has dropped.
-func (g *group) hearOtherGroups() {
+// hearOtherGroups notes the senders of packets of other groups that the kernel has dropped. What this group says on its other path is
+// no other group.
+func (g *group) hearOtherGroups(onOtherPath func(netip.Addr) bool) {
 	if g.transport == nil {
 		return
 	}
 	for _, from := range g.transport.OtherGroups() {
-		g.refuse(wire.OtherGroup, from)
+		if !onOtherPath(from) {
+			g.refuse(wire.OtherGroup, from)
+		}
 	}
 }
 

@@ -101,14 +101,20 @@ func (d *Daemon) changeKeys(keys config.Keyring) error {
 		return fmt.Errorf("the key %v, with which this board signs, is not in the key file any more: put it back (topdog key show), "+
 			"or restart the daemon, which moves the address if this board leads", signs)
 	}
-	codec, err := wire.NewCodec(d.cfg.Group, keys.Secrets()...)
-	if err != nil {
-		return err
+	var codecs []*wire.Codec
+	for _, path := range d.paths() {
+		codec, err := wire.NewCodec(path.name, keys.Secrets()...)
+		if err != nil {
+			return err
+		}
+		codecs = append(codecs, codec)
 	}
 	gone := d.cfg.Keys.Fingerprints().Also // the one that signs has just been found to stay
 	d.cfg.Keys = keys
-	d.group.setCodec(codec)
-	d.reporter.log.Infof("%s", describeKeys(codec.Keys()))
+	for i, path := range d.paths() {
+		path.setCodec(codecs[i])
+	}
+	d.reporter.log.Infof("%s", describeKeys(d.group.codec.Keys()))
 	if d.core != nil {
 		if gone != 0 && !keys.Fingerprints().Accept(gone) {
 			d.carryOut(d.core.KeyDropped(d.now(), gone))

@@ -51,7 +51,8 @@ type Daemon struct {
 
 	timer       timer
 	link        *link
-	group       *group
+	group       *group      // on the first path
+	second      *secondPath // nil for none
 	lan         *lan
 	address     *address
 	lease       *lease
@@ -119,7 +120,12 @@ func (b *Board) Add(cfg *config.Config, platform Platform, o Options) (*Daemon, 
 		shared: d.shared, link: d.link, group: d.group, lease: d.lease, floating: cfg.Addresses, takes: cfg.TakeInUse,
 		firstEnd: func() time.Duration { return d.core.FirstLeaseEnd() }, tellHeld: d.transitions.held, rivalHeard: d.rivalHeard, backOffUntil: never,
 	}
-	d.group.mute = d.address.mayAnswer
+	if d.second, err = newSecondPath(d.shared, cfg, &b.exchange, d.group); err != nil {
+		return nil, fmt.Errorf("daemon: %w", err)
+	}
+	for _, path := range d.paths() {
+		path.mute = d.address.mayAnswer
+	}
 	d.lan = newLAN(d.shared, cfg.Witness, d.link, d.group, d.lanAnswered, d.watchReported)
 	d.checks = newChecks(d.shared, cfg, d.link, d.scoreChanged)
 	d.drain = newDrain(d.shared, newDrainFile(o.StateDir, cfg))
@@ -155,6 +161,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.lease.open()
 	d.tasks.run(d.light.Run)
 	d.tasks.run(d.link.watch)
+	if d.second != nil {
+		d.tasks.run(d.second.link.watch)
+	}
 	defer d.tasks.cancel() // also if the loop panics
 	d.loop(ctx)
 	d.leave()

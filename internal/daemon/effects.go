@@ -119,6 +119,9 @@ func (d *Daemon) tell(e *election.Effect) {
 // send sends a message of the core.
 func (d *Daemon) send(e *election.Effect) {
 	d.group.send(e)
+	if e.SecondPath && d.second != nil {
+		d.second.send(&e.Message, e.To)
+	}
 	if e.Beat != 0 {
 		d.core.Sent(e.Beat, e.Message.Sequence)
 	}
@@ -201,7 +204,7 @@ func (d *Daemon) lastSeen(c election.Change) time.Duration {
 		return 0
 	}
 	p, _ := d.core.Peer(c.OldLeader)
-	return p.LastHeard
+	return max(p.LastHeard, p.SecondPathAt)
 }
 
 // patterns says what the light shows in each role.

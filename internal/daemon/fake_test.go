@@ -113,7 +113,8 @@ type fakeBoard struct {
 	deadman      func() Deadman
 	openLED      func() (gpio.LED, error) // nil opens led
 	checker      *fakeChecker
-	stateDir     string // for what outlives the daemon
+	stateDir     string      // for what outlives the daemon
+	second       *fakeSecond // nil for no second path
 }
 
 func newFakeLAN(t *testing.T) *fakeLAN {
@@ -260,7 +261,10 @@ func (b *fakeBoard) bareMachine() Platform {
 			defer b.mu.Unlock()
 			return b.clockOff, true
 		},
-		Watch: func(ctx context.Context, _ netio.WatchOptions, notify func(netio.Snapshot)) error {
+		Watch: func(ctx context.Context, o netio.WatchOptions, notify func(netio.Snapshot)) error {
+			if o.Interface == fakeSecondInterface {
+				return b.watchSecond(ctx, notify)
+			}
 			for {
 				select {
 				case <-ctx.Done():
@@ -281,6 +285,7 @@ func (b *fakeBoard) bareMachine() Platform {
 			b.transport = t
 			return t, nil
 		},
+		OpenSecond: b.openSecond,
 		OpenAddresses: func(iface string, addresses []netip.Prefix) (Addresses, error) {
 			b.opens("the addresses")
 			if b.openFails != nil {

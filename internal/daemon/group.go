@@ -24,6 +24,7 @@ type group struct {
 	shared
 	link     *link
 	exchange *exchange // with the other groups of this board
+	name     string    // of the group on this path
 	tag      wire.GroupTag
 
 	// Whom it speaks to.
@@ -33,6 +34,10 @@ type group struct {
 	// broadcasts says that the heartbeats of this leader are broadcast as well.
 	broadcasts bool
 	resolve    func(netip.Addr) // has the kernel know the Ethernet address of a board
+	// apart says that what comes by another interface says nothing of this path.
+	apart bool
+	// second says that this is the second path.
+	second bool
 
 	// The sockets.
 	transport   Transport      // nil while the link is closed
@@ -43,13 +48,8 @@ type group struct {
 	multicastAt time.Duration  // when multicast was heard last, or the group joined
 	changes     int            // counts those of transport, peers and keys
 
-	// Who this board is.
-	configuredID wire.ID
-	self         wire.ID // Nobody until the board's own address is known
-	incarnation  wire.Incarnation
-	sequence     wire.Sequence // of what was sent last
-	outdated     bool          // the id belongs to another board now; a new one is due
-	mute         func() bool   // whether it must say nothing, see steps.State.Withholds; the guard's replies are no effects
+	*identity
+	mute func() bool // whether it must say nothing, see steps.State.Withholds; the guard's replies are no effects
 
 	// From messages to datagrams and back.
 	codec    *wire.Codec        // the loop signs with it, and the readers verify
@@ -65,6 +65,15 @@ type group struct {
 	lost     uint64 // packets for which there was no room anywhere, by the last look
 }
 
+// identity is who this board is, on both paths.
+type identity struct {
+	configuredID wire.ID
+	self         wire.ID // Nobody until the board's own address is known
+	incarnation  wire.Incarnation
+	sequence     wire.Sequence // of what was sent last
+	outdated     bool          // the id belongs to another board now; a new one is due
+}
+
 // groupCounts count what becomes of packets.
 type groupCounts struct {
 	received, sent, sendErrors, withoutRoute, rejoined uint64
@@ -77,10 +86,10 @@ func newGroup(s shared, cfg *config.Config, l *link, e *exchange, resolve func(n
 		return nil, err
 	}
 	return &group{
-		shared: s, link: l, exchange: e, tag: wire.TagOf(cfg.Group), resolve: resolve,
+		shared: s, link: l, exchange: e, name: cfg.Group, tag: wire.TagOf(cfg.Group), resolve: resolve,
 		multicast: cfg.Multicast, port: cfg.Multicast.Port(), peers: cfg.Peers,
-		inbox:        newInbox(inboxSize, codec),
-		configuredID: cfg.ID, incarnation: newIncarnation(), codec: codec,
+		inbox:    newInbox(inboxSize, codec),
+		identity: &identity{configuredID: cfg.ID, incarnation: newIncarnation()}, codec: codec,
 		boards: make(boards), refusals: make(map[netip.Addr]refusal), settings: SettingsOf(cfg),
 	}, nil
 }
@@ -146,10 +155,14 @@ func (g *group) identityDue() bool {
 	return g.transport != nil && (g.outdated || g.sequence > lastSequence)
 }
 
-// forget ends the life of this incarnation.
-func (g *group) forget() {
-	g.outdated = false
-	g.incarnation, g.sequence = newIncarnation(), 0
+// renew ends the life of this incarnation.
+func (i *identity) renew() {
+	i.outdated = false
+	i.incarnation, i.sequence = newIncarnation(), 0
+}
+
+// tellIncarnation has the sockets know their own packets.
+func (g *group) tellIncarnation() {
 	if g.transport != nil {
 		g.transport.SetIncarnation(g.incarnation)
 	}
@@ -234,14 +247,14 @@ func (g *group) rejoin(now time.Duration) {
 	})
 }
 
-// counters fills in what is counted about packets.
+// counters adds what is counted about packets.
 func (g *group) counters(c *console.Counters) {
-	c.PacketsReceived = g.counts.received
-	c.PacketsSent = g.counts.sent
-	c.ReceiveOverruns = g.inbox.overruns.Load()
-	c.SendErrors = g.counts.sendErrors
-	c.MessagesWithoutRoute = g.counts.withoutRoute
-	c.GroupRejoined = g.counts.rejoined
+	c.PacketsReceived += g.counts.received
+	c.PacketsSent += g.counts.sent
+	c.ReceiveOverruns += g.inbox.overruns.Load()
+	c.SendErrors += g.counts.sendErrors
+	c.MessagesWithoutRoute += g.counts.withoutRoute
+	c.GroupRejoined += g.counts.rejoined
 	drop := func(reason string, count uint64) {
 		if count > 0 {
 			c.DroppedByReason[reason] += count
@@ -261,7 +274,7 @@ func (g *group) counters(c *console.Counters) {
 		drop(console.DroppedOverRate, drops.OverRate+g.inbox.overRate.Load())
 		drop(console.DroppedLocalUser, drops.LocalUser)
 		c.ReceiveOverruns += drops.Overflows
-		c.ReceiveErrors = drops.ReceiveErrors
+		c.ReceiveErrors += drops.ReceiveErrors
 	}
 }
 

@@ -13,14 +13,16 @@ import (
 
 // send sends a message of the core.
 func (g *group) send(e *election.Effect) {
-	switch m := &e.Message; {
+	m := &e.Message
+	g.stamp(m)
+	switch {
 	case e.Floating:
-		g.transmit(m, netip.AddrPortFrom(g.link.firstFloating(), g.port), false)
+		g.sendStamped(m, netip.AddrPortFrom(g.link.firstFloating(), g.port), false)
 	case e.To == wire.Nobody:
 		if m.Type == wire.TypeHeartbeat && !m.Reply {
 			g.heartbeatsBroadcast(e.Broadcast)
 		}
-		g.transmit(m, netip.AddrPort{}, e.Broadcast)
+		g.sendStamped(m, netip.AddrPort{}, e.Broadcast)
 	default:
 		addr := g.addressOf(e.To)
 		if !addr.IsValid() {
@@ -30,7 +32,7 @@ func (g *group) send(e *election.Effect) {
 		if b := g.boards[e.To]; b != nil {
 			b.toldAt = g.now()
 		}
-		g.transmit(m, netip.AddrPortFrom(addr, g.port), false)
+		g.sendStamped(m, netip.AddrPortFrom(addr, g.port), false)
 	}
 }
 
@@ -50,16 +52,25 @@ func (g *group) noRoute(id wire.ID) {
 		fmt.Sprintf("the address of board %v is not known: nothing is sent to it until it is heard", id))
 }
 
-// transmit sends a message to one address, or to the group if that is zero, and then perhaps broadcasts it as well. It is the
-// only place where the daemon sends to other boards.
+// transmit sends a new message to one address, or to the group if that is zero, and then perhaps broadcasts it as well.
 func (g *group) transmit(m *wire.Message, to netip.AddrPort, broadcast bool) {
-	if g.transport == nil {
-		return
-	}
+	g.stamp(m)
+	g.sendStamped(m, to, broadcast)
+}
+
+// stamp writes into a message who says it, and when.
+func (g *group) stamp(m *wire.Message) {
 	g.sequence++
 	m.Incarnation, m.Sequence = g.incarnation, g.sequence
 	if m.Type == wire.TypeHello {
 		m.Hello.Keys, m.Hello.Settings, m.Hello.Program = g.codec.Keys(), g.settings, g.program
+	}
+}
+
+// sendStamped is the only place where the daemon sends to other boards.
+func (g *group) sendStamped(m *wire.Message, to netip.AddrPort, broadcast bool) {
+	if g.transport == nil {
+		return
 	}
 	datagram, err := g.codec.Append(g.out[:0], m)
 	if err != nil {
@@ -129,7 +140,7 @@ func (g *group) destinations() []netip.AddrPort {
 // skipTo has what this board says from now on come after a pre-signed message.
 func (g *group) skipTo(sequence wire.Sequence) { g.sequence = max(g.sequence, sequence) }
 
-// drain takes in what the kernel has received by now and the readers have not read yet.
+// drain reads its sockets, and those of the board's other groups to which its packets may come.
 func (g *group) drain() {
 	for _, transport := range g.exchange.at(g.local) {
 		transport.Drain()
@@ -152,10 +163,11 @@ func (g *group) lostPackets() bool {
 type conflict uint8
 
 const (
-	conflictNone    conflict = iota
-	conflictID               // the sender uses this board's id
-	conflictVersion          // it speaks another version; only the sender of the message is known
-	conflictCopy             // it came by another path before
+	conflictNone      conflict = iota
+	conflictID                 // the sender uses this board's id
+	conflictVersion            // it speaks another version; only the sender of the message is known
+	conflictCopy               // it came by another path before
+	conflictElsewhere          // it came by another interface, and this board knows by which path it hears others
 )
 
 // receive judges a packet that the readers have verified. It returns the message if it is new and its sender alive, or if the
@@ -192,10 +204,12 @@ func (g *group) receive(r *received, now time.Duration) (*wire.Message, conflict
 		g.multicastAt = now
 	}
 	if verdict.Namesake {
-		g.duplicateID(r.from.Addr())
 		return m, conflictID
 	}
 	g.transport.Know(r.from.Addr())
+	if r.elsewhere && g.apart {
+		return m, conflictElsewhere
+	}
 	g.heard(r, now)
 	return m, conflictNone
 }
@@ -235,9 +249,14 @@ func (g *group) drop(reason wire.DropReason, from netip.AddrPort) {
 // outside tells people of a board of the group that nothing is sent to, since this board's networks do not have its address.
 // Each of the two may have the wrong netmask.
 func (g *group) outside(from netip.Addr) {
-	g.reporter.warn(console.ProblemOutside, fmt.Sprintf("packets of the group come from %v, which is in none of this board's networks (%s), "+
-		"so that board is not answered, and is no member: correct the address or the netmask of one of the two, or list both in `peers`",
-		from, joined(g.link.networks(false))))
+	advice := "so that board is not answered, and is no member: correct the address or the netmask of one of the two, or list both in `peers`"
+	where := ""
+	if g.second {
+		where = " on " + g.link.iface()
+		advice = "so that board is not answered there: correct the address or the netmask of one of the two"
+	}
+	g.reporter.warn(console.ProblemOutside, fmt.Sprintf("packets of the group come from %v, which is in none of this board's networks%s (%s), %s",
+		from, where, joined(g.link.networks(false)), advice))
 }
 
 // reply sends what the guard wants sent: challenges and proofs. They speak for this board, so they have the header of its

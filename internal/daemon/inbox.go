@@ -39,6 +39,8 @@ type received struct {
 	from    netip.AddrPort
 	path    netio.Path    // the way by which it came
 	at      time.Duration // when it was read from its socket
+	// elsewhere says that it has come by another interface than that of the sockets.
+	elsewhere bool
 }
 
 const (
@@ -86,7 +88,7 @@ func (i *inbox) deliver(d netio.Datagram) {
 		i.overruns.Add(1)
 		return
 	}
-	r.from, r.path, r.at = d.From, d.Path, d.At
+	r.from, r.path, r.at, r.elsewhere = d.From, d.Path, d.At, d.Elsewhere
 	i.messages <- r // never blocks: there are as many places as messages, next aside
 }
 

@@ -159,7 +159,7 @@ func (l *link) noMachine(ofFamily func(netip.Addr) bool) string {
 
 // refuses says why this board cannot keep the floating addresses on the link as it is, and what to do; "" if it can.
 func (l *link) refuses() string {
-	if len(l.seen.Link.HardwareAddr) != ethernetAddressBytes {
+	if len(l.floating) > 0 && len(l.seen.Link.HardwareAddr) != ethernetAddressBytes {
 		return fmt.Sprintf("%s is no Ethernet and no Wi-Fi interface, so no other machine would learn where %v is: write another interface into the config",
 			l.name, l.first)
 	}

@@ -31,6 +31,10 @@ func (d *Daemon) loop(ctx context.Context) {
 			d.handle(d.holderLost)
 		case r := <-d.group.inbox.messages:
 			d.handle(func() { d.receive(r) })
+		case r := <-d.second.messages():
+			d.handle(func() { d.receiveBySecondPath(r) })
+		case s := <-d.second.snapshots():
+			d.handle(func() { d.second.changed(s) })
 		case s := <-d.link.snapshots:
 			d.handle(func() { d.linkChanged(s) })
 		case do := <-d.tasks.posted:
@@ -83,12 +87,16 @@ func (d *Daemon) look(now time.Duration) {
 	d.drain.expire()
 	d.checks.expire(now)
 	d.group.rejoin(now)
+	if d.second != nil {
+		d.second.look(now)
+	}
 	d.lan.maintain(now)
 	d.checkPort()
 	d.checkAnswers()
 	d.checkMajority()
 	d.address.checkStrays()
 	d.checkArrivals(now)
+	d.checkPaths(now)
 	d.checkSilence(now)
 	d.checkSettings(now)
 	d.reporter.feedWatchdog(now)
@@ -124,21 +132,31 @@ func (d *Daemon) takeIn() {
 	_, due := d.coreDue(d.now())
 	doubts := due && (d.core.Role() != election.Leader || d.lan.asking)
 	if doubts {
-		d.group.drain() // the last heartbeat may be waiting in its socket
+		d.drainSockets() // the last heartbeat may be waiting there
 	}
 	d.receiveAll()
 	if due && d.group.lostPackets() {
 		d.carryOut(d.core.LostPackets(d.now()))
 	}
 	if doubts && d.lan.heardFrames() {
-		d.carryOut(d.core.Evidence(d.now()))
+		d.carryOut(d.core.FramesHeard(d.now()))
 	}
 }
 
-// receiveAll receives what is in the inbox.
+// drainSockets takes in what the kernel has received by now, and the readers have not read yet.
+func (d *Daemon) drainSockets() {
+	for _, path := range d.paths() {
+		path.drain()
+	}
+}
+
+// receiveAll receives what is in the inboxes.
 func (d *Daemon) receiveAll() {
 	for range len(d.group.inbox.messages) {
 		d.receive(<-d.group.inbox.messages)
+	}
+	for range len(d.second.messages()) {
+		d.receiveBySecondPath(<-d.second.messages())
 	}
 }
 
@@ -157,6 +175,7 @@ func (d *Daemon) receive(r *received) {
 	switch m, conflict := d.group.receive(r, now); {
 	case m == nil:
 	case conflict == conflictID:
+		d.group.duplicateID(r.from.Addr())
 		d.carryOut(d.core.DuplicateID(now, m))
 	case conflict == conflictVersion:
 		d.carryOut(d.core.OtherVersion(now, m.Sender))
@@ -164,8 +183,10 @@ func (d *Daemon) receive(r *received) {
 		if r.path == netio.PathMulticast {
 			d.core.HeardMulticast(now, m.Sender)
 		}
+	case conflict == conflictElsewhere:
+		d.stepBySecondPath(r, now, m)
 	default:
-		d.trace.messageReceived(r.at, now, m)
+		d.trace.messageReceived(r.at, now, m, false)
 		if m.Type == wire.TypeHeartbeat {
 			d.group.lostPackets() // what was lost before does not matter: the leader is heard
 		}
@@ -177,6 +198,22 @@ func (d *Daemon) receive(r *received) {
 		d.trace.messageHandled()
 	}
 	d.group.inbox.recycle(r)
+}
+
+// receiveBySecondPath hands what is new and true to the core. Who may not be in the group is known by the first path alone.
+func (d *Daemon) receiveBySecondPath(r *received) {
+	now := d.now()
+	if m, conflict := d.second.group.receive(r, now); m != nil && conflict == conflictNone {
+		d.stepBySecondPath(r, now, m)
+	}
+	d.second.group.inbox.recycle(r)
+}
+
+// stepBySecondPath hands a message to the core that has not come by the first path. In one LAN, it may have been sent on that.
+func (d *Daemon) stepBySecondPath(r *received, now time.Duration, m *wire.Message) {
+	d.trace.messageReceived(r.at, now, m, true)
+	d.carryOut(d.core.StepBySecondPath(now, m))
+	d.trace.messageHandled()
 }
 
 // stopWithin bounds how long a stopping leader waits for its successor.
@@ -210,6 +247,9 @@ func (d *Daemon) leave() {
 	d.checks.close()
 	d.lease.close()
 	d.closeLink()
+	if d.second != nil {
+		d.second.end()
+	}
 	d.reporter.failed("close the timer", d.timer.Close())
 }
 

@@ -144,14 +144,20 @@ func (d *Daemon) join(local netip.Addr, since time.Duration) error {
 		return err
 	}
 	d.core = d.recording.Of(core)
-	d.group.identify(board.ID, core.Signature)
+	for _, path := range d.paths() {
+		path.identify(board.ID, core.Signature)
+	}
 	d.scoreChanged(d.checks.score)
 	d.drain.load(board.ID)
 	grade, _ := d.checks.judge(d.drain.on, d.address.backsOff())
 	d.carryOut(d.core.SetGrade(d.now(), grade))
 	d.checkVoters()
+	on := d.link.name
+	if d.second != nil {
+		on += " and " + d.second.link.name
+	}
 	d.reporter.log.Infof("board %v (%s) on %s, group %q, algorithm %v, detector %v, fanout %v",
-		board.ID, board.Name, d.link.name, d.cfg.Group, board.Algorithm, literature.Detector(board.Algorithm, board.Detector), board.Fanout)
+		board.ID, board.Name, on, d.cfg.Group, board.Algorithm, literature.Detector(board.Algorithm, board.Detector), board.Fanout)
 	return nil
 }
 
@@ -218,7 +224,10 @@ func (d *Daemon) renewIdentity() {
 	}
 	before := d.group.self
 	d.linkLost()
-	d.group.forget()
+	d.group.renew()
+	for _, path := range d.paths() {
+		path.tellIncarnation()
+	}
 	if err := d.join(d.link.local, d.now()); err != nil {
 		d.reporter.log.Error(err)
 		return

@@ -81,6 +81,10 @@ type Platform struct {
 	Watch func(ctx context.Context, o netio.WatchOptions, notify func(netio.Snapshot)) error
 	// OpenTransport opens the sockets on the interface.
 	OpenTransport func(iface string, local netip.Addr) (Transport, error)
+	// OpenSecond opens the sockets of the second path. It is called only if there is one. CloseSecond ends the use of what it
+	// needs; nil for nothing.
+	OpenSecond  func(iface string, local netip.Addr) (Transport, error)
+	CloseSecond func() error
 	// OpenAddresses prepares to hold the addresses on the interface; nil for a board that never
 	// holds them.
 	OpenAddresses func(iface string, addresses []netip.Prefix) (Addresses, error)
@@ -108,6 +112,8 @@ type Platform struct {
 type RealOptions struct {
 	// Holder is what has the rights; nil for this process, without a fence and a dead man's switch.
 	Holder *netio.Holder
+	// SecondHolder is the same for the second path.
+	SecondHolder *netio.Holder
 	// Checker runs the checks; nil for none.
 	Checker Checker
 	Log     *logrus.Entry // may be nil if no socket is configured
@@ -118,7 +124,7 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 	gpio.Init(cfg.LED)
 	floating := ipsOf(cfg.Addresses)
 	var tag wire.GroupTag // see netio.Options
-	if cfg.Several {
+	if cfg.Several || cfg.SecondPath {
 		tag = wire.TagOf(cfg.Group)
 	}
 	p := Platform{
@@ -127,6 +133,10 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 		Watch:     netio.Watch,
 		OpenTransport: func(iface string, local netip.Addr) (Transport, error) {
 			return opened[Transport](netio.Open(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast, Floating: floating, Tag: tag}))
+		},
+		OpenSecond: func(iface string, local netip.Addr) (Transport, error) {
+			o := secondOptions(cfg)
+			return opened[Transport](netio.Open(netio.Options{Interface: iface, Local: local, Group: o.Group, Tag: o.Tag}))
 		},
 		OpenAddresses: func(iface string, addresses []netip.Prefix) (Addresses, error) {
 			return opened[Addresses](netio.NewFloatingIP(netio.FloatingOptions{Interface: iface, Addresses: addresses, Method: cfg.Hold}))
@@ -143,26 +153,42 @@ func Real(cfg *config.Config, o RealOptions) Platform {
 	if o.Holder != nil {
 		p.useHolder(cfg, o.Holder)
 	}
+	if o.SecondHolder != nil {
+		p.OpenSecond = func(iface string, local netip.Addr) (Transport, error) {
+			return opened[Transport](o.SecondHolder.OpenSockets(netio.Options{Interface: iface, Local: local, Group: cfg.Multicast}))
+		}
+		p.CloseSecond = o.SecondHolder.Close
+	}
 	return p
 }
 
-// HolderOptions are what a holder does for a board that is in these groups.
+// HolderOptions are what a holder does for a board that is in these groups: first for each group, and then for each second path.
+// To the holder, that is another group, without addresses.
 func HolderOptions(groups config.Groups) (all []netio.HolderOptions) {
 	for _, cfg := range groups {
-		o := holderOptions(cfg)
-		for _, other := range groups {
-			if other != cfg && sharePort(cfg, other) {
-				o.Others = append(o.Others, wire.TagOf(other.Group))
+		all = append(all, holderOptions(cfg))
+	}
+	for _, cfg := range groups.WithSecondPath() {
+		all = append(all, secondOptions(cfg))
+	}
+	for i := range all {
+		for k := range all {
+			if i != k && sharePort(&all[i], &all[k]) {
+				all[i].Others = append(all[i].Others, all[k].Tag)
 			}
 		}
-		all = append(all, o)
 	}
 	return all
 }
 
-// sharePort reports whether two groups may have sockets at the same port of the same interface. One that is found later may be any.
-func sharePort(a, b *config.Config) bool {
-	return a.Multicast.Port() == b.Multicast.Port() && (a.Interface == "" || b.Interface == "" || a.Interface == b.Interface)
+// sharePort reports whether two may have sockets at the same port of the same interface. One that is found later may be any.
+func sharePort(a, b *netio.HolderOptions) bool {
+	return a.Group.Port() == b.Group.Port() && (a.Interface == "" || b.Interface == "" || a.Interface == b.Interface)
+}
+
+// secondOptions are what a holder does for the second path of a group.
+func secondOptions(cfg *config.Config) netio.HolderOptions {
+	return netio.HolderOptions{Interface: cfg.SecondInterface, Group: cfg.Multicast, Tag: wire.TagOf(wire.OnSecondPath(cfg.Group))}
 }
 
 func holderOptions(cfg *config.Config) netio.HolderOptions {

@@ -41,7 +41,8 @@ func TestReloadTouchesWhatHasChanged(t *testing.T) {
 			}, 2, "info: read the configuration again; changed: [led]"},
 			{func(c *config.Config) { c.PageHosts = []string{"topdog.lan"} }, 2, "info: the default: page_hosts has changed, which is for the page: systemctl restart topdog-page"},
 			{func(c *config.Config) {}, 2, "info: read the configuration again; nothing has changed"},
-			{func(c *config.Config) { c.Group = "another" }, 2, "warning: the default: group has changed, which needs a restart: systemctl restart topdog"},
+			{func(c *config.Config) { c.SecondInterface = "wlan0" }, 2, "warning: the default: interface has changed, which needs a restart: systemctl restart topdog"},
+			{func(c *config.Config) { c.Group, c.SecondInterface = "another", "" }, 2, "warning: the default: group has changed, which needs a restart: systemctl restart topdog"},
 		} {
 			one.reload(step.change)
 			pass(time.Second)

@@ -59,7 +59,7 @@ func whyRefused(reason wire.DropReason, group string) string {
 
 // checkSilence looks for silent boards, asks their kernels, and tells people what is known.
 func (d *Daemon) checkSilence(now time.Duration) {
-	d.group.hearOtherGroups()
+	d.group.hearOtherGroups(d.second.isOn)
 	found := d.silentBoards(now)
 	for addr := range d.silent {
 		if _, still := found[addr]; !still {
@@ -145,7 +145,7 @@ func (d *Daemon) silentBoards(now time.Duration) map[netip.Addr]wire.ID {
 	var excused []netip.Addr
 	for id, seen := range d.group.boards {
 		p, known := d.core.Peer(id)
-		if known && d.link.hasHost(seen.addr) {
+		if known && d.link.hasHost(seen.addr) && d.missed(id, now) != console.ProblemFirstPathMissing {
 			found[seen.addr] = id
 		}
 		if id == d.group.self || known && (p.Live(now) || p.Left && !seen.byHolder && !d.group.inOtherGroupSince(seen)) {

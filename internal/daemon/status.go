@@ -41,6 +41,7 @@ func (d *Daemon) status(now time.Duration) console.Status {
 		Fanout:      d.cfg.Fanout.String(),
 		Detector:    console.Detector{Kind: literature.Detector(d.cfg.Algorithm, d.cfg.Detector).String()},
 		Interface:   d.link.name,
+		SecondPath:  d.second.status(),
 		Role:        console.RoleIsolated,
 		HeartbeatMs: console.Milliseconds(d.cfg.Interval),
 		Counters: console.Counters{
@@ -51,7 +52,9 @@ func (d *Daemon) status(now time.Duration) console.Status {
 	if d.comparesScores() {
 		s.ScoreFrom = d.cfg.ScoreSource.String()
 	}
-	d.group.counters(&s.Counters)
+	for _, path := range d.paths() {
+		path.counters(&s.Counters)
+	}
 	d.lease.status(&s, now)
 	d.address.status(&s)
 	if d.witness {
@@ -194,6 +197,12 @@ func (d *Daemon) describePeer(p *election.Peer, core *election.Status, now time.
 		b.Address = addrText(seen.addr)
 		b.SignsWith, b.AlsoAccepts = fingerprints(seen.keys)
 		b.Version, b.Floating = seen.program, addrTexts(seen.settings.Addresses)
+	}
+	if p.SecondPathOnly {
+		b.HeardMs = nil
+	}
+	if p.SecondPathAt > 0 {
+		b.HeardBySecondPathMs = age(now - p.SecondPathAt)
 	}
 	if d.comparesScores() && p.ScoreKnown {
 		b.Score = &p.Score

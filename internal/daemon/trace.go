@@ -47,6 +47,7 @@ type traceStep struct {
 	role     election.Role
 	reason   election.Reason
 	failed   bool
+	second   bool // StepHeard: by the second path
 }
 
 // newTrace returns an empty trace, which name tells the names of boards. Programs on one machine can merge their traces,
@@ -171,11 +172,11 @@ func (t *trace) linkSeen(s netio.Snapshot) {
 }
 
 // messageReceived is called with a message before the core gets it. read is when it was read from its socket, or 0.
-func (t *trace) messageReceived(read, now time.Duration, m *wire.Message) {
+func (t *trace) messageReceived(read, now time.Duration, m *wire.Message, bySecondPath bool) {
 	if read == 0 {
 		read = now
 	}
-	t.packet = traceStep{at: read, handled: now, kind: console.StepHeard, board: m.Sender, term: m.Term, message: m.Type}
+	t.packet = traceStep{at: read, handled: now, kind: console.StepHeard, board: m.Sender, term: m.Term, message: m.Type, second: bySecondPath}
 	switch m.Type {
 	case wire.TypeHeartbeat:
 		t.packet.interval = m.Heartbeat.Interval
@@ -214,8 +215,8 @@ func chatter(m *wire.Message) bool {
 // messageHandled is called when the core has handled the message.
 func (t *trace) messageHandled() {
 	beat := t.packet.message == wire.TypeHeartbeat
-	if !beat && t.packet.message != wire.TypeCoordinator || t.packet.board != t.present.change.NewLeader {
-		return
+	if !beat && t.packet.message != wire.TypeCoordinator || t.packet.board != t.present.change.NewLeader || t.packet.second {
+		return // a heartbeat by the second path is no reason to wait for the next one
 	}
 	t.heard = t.packet
 	// The first heartbeat that changes nothing shows that all is quiet again.
@@ -347,7 +348,7 @@ func (s *traceStep) report(name func(wire.ID) (id, name string)) console.TraceSt
 	switch s.kind {
 	case console.StepHeard:
 		at := int64(s.handled)
-		r.Message, r.HandledNs = s.message.String(), &at
+		r.Message, r.HandledNs, r.SecondPath = s.message.String(), &at, s.second
 	case console.StepSent:
 		r.Message = s.message.String()
 	case console.StepTimer:

@@ -325,7 +325,7 @@ func TestTraceKeepsTakeovers(t *testing.T) {
 	tr := testTrace(func() time.Duration { now += time.Second; return now })
 	message := func(kind wire.Type, from wire.ID) {
 		tr.idle()
-		tr.messageReceived(0, time.Second, &wire.Message{Header: wire.Header{Type: kind, Sender: from}})
+		tr.messageReceived(0, time.Second, &wire.Message{Header: wire.Header{Type: kind, Sender: from}}, false)
 	}
 	beat := func() { message(wire.TypeHeartbeat, 7); tr.messageHandled() }
 	tr.change(election.Change{From: election.Isolated, To: election.Listener})
@@ -363,7 +363,7 @@ func TestTraceOfCauses(t *testing.T) {
 	tr.timerFired(700*time.Millisecond, 800*time.Millisecond) // nothing comes of it
 	tr.idle()
 	tr.mark(console.StepProbe, false)
-	tr.messageReceived(850*time.Millisecond, 900*time.Millisecond, &wire.Message{Header: wire.Header{Type: wire.TypeHello, Sender: 7}})
+	tr.messageReceived(850*time.Millisecond, 900*time.Millisecond, &wire.Message{Header: wire.Header{Type: wire.TypeHello, Sender: 7}}, false)
 	tr.change(election.Change{From: election.Listener, To: election.Follower, NewLeader: 7})
 	tr.messageHandled()
 	tr.idle()
@@ -416,7 +416,7 @@ func TestTraceIsCheap(t *testing.T) {
 	steady := func() {
 		for _, m := range []*wire.Message{beat, hello} {
 			tr.idle()
-			tr.messageReceived(time.Second, time.Second, m)
+			tr.messageReceived(time.Second, time.Second, m, false)
 			tr.messageHandled()
 		}
 		tr.idle()
@@ -439,7 +439,7 @@ func BenchmarkTraceOfAHeartbeat(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		tr.idle()
-		tr.messageReceived(time.Second, time.Second, beat)
+		tr.messageReceived(time.Second, time.Second, beat, false)
 		tr.messageHandled()
 	}
 }

@@ -78,7 +78,7 @@ func (d *Daemon) watchReported(r netio.WatchReport) {
 	switch {
 	case r.MissedSince > 0:
 		w.missed = true
-		d.group.drain()
+		d.drainSockets()
 		d.receiveAll()
 		if leader, every := d.core.Watch(); every > 0 && leader == w.leader {
 			d.trace.addressMissed(r.MissedSince)
@@ -109,7 +109,8 @@ func (d *Daemon) describeWatch() console.Watch {
 // replaces it for that.
 func (d *Daemon) checkAnswers() {
 	w, text := &d.lan.watch, ""
-	if d.unanswered.update(d.now(), w.reported && w.report.Why == netio.WatchNoAnswer) {
+	// A leader that is heard by the second path alone is missed on the first, whoever's port that is.
+	if d.unanswered.update(d.now(), w.reported && w.report.Why == netio.WatchNoAnswer && d.hears(w.leader, d.now())) {
 		text = fmt.Sprintf("%s leads, and does not answer this board's ARP requests for %v, so perhaps nobody reaches the address: "+
 			"look there for arp_ignore, for an interface with NOARP, and for whatever filters ARP", d.called(w.leader), w.asked.Addr)
 	}

@@ -96,7 +96,10 @@ func Examine(ctx context.Context, r *console.Report, groups []*Board) error {
 func (b *Board) examine(ctx context.Context, r *console.Report, keyed bool) error {
 	name := b.Name()
 	group := section{r, console.SectionGroup, name}
-	if n, fits := b.network(section{r, console.SectionNetwork, name}); fits && b.Daemon == nil && b.Unasked == nil {
+	network := section{r, console.SectionNetwork, name}
+	n, fits := b.network(network)
+	b.secondPath(network)
+	if fits && b.Daemon == nil && b.Unasked == nil {
 		if err := b.group(ctx, group, n, keyed); err != nil {
 			return err
 		}
@@ -175,16 +178,80 @@ func (b *Board) network(found section) (n daemon.Network, fits bool) {
 	for _, note := range n.Notes {
 		found.look(console.TopicInterface, "", "%s", note)
 	}
-	if on, known := netio.PowerSave(n.Interface, n.Index); known && on {
-		found.look(console.TopicPowerSave, "iw dev "+n.Interface+" set power_save off, or for good: nmcli connection modify NAME wifi.powersave 2",
-			"%s lets its radio sleep, so heartbeats and other multicast arrive late", n.Interface)
-	}
+	powerSave(found, n)
 	b.switchedOff(found, n.Interface, "/proc/sys/net/ipv6/conf")
 	b.dhcp(found)
 	if b.Daemon == nil {
 		b.strays(found, seen)
 	}
 	return n, true
+}
+
+// powerSave finds Wi-Fi that sleeps.
+func powerSave(found section, n daemon.Network) {
+	if on, known := netio.PowerSave(n.Interface, n.Index); known && on {
+		found.look(console.TopicPowerSave, "iw dev "+n.Interface+" set power_save off, or for good: nmcli connection modify NAME wifi.powersave 2",
+			"%s lets its radio sleep, so heartbeats and other multicast arrive late", n.Interface)
+	}
+}
+
+// secondPath looks at the second path, if there is one. A daemon takes part without it, so nothing here is wrong.
+func (b *Board) secondPath(found section) {
+	name := b.Config.SecondInterface
+	if name == "" {
+		return
+	}
+	seen, err := netio.Look(netio.WatchOptions{Interface: name})
+	if err != nil {
+		found.unknown(console.TopicSecondPath, "", "%v", err)
+		return
+	}
+	b.judgeSecondPath(found, seen)
+}
+
+// judgeSecondPath judges a state of the interface of the second path, or says what the daemon that uses it has found.
+func (b *Board) judgeSecondPath(found section, seen netio.Snapshot) {
+	name := b.Config.SecondInterface
+	n := daemon.JudgeSecondPath(b.Config, seen)
+	local, why := n.Local.Addr().String(), cmp.Or(n.Waits, n.Down)
+	if b.usesSecondPath() {
+		local, why = b.Daemon.SecondPath.Address, b.Daemon.SecondPath.Text
+	} else if why != "" {
+		why += "; until then, this board is heard by the first path alone"
+	}
+	do := ""
+	if b.usesSecondPath() && b.Daemon.SecondPath.State == console.SecondPathSilent {
+		do = fmt.Sprintf("give each board a second interface in its configuration, let UDP port %d in on it, and have the access point pass multicast from client to client",
+			b.Config.Multicast.Port())
+	}
+	if why != "" {
+		found.look(console.TopicSecondPath, do, "%s", why)
+	} else {
+		found.right(console.TopicSecondPath, "%s, where this board is %s", name, local)
+	}
+	powerSave(found, n)
+}
+
+// usesSecondPath reports whether the daemon of this board was started with the second path of the configuration.
+func (b *Board) usesSecondPath() bool {
+	started := b.secondStarted()
+	return started != "" && started == b.Config.SecondInterface
+}
+
+// secondStarted is the interface of the second path that the daemon of this board was started with; "" if it has none.
+func (b *Board) secondStarted() string {
+	if b.Daemon == nil || b.Daemon.SecondPath == nil {
+		return ""
+	}
+	return b.Daemon.SecondPath.Interface
+}
+
+// secondPathOn names a second path by its interface, which is "" if there is none.
+func secondPathOn(iface string) string {
+	if iface == "" {
+		return "no second path"
+	}
+	return "the second path " + iface
 }
 
 // switchedOff reports whether this board has no IPv6 where the kernel would need it for the floating addresses: on the

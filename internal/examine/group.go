@@ -177,10 +177,11 @@ func (b *Board) id(n daemon.Network) wire.ID {
 	return wire.IDFromAddr(n.Local.Addr())
 }
 
-// leader is a board that leads and that this board would follow; nil if none is heard.
+// leader is a board that leads and that this board would follow; nil if none is heard. A board whose own address is a floating
+// address of this one is no member.
 func (b *Board) leader(peers []*peer) *peer {
 	for _, p := range peers {
-		if p.accepted > 0 && p.leads && p.algorithm == b.Config.Algorithm {
+		if p.accepted > 0 && p.leads && p.algorithm == b.Config.Algorithm && !slices.Contains(b.floating(), p.from) {
 			return p
 		}
 	}
@@ -436,9 +437,14 @@ func (b *Board) daemonFound(found section) {
 		found.look(console.TopicDaemon, "sudo systemctl restart topdog",
 			"it was started with the addresses %v, and the configuration has %v", started, written)
 	}
+	if second := b.secondStarted(); second != b.Config.SecondInterface {
+		found.look(console.TopicDaemon, "sudo systemctl restart topdog",
+			"it was started with %s, and the configuration has %s", secondPathOn(second), secondPathOn(b.Config.SecondInterface))
+	}
 	about := map[string]bool{}
 	for _, p := range s.Problems {
-		if p.Kind == console.ProblemInterfaceAmbiguous || p.Kind == console.ProblemAddressElsewhere {
+		if p.Kind == console.ProblemInterfaceAmbiguous || p.Kind == console.ProblemAddressElsewhere ||
+			p.Kind == console.ProblemSecondPath && b.usesSecondPath() {
 			continue // the network says so above
 		}
 		about[p.Board] = true

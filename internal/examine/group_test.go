@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"topdog/internal/console"
 	"topdog/internal/daemon"
 	"topdog/internal/lab/assert"
+	"topdog/netio"
 	"topdog/wire"
 )
 
@@ -58,6 +60,15 @@ func TestOtherBoards(t *testing.T) {
 	assert.Equal(t, []string{"runs and follows pi2", "pi2 (10.0.0.2) runs topdog 1.3.0, and this board has 1.4.0", "pi3 (10.0.0.3) is heard", "pi4, which prefer names, is not heard: it is off, or has another name"}, said, "with a daemon")
 }
 
+// Nobody follows a board whose own address is written here as the floating one.
+func TestLeader(t *testing.T) {
+	b := &Board{Config: &config.Config{Config: election.Config{Algorithm: wire.AlgorithmHeir}, Addresses: []config.Address{{IP: netip.MustParseAddr("10.0.0.100")}}}}
+	p := &peer{from: netip.MustParseAddr("10.0.0.2"), algorithm: wire.AlgorithmHeir, accepted: 3, leads: true}
+	assert.Is(t, p, b.leader([]*peer{p}), "the leader")
+	p.from = b.Config.Addresses[0].IP
+	assert.Is(t, (*peer)(nil), b.leader([]*peer{p}), "a leader at the floating address")
+}
+
 // A file that was edited, and a daemon that was not restarted since.
 func TestAddressesOfTheDaemon(t *testing.T) {
 	for _, test := range []struct {
@@ -76,6 +87,93 @@ func TestAddressesOfTheDaemon(t *testing.T) {
 		b.daemonFound(section{report: &r})
 		findings := withoutRemedies(r)
 		assert.Is(t, test.want, findings[len(findings)-1].Text, "of a daemon that was started with %v", test.started)
+	}
+}
+
+// A second path that does not work is something to look at, and what the daemon that uses it says comes first.
+func TestSecondPath(t *testing.T) {
+	const alone = "; until then, this board is heard by the first path alone"
+	snapshot := func(up bool, addresses ...string) netio.Snapshot {
+		s := netio.Snapshot{Present: true, Link: netio.Link{Name: "wlan0", Index: 3, HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 3}, Up: up}}
+		for _, a := range addresses {
+			p := netip.MustParsePrefix(a)
+			s.Link.Addrs = append(s.Link.Addrs, p)
+			s.Local = append(s.Local, netio.LocalAddr{Prefix: p, Index: 3, Device: "wlan0"})
+		}
+		s.Local = append(s.Local, netio.LocalAddr{Prefix: netip.MustParsePrefix("10.0.0.1/24"), Index: 2, Device: "eth0"})
+		s.Interfaces = []int{2, 3}
+		return s
+	}
+	uses := func(state, text string) *console.Status {
+		return &console.Status{SecondPath: &console.SecondPath{Interface: "wlan0", Address: "10.1.0.7", State: state, Text: text}}
+	}
+	tunnel := snapshot(true, "10.1.0.1/24")
+	tunnel.Link.HardwareAddr = nil
+	for _, test := range []struct {
+		name   string
+		seen   netio.Snapshot
+		daemon *console.Status
+		state  console.State
+		want   string
+	}{
+		{"in another network", snapshot(true, "10.1.0.1/24"), nil, console.StateRight, "wlan0, where this board is 10.1.0.1"},
+		{"in the same network", snapshot(true, "10.0.0.51/24"), nil, console.StateRight, "wlan0, where this board is 10.0.0.51"},
+		{"the first that is its own", snapshot(true, "10.0.0.100/32", "10.0.0.200/24", "10.1.0.2/24", "10.0.0.51/24", "fd00:1::1/64"), nil, console.StateRight, "wlan0, where this board is 10.1.0.2"},
+		{"a tunnel, of which nothing is asked", tunnel, nil, console.StateRight, "wlan0, where this board is 10.1.0.1"},
+		{"missing", netio.Snapshot{}, nil, console.StateLook, "the interface wlan0 does not exist (yet)" + alone},
+		{"without an address", snapshot(true), nil, console.StateLook, "the interface wlan0 has no IPv4 address (yet)" + alone},
+		{"with IPv6 alone", snapshot(true, "fd00:1::1/64"), nil, console.StateLook, "the interface wlan0 has no IPv4 address (yet)" + alone},
+		{"with floating addresses alone", snapshot(true, "10.0.0.100/24", "10.0.0.200/32"), nil, console.StateLook, "the interface wlan0 has no IPv4 address (yet)" + alone},
+		{"without a carrier", snapshot(false, "10.1.0.1/24"), nil, console.StateLook, "wlan0 has no carrier: check the cable" + alone},
+		{"the daemon uses it", snapshot(true, "10.1.0.1/24", "10.1.0.7/24"), uses(console.SecondPathWorks, ""), console.StateRight, "wlan0, where this board is 10.1.0.7"},
+		{"the daemon hears nobody by it", snapshot(true, "10.1.0.7/24"), uses(console.SecondPathSilent, "nobody is heard"), console.StateLook, "nobody is heard"},
+		{"the daemon has another one", snapshot(true, "10.1.0.1/24"), &console.Status{SecondPath: &console.SecondPath{Interface: "wlan1", Text: "no carrier"}}, console.StateRight, "wlan0, where this board is 10.1.0.1"},
+		{"the daemon has none", snapshot(false, "10.1.0.1/24"), &console.Status{}, console.StateLook, "wlan0 has no carrier: check the cable" + alone},
+	} {
+		b := &Board{Daemon: test.daemon, Config: &config.Config{
+			Paths: config.Paths{Interface: "eth0", SecondInterface: "wlan0"}, Addresses: []config.Address{{IP: netip.MustParseAddr("10.0.0.100"), Bits: 24}},
+			OtherAddresses: []netip.Addr{netip.MustParseAddr("10.0.0.200")},
+		}}
+		var r console.Report
+		b.judgeSecondPath(section{report: &r}, test.seen)
+		assert.Equal(t, []console.Finding{{Topic: console.TopicSecondPath, State: test.state, Text: test.want}}, withoutRemedies(r), "%s", test.name)
+		silent := test.daemon != nil && test.daemon.SecondPath != nil && test.daemon.SecondPath.State == console.SecondPathSilent
+		assert.Is(t, silent, r.Sections[0].Findings[0].Remedy != "", "%s: whether it says what to do", test.name)
+	}
+	var r console.Report
+	(&Board{Config: &config.Config{}}).secondPath(section{report: &r})
+	assert.Is(t, 0, len(r.Sections), "sections about a second path that there is not")
+}
+
+// A daemon that was started with other paths than the file has, and what it says of the paths.
+func TestSecondPathOfTheDaemon(t *testing.T) {
+	for _, test := range []struct {
+		configured, started string
+		want                []string
+	}{
+		{"", "", []string{"wlan0: no carrier"}}, // which no daemon says
+		{"wlan0", "wlan0", nil},                 // the network says so above
+		{"wlan0", "", []string{"it was started with no second path, and the configuration has the second path wlan0", "wlan0: no carrier"}},
+		{"", "wlan0", []string{"it was started with the second path wlan0, and the configuration has no second path", "wlan0: no carrier"}},
+		{"wlan1", "wlan0", []string{"it was started with the second path wlan0, and the configuration has the second path wlan1", "wlan0: no carrier"}},
+	} {
+		b := &Board{
+			Config: &config.Config{Paths: config.Paths{Interface: "eth0", SecondInterface: test.configured}},
+			Daemon: &console.Status{Role: console.RoleLeader, Holding: true, Problems: []console.Problem{
+				{Kind: console.ProblemSecondPath, Text: "wlan0: no carrier"},
+				{Kind: console.ProblemFirstPathMissing, Board: "2", Text: "pi2 is heard by wlan0 alone"},
+			}, Boards: []console.Board{{ID: "2", Name: "pi2"}}},
+		}
+		if test.started != "" {
+			b.Daemon.SecondPath = &console.SecondPath{Interface: test.started}
+		}
+		var r console.Report
+		b.daemonFound(section{report: &r})
+		var said []string
+		for _, f := range withoutRemedies(r) {
+			said = append(said, f.Text)
+		}
+		assert.Equal(t, slices.Concat([]string{"runs and leads"}, test.want, []string{"pi2 is heard by wlan0 alone"}), said, "configured %q, started with %q", test.configured, test.started)
 	}
 }
 

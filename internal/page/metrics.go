@@ -283,6 +283,10 @@ func addDefences(e *exposition, d *console.Status) {
 		"1 if this board leads and does not hear the majority of the voters, or has no leader and hears too few voters for one.").
 		is(d.MajorityUnheard)
 	e.gauge("topdog_port_silent", "1 if this board asks and nothing at all arrives on its port.").is(d.PortSilent)
+	if d.SecondPath != nil {
+		e.gauge("topdog_second_path_up", "1 if the second path of this board works. Missing if it has none.").
+			is(d.SecondPath.State == console.SecondPathWorks)
+	}
 }
 
 // count returns for how many elements is returns true.

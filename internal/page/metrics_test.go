@@ -54,6 +54,7 @@ func leader(t *testing.T) *console.Status {
 		{Kind: "no_multicast", Board: "192.168.1.12", Text: "pi2"},
 	}
 	s.Patience.GraceNs = 45e6
+	s.SecondPath = &console.SecondPath{Interface: "wlan0", Address: "192.168.1.21", State: console.SecondPathWorks}
 	return s
 }
 
@@ -61,6 +62,7 @@ func leader(t *testing.T) *console.Status {
 func strict(t *testing.T) *console.Status {
 	s := leader(t)
 	s.Algorithm, s.MajorityUnheard, s.Checks, s.Problems = "strict", true, nil, nil
+	s.SecondPath = &console.SecondPath{Interface: "wlan0", State: console.SecondPathWaits, Text: "wlan0 has no carrier: check the cable"}
 	s.Witnesses = []console.Witness{{Address: "192.168.1.1", Answers: true}, {Address: "192.168.1.2"}}
 	s.Voters = []console.Voter{
 		{ID: "192.168.1.11", Supports: new(true)}, {ID: "192.168.1.12", Supports: new(false)}, {ID: "192.168.1.13", Supports: new(false), Unheard: true},

@@ -70,7 +70,7 @@ func provideKey(path string, force bool) (isNew bool, err error) {
 	return true, writeFile(path, config.Keyring{Signs: config.NewKey()}.Encode(), 0o600, force)
 }
 
-// config is the configuration that a new board gets: what it must say, and the three lines
+// config is the configuration that a new board gets: what it must say, and the lines
 // that people change first. As long as there is no address, it has one for documentation (RFC 5737).
 func (b Board) config() []byte {
 	if b.converted != nil {
@@ -105,16 +105,29 @@ func writeAddress(text *strings.Builder, addresses []string) {
 	}
 }
 
-// writeInterface writes the line of the interface, if there is one.
-func writeInterface(text *strings.Builder, name string) {
-	if name != "" {
-		text.WriteString("interface = " + config.Quote(name) + "\n")
+// writeInterfaces writes the line of the interface, or of both paths, if there is one.
+func writeInterfaces(text *strings.Builder, names []string) {
+	switch len(names) {
+	case 0:
+	case 1:
+		text.WriteString("interface = " + config.Quote(names[0]) + "\n")
+	default:
+		text.WriteString("interface = " + config.QuoteAll(names) + "\n")
 	}
 }
 
 // writeCommon writes what all boards of a group have in common, except for the address.
 func (b Board) writeCommon(text *strings.Builder) {
-	writeInterface(text, b.Interface)
+	writeInterfaces(text, b.Interfaces)
+	if b.second != "" {
+		instead := ""
+		if len(b.Interfaces) > 0 {
+			instead = " instead"
+		}
+		first := b.firstInterface()
+		fmt.Fprintf(text, "# With this line%s, the boards hear each other by %s too, in case %s fails; the address stays on %[3]s.\n#interface = %[4]s\n",
+			instead, b.second, first, config.QuoteAll([]string{first, b.second}))
+	}
 	if b.Group != "" {
 		text.WriteString("group = " + config.Quote(b.Group) + "\n")
 	}

@@ -72,7 +72,7 @@ func says(t *testing.T, said string, texts ...string) {
 func TestInitSaysWhere(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	b := Board{Path: "." + string(filepath.Separator) + configName, Addresses: []string{"192.168.1.250"}, Interface: "eth0"}
+	b := Board{Path: "." + string(filepath.Separator) + configName, Addresses: []string{"192.168.1.250"}, Interfaces: []string{"eth0"}}
 	var out strings.Builder
 	assert.NoError(t, b.Init(t.Context(), strings.NewReader(""), &out))
 	says(t, out.String(), "wrote "+filepath.Join(dir, configName), "wrote "+filepath.Join(dir, keyName))
@@ -108,11 +108,11 @@ func TestWrite(t *testing.T) {
 // What is asked for is what the new file says.
 func TestWriteOptions(t *testing.T) {
 	b := board(t.TempDir())
-	b.LED, b.Interface = "GPIO17:low", "wlan0"
+	b.LED, b.Interfaces = "GPIO17:low", []string{"wlan0", "eth0"}
 	mustWrite(t, b)
 	c := mustLoad(t, b)
 	assert.Is(t, b.LED, c.LED.String(), "led")
-	assert.Is(t, b.Interface, c.Interface, "interface")
+	assert.Equal(t, config.Paths{Interface: "wlan0", SecondInterface: "eth0"}, c.Paths, "interfaces")
 }
 
 // In its usual place a new board's file needs no key_file.
@@ -181,7 +181,9 @@ func TestRefusesBeforeItWrites(t *testing.T) {
 		{"twice", Board{Addresses: []string{"10.0.0.9", "fd00:1::250", "fd00:1:0::250"}}, "fd00:1::250 is listed twice"},
 		{"loopback", Board{Addresses: []string{"127.0.0.1"}}, "loopback"},
 		{"group", Board{Addresses: []string{"10.0.0.9"}, Group: "ü\x00\""}, "ASCII"},
-		{"interface", Board{Addresses: []string{"10.0.0.9"}, Interface: "a b\nid = 3"}, "interface"},
+		{"interface", Board{Addresses: []string{"10.0.0.9"}, Interfaces: []string{"a b\nid = 3"}}, "interface"},
+		{"interface twice", Board{Addresses: []string{"10.0.0.9"}, Interfaces: []string{"eth0", "eth0"}}, "eth0 is listed twice"},
+		{"three interfaces", Board{Addresses: []string{"10.0.0.9"}, Interfaces: []string{"eth0", "wlan0", "wwan0"}}, "number 3 of 3"},
 		{"led", Board{Addresses: []string{"10.0.0.9"}, LED: "GPIO 17"}, `a line is written "GPIO17"`},
 	} {
 		assert.ErrorContains(t, tc.b.check(), tc.want, "%s: checked", tc.name)
@@ -195,7 +197,7 @@ func TestRefusesBeforeItWrites(t *testing.T) {
 
 func TestCheckAccepts(t *testing.T) {
 	for _, address := range []string{"", "10.0.0.9", "10.0.0.9/24", "10.0.0.9,fd00:1::250", "fd00:1::250/64 10.0.0.9/24 10.0.0.8"} {
-		assert.ErrorIs(t, (Board{Addresses: SplitAddresses(address), Group: "x", Interface: "eth0", LED: "ACT"}).check(), nil, "%q", address)
+		assert.ErrorIs(t, (Board{Addresses: SplitAddresses(address), Group: "x", Interfaces: []string{"eth0"}, LED: "ACT"}).check(), nil, "%q", address)
 	}
 	if err := (Board{Group: "ü"}).check(); err == nil {
 		t.Error("a bad group is taken as long as there is no address")

@@ -45,7 +45,9 @@ func (b *Board) convertText(text []byte, hasUnit func(name string) bool) (err er
 		b.Addresses = append(b.Addresses, g.Addresses...)
 	}
 	if len(groups) == 1 {
-		b.Interface = cmp.Or(b.Interface, groups[0].Interface)
+		if name := groups[0].Interface; name != "" && len(b.Interfaces) == 0 {
+			b.Interfaces = []string{name}
+		}
 		b.Group = cmp.Or(b.Group, groups[0].Name)
 	}
 	return nil
@@ -85,8 +87,8 @@ func (b Board) convertedConfig() []byte {
 		for _, g := range groups {
 			fmt.Fprintf(&text, "\n# %s\n[[group]]\nname = %s\n", g.Origin, config.Quote(g.Name))
 			writeAddress(&text, g.Addresses)
-			if b.Interface == "" {
-				writeInterface(&text, g.Interface)
+			if len(b.Interfaces) == 0 && g.Interface != "" {
+				writeInterfaces(&text, []string{g.Interface})
 			}
 			text.WriteString(own + g.Own + g.Checks)
 		}

@@ -146,7 +146,7 @@ func TestInitFromHasToChoose(t *testing.T) {
 // Without a name, all groups are converted, and converting them again is no news.
 func TestInitFromSeveral(t *testing.T) {
 	b := converting(t)
-	b.Instance, b.Interface = "", "eth0"
+	b.Instance, b.Interfaces = "", []string{"eth0"}
 	said, err := initOutput(t, b)
 	assert.NoError(t, err)
 	says(t, said, "Start topdog on the boards that have the addresses now", "disable --now keepalived")
@@ -180,7 +180,7 @@ func TestTheHookCallsTheScripts(t *testing.T) {
 	}
 	for instance, group := range map[string]string{"VI_1": "vrrp-51", "": "VI_1"} {
 		b := converting(t)
-		b.Instance, b.Interface = instance, "eth0"
+		b.Instance, b.Interfaces = instance, []string{"eth0"}
 		assert.WriteFile(t, filepath.Join(filepath.Dir(b.From), "said"), []byte("#!/bin/sh\nprintf '[%s]' \"$@\"; echo\n"), 0o755)
 		_, err := initOutput(t, b)
 		assert.NoError(t, err)

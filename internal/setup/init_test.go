@@ -20,13 +20,15 @@ import (
 // What topdog init prints, and the lines of the configuration that is there then, is in testdata/init.golden. A board with
 // the name of another one has its directory.
 func TestInit(t *testing.T) {
-	plain := Board{Addresses: []string{"10.0.0.9"}, Interface: "eth0"}
+	plain := Board{Addresses: []string{"10.0.0.9"}, Interfaces: []string{"eth0"}}
 	page, strict := plain, plain
 	page.Page = true
 	strict.Strict, strict.Voters = true, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 	otherVoters := strict
 	otherVoters.Voters = []string{"10.0.0.1", "10.0.0.2", "10.0.0.4"}
 	families, another := plain, plain
+	paths := plain
+	paths.Interfaces = []string{"eth0", "wlan0"}
 	families.Addresses = []string{"fd00:1::9/64", "10.0.0.9"}
 	another.Addresses = []string{"10.0.0.9", "fd00:1::8"}
 	parent := t.TempDir()
@@ -41,6 +43,9 @@ func TestInit(t *testing.T) {
 		{"voters", "strict", strict},
 		{"the same again", "strict", strict},
 		{"other voters", "strict", otherVoters},
+		{"two paths", "paths", paths},
+		{"the same again", "paths", paths},
+		{"one path", "paths", plain},
 		{"both families", "families", families},
 		{"one of them again", "families", plain},
 		{"another one of them", "families", another},
@@ -67,17 +72,56 @@ func TestInit(t *testing.T) {
 	golden.Compare(t, "testdata/init.golden", got.String())
 }
 
-// networkOf is a network in which the board has these addresses on its only interface.
+// A configuration mentions a second path where this board may have one.
+func TestSecondPathIsMentioned(t *testing.T) {
+	const sentence = "the boards hear each other by %s too, in case eth0 fails; the address stays on eth0.\n#interface = [\"eth0\", \"%s\"]\n"
+	alone, instead := "# With this line, "+sentence, "interface = \"eth0\"\n# With this line instead, "+sentence
+	for _, test := range []struct {
+		name, named string // the interfaces that are named
+		own         []string
+		want        string // the lines about interfaces
+	}{
+		{"one interface", "", []string{"10.0.0.1"}, ""},
+		{"two addresses of one", "", []string{"10.0.0.1", "10.0.0.2"}, ""},
+		{"Wi-Fi", "", []string{"10.0.0.1", "wlan0 10.0.0.2"}, fmt.Sprintf(alone, "wlan0", "wlan0")},
+		{"Wi-Fi in another network, listed first", "", []string{"wlan0 10.1.0.1", "10.0.0.1"}, fmt.Sprintf(alone, "wlan0", "wlan0")},
+		{"Wi-Fi with IPv6 alone", "", []string{"10.0.0.1", "wlan0 fd00:2::1"}, ""},
+		{"the bridge of containers", "", []string{"10.0.0.1", "docker0 172.17.0.1"}, ""},
+		{"more than one", "", []string{"10.0.0.1", "docker0 172.17.0.1", "eth1 10.1.0.1", "wlan0 10.0.0.2"}, fmt.Sprintf(alone, "eth1", "eth1")},
+		{"a named interface", "eth0", []string{"10.0.0.1", "wlan0 10.0.0.2"}, fmt.Sprintf(instead, "wlan0", "wlan0")},
+		{"two named interfaces", "eth0 eth1", []string{"10.0.0.1", "wlan0 10.0.0.2"}, "interface = [\"eth0\", \"eth1\"]\n"},
+	} {
+		b := Board{Path: filepath.Join(t.TempDir(), configName), Addresses: []string{"10.0.0.9"}, Interfaces: strings.Fields(test.named)}
+		assert.NoError(t, b.initIn(networkOf(test.own...), strings.NewReader(""), new(bytes.Buffer)))
+		text := read(t, b.Path)
+		_, lines, _ := strings.Cut(text, "address = \"10.0.0.9\"\n\n")
+		lines, _, _ = strings.Cut(lines, "# Relative to")
+		assert.Is(t, test.want, lines, "%s: the configuration", test.name)
+		if commented := "#interface = "; strings.Contains(text, commented) {
+			text = strings.ReplaceAll(strings.Replace(text, "interface = \"eth0\"\n", "", 1), commented, "interface = ")
+			groups, err := config.ParseGroups(configName, []byte(text))
+			assert.NoError(t, err)
+			assert.Is(t, true, groups.First().SecondPath, "%s: with the line there is a second path", test.name)
+		}
+	}
+}
+
+// networkOf is a network in which the board has these addresses, on eth0 unless another interface stands in front.
 func networkOf(own ...string) network {
 	n := network{
 		find: func(netip.Addr) (netio.Choice, error) {
 			return netio.Choice{Name: "eth0", Prefix: netip.MustParsePrefix("10.0.0.1/24")}, nil
 		},
-		owner: func(string, netip.Addr) (string, bool) { return "", true },
+		owner:    func(string, netip.Addr) (string, bool) { return "", true },
+		isDevice: func(iface string) bool { return iface != "docker0" },
 	}
 	n.own = []ownAddress{{"eth0", netip.MustParsePrefix("fd00:1::1/64")}} // which is nobody's id
 	for _, a := range own {
-		n.own = append(n.own, ownAddress{"eth0", netip.MustParsePrefix(a + "/24")})
+		iface, address, named := strings.Cut(a, " ")
+		if !named {
+			iface, address = "eth0", a
+		}
+		n.own = append(n.own, ownAddress{iface, netip.MustParsePrefix(address + "/24")})
 	}
 	return n
 }
@@ -94,12 +138,14 @@ func TestInitStrictWithoutThisBoard(t *testing.T) {
 		{"by its second address", "", []string{"10.0.0.4", "10.0.0.2"}, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, ""},
 		{"it is none", "", []string{"10.0.0.4"}, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, refused},
 		{"it is none, on a named interface", "eth0", []string{"10.0.0.4"}, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, refused},
+		{"it is none, on the first path", "eth0 wlan0", []string{"10.0.0.4"}, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, refused},
+		{"it is none, though it has a voter's address on the second path", "eth0 wlan0", []string{"10.0.0.4", "wlan0 10.0.0.2"}, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, refused},
 		{"on an interface that is not there yet", "eth7", []string{"10.0.0.4"}, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, ""},
 		{"the ids are numbers", "", []string{"10.0.0.4"}, []string{"1", "2", "3"}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := Board{
-				Path: filepath.Join(t.TempDir(), configName), Addresses: []string{"10.0.0.9"}, Interface: tc.iface, Strict: true, Voters: tc.voters,
+				Path: filepath.Join(t.TempDir(), configName), Addresses: []string{"10.0.0.9"}, Interfaces: strings.Fields(tc.iface), Strict: true, Voters: tc.voters,
 			}
 			err := b.initIn(networkOf(tc.own...), strings.NewReader(""), new(bytes.Buffer))
 			var wrong UsageError

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ type network struct {
 	wayOut netip.Addr // the own address that reaches the world; invalid if none does
 	// find returns the interface that an address belongs to.
 	find func(netip.Addr) (netio.Choice, error)
+	// isDevice reports whether an interface is a device of this board, such as Ethernet or Wi-Fi, and none that software has made.
+	isDevice func(iface string) bool
 	// owner asks who has an address; "" if nobody does. It is not known if nobody could be asked.
 	owner func(iface string, address netip.Addr) (who string, known bool)
 }
@@ -37,7 +40,7 @@ type ownAddress struct {
 }
 
 func thisNetwork(ctx context.Context) network {
-	n := network{own: ownAddresses(), find: netio.FindInterface}
+	n := network{own: ownAddresses(), find: netio.FindInterface, isDevice: isDevice}
 	n.owner = func(iface string, address netip.Addr) (string, bool) { return ownerOf(ctx, iface, address) }
 	// This "connection" sends nothing: it makes the kernel choose a route. The address is one for documentation (RFC 5737).
 	if c, err := net.Dial("udp4", "192.0.2.1:9"); err == nil {
@@ -106,6 +109,13 @@ func ownAddresses() (own []ownAddress) {
 		}
 	}
 	return own
+}
+
+// isDevice reports whether the kernel has a device behind an interface. It has none behind the bridge of containers, a tunnel or
+// a VLAN, by which the other boards may not be reached.
+func isDevice(iface string) bool {
+	_, err := os.Stat(filepath.Join("/sys/class/net", iface, "device"))
+	return err == nil
 }
 
 // probeSpacing is shorter than RFC 5227, section 2.1, demands: this is advice to a person who waits, and
@@ -301,7 +311,7 @@ func (b *Board) isVoter(n network) error {
 	if !b.Strict {
 		return nil
 	}
-	iface := cmp.Or(b.Interface, b.foundOn)
+	iface := b.firstInterface()
 	var own []netip.Addr
 	for _, a := range n.ownIPv4() {
 		if a.iface == iface {
@@ -318,4 +328,27 @@ func (b *Board) isVoter(n network) error {
 	}
 	return usage("this board is not among the voters %s, so it would neither vote nor lead: its own address on %s is %s. Put that into the list, or run this on one of the voters",
 		strings.Join(b.Voters, ", "), iface, own[0])
+}
+
+// firstInterface is the interface of the addresses; "" if it is not known.
+func (b *Board) firstInterface() string {
+	if len(b.Interfaces) > 0 {
+		return b.Interfaces[0]
+	}
+	return b.foundOn
+}
+
+// findSecond finds another interface by which this board may reach the others, for the configuration to mention. Which line is
+// right is for a person to say, and a converted configuration is as it was.
+func (b *Board) findSecond(n network) {
+	first := b.firstInterface()
+	if first == "" || len(b.Interfaces) > 1 || b.converted != nil {
+		return
+	}
+	for _, a := range n.ownIPv4() {
+		if a.iface != first && n.isDevice(a.iface) {
+			b.second = a.iface
+			return
+		}
+	}
 }

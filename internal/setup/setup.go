@@ -30,8 +30,9 @@ func usage(format string, args ...any) error { return UsageError{fmt.Errorf(form
 type Board struct {
 	Path      string   // of the configuration; the key goes beside it
 	Addresses []string // the floating addresses; none to ask for them
-	// What else is written into the configuration, if not "".
-	Interface, Group, LED string
+	// What else is written into the configuration, if not "". Interfaces are that of the addresses and that of a second path.
+	Group, LED string
+	Interfaces []string
 	// Strict asks for at most one holder at any instant, by the votes of Voters: their ids.
 	Strict bool
 	Voters []string
@@ -45,6 +46,7 @@ type Board struct {
 	DryRun         bool
 	converted      *keepalived.Converted
 	foundOn        string // the interface that the address was found to belong to, if none is named
+	second         string // an interface for a second path, which the configuration mentions; "" if there is none
 }
 
 // Init sets up the first board of a group, and says what it did and what is left to
@@ -86,6 +88,7 @@ func (b Board) initIn(network network, in io.Reader, out io.Writer) error {
 	if err := b.isVoter(network); err != nil {
 		return err
 	}
+	b.findSecond(network)
 	if err := b.provideHook(out); err != nil {
 		return err
 	}

@@ -57,6 +57,13 @@ var states = []struct {
 			s.Boards[i].Stale = true
 		}
 	}, []string{"1 of the 3 voters", "missing", "not heard"}},
+	{"a second path", func(s *console.Status) {
+		s.SecondPath = &console.SecondPath{Interface: "wlan0", Address: "192.168.1.21", State: console.SecondPathWorks}
+	}, []string{"second path", "wlan0 192.168.1.21, works"}},
+	{"a second path that does not work", func(s *console.Status) {
+		s.SecondPath = &console.SecondPath{Interface: "wlan0", State: console.SecondPathWaits, Text: "The interface wlan0 has no IPv4 address (yet)."}
+		s.Problems = []console.Problem{{Kind: console.ProblemSecondPath, Text: s.SecondPath.Text}}
+	}, []string{"Needs attention", "second path", "no IPv4 address"}},
 	{"ten boards with long names", func(s *console.Status) {
 		for n := 4; n <= 10; n++ {
 			b := s.Boards[1]

@@ -14,6 +14,7 @@ import (
 type Core[E any] interface {
 	Step(now time.Duration, m *wire.Message) []E
 	StepDirect(now time.Duration, m *wire.Message) []E
+	StepBySecondPath(now time.Duration, m *wire.Message) []E
 	DuplicateID(now time.Duration, m *wire.Message) []E
 	HeardMulticast(now time.Duration, sender wire.ID)
 	OtherVersion(now time.Duration, board wire.ID) []E
@@ -26,6 +27,7 @@ type Core[E any] interface {
 	AddressMissed(now, since time.Duration) []E
 	AddressReturned(now time.Duration) []E
 	Evidence(now time.Duration) []E
+	FramesHeard(now time.Duration) []E
 	LeaseLapsed(now, end time.Duration) []E
 	LeaseExpired(now time.Duration) []E
 	ClockTrusted(now time.Duration, trusted bool) []E
@@ -55,6 +57,7 @@ func verbs[E any](c Core[E]) map[string]any {
 		"missed":    c.AddressMissed,
 		"returned":  c.AddressReturned,
 		"evidence":  c.Evidence,
+		"frames":    c.FramesHeard,
 		"lapsed":    c.LeaseLapsed,
 		"expired":   c.LeaseExpired,
 		"clock":     c.ClockTrusted,
@@ -115,8 +118,8 @@ func Tell[E any](c Core[E], now time.Duration, words []string, message Message) 
 
 // hear has a core hear a message. One with the id of this board is of another one that has the same.
 func hear[E any](c Core[E], now time.Duration, words []string, message Message) ([]E, error) {
-	direct := words[0] == "direct" // it does not come by multicast
-	if direct {
+	way := words[0] // by which it comes, if that is not multicast
+	if way == "direct" || way == "second" {
 		words = words[1:]
 	}
 	m, err := message(words)
@@ -125,8 +128,10 @@ func hear[E any](c Core[E], now time.Duration, words []string, message Message) 
 		return nil, err
 	case m.Sender == c.Signature().Sender:
 		return c.DuplicateID(now, m), nil
-	case direct:
+	case way == "direct":
 		return c.StepDirect(now, m), nil
+	case way == "second":
+		return c.StepBySecondPath(now, m), nil
 	}
 	return c.Step(now, m), nil
 }

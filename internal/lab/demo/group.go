@@ -213,7 +213,7 @@ func (g *group) start(b *board) error {
 			Interval: g.options.Heartbeat, Algorithm: g.options.Algorithm,
 		},
 		Addresses: []config.Address{{IP: g.lan.floating()}},
-		Interface: iface,
+		Paths:     config.Paths{Interface: iface},
 		Group:     g.groupName,
 		Keys:      config.Keyring{Signs: g.key},
 		Multicast: group,

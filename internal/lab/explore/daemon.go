@@ -32,8 +32,8 @@ type daemon struct {
 	set       election.Instant // what it set the lease word to last
 	wake      election.Instant // what it set the timer of the switch to last
 	sequence  wire.Sequence
-	plan      wire.Message      `hash:"-"` // what the switch was told last
-	windows   [maxBoards]window `hash:"-"`
+	plan      wire.Message         `hash:"-"` // what the switch was told last
+	windows   [2][maxBoards]window `hash:"-"` // of the first path and of the second
 }
 
 // step is one thing that a daemon does at once.
@@ -41,6 +41,7 @@ type step struct {
 	steps.Step
 	message *packet
 	askedAt election.Instant // of the ARP request that was answered
+	second  bool             // the message came by the second path
 }
 
 // What a daemon does besides the steps of effects.
@@ -103,7 +104,7 @@ func (w *world) event(b *board) {
 	case len(b.kernel.inbox) > 0:
 		r := b.kernel.inbox[0]
 		b.kernel.inbox = b.kernel.inbox[1:]
-		next := step{Step: steps.Step{Kind: stepReceive}, message: r.message, askedAt: r.askedAt}
+		next := step{Step: steps.Step{Kind: stepReceive}, message: r.message, askedAt: r.askedAt, second: r.kind == flightSecond}
 		switch r.kind {
 		case flightReply:
 			next.Kind = stepAnswered
@@ -168,10 +169,14 @@ func (w *world) callCore(b *board, s *step) bool {
 	d := &b.daemon
 	switch s.Kind {
 	case stepReceive:
-		if d.windows[s.message.Sender-1].admit(&s.message.Message) {
+		windows, receive := &d.windows[0], d.core.Step
+		if s.second {
+			windows, receive = &d.windows[1], d.core.StepBySecondPath
+		}
+		if windows[s.message.Sender-1].admit(&s.message.Message) {
 			m := s.message.Message
 			w.alter(b, &m)
-			effects := d.core.Step(d.read, &m)
+			effects := receive(d.read, &m)
 			w.spoilHeard(b, &m)
 			w.carryOut(b, effects)
 		}

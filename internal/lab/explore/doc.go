@@ -14,6 +14,8 @@
 // and the fence is open, which is until the clock has passed the lease word. It answers ARP
 // requests too (network.go).
 //
+// The boards may have a second path. Nothing happens to that but to its datagrams; cuts and pulled cables are of the first.
+//
 // # What is explored
 //
 // From a group that has settled, time goes on from event to event, as it would if nothing went

@@ -31,6 +31,8 @@ type scope struct {
 	judgeLease bool
 	// strict has the boards run the algorithm strict, with all of them as voters; else heir.
 	strict bool
+	// secondPath has the boards hear each other by a second path as well, to which nothing happens but to its datagrams.
+	secondPath bool
 	// resigns are when whoever leads is asked to resign, which is no fault.
 	resigns []time.Duration
 	bug     bug

@@ -39,6 +39,11 @@ func TestExhaustive(t *testing.T) {
 		{"strict, two faults of boards", freezeBoard | killDaemon | unplug, 2, 3, ms / 4, 0, votes},
 		{"strict, two pauses", pauseDaemon | pauseSwitch, 2, 3, 2 * ms, 0, votes},
 
+		{"strict with a second path, one fault", everyFault, 1, 3, 105 * ms, 0, func(s *scope) { votes(s); s.secondPath = true }},
+		{"with a second path, one fault", everyFault, 1, 3, 105 * ms, 0, func(s *scope) { s.secondPath = true }},
+		{"with a second path, two faults of paths", paths, 2, 3, 4 * ms, 0, func(s *scope) { s.secondPath = true }},
+		{"strict with a second path, two faults of the LAN", datagrams | paths, 2, 3, 2 * ms, 0, func(s *scope) { votes(s); s.secondPath = true }},
+
 		{"one fault", boards | datagrams | cut, 1, 3, 210 * ms, 0, nil},
 		{"one fault, leader's clock slow", boards | datagrams | cut, 1, 3, 210 * ms, 0, slowLeader},
 		{"one fault, leader's clock fast", boards | datagrams | cut, 1, 3, 210 * ms, 0, fastLeader},

@@ -95,7 +95,7 @@ var (
 	packetType  = reflect.TypeFor[packet]()
 	effectType  = reflect.TypeFor[election.Effect]()
 	worldType   = reflect.TypeFor[world]()
-	windowsType = reflect.TypeFor[[maxBoards]window]()
+	windowsType = reflect.TypeFor[[2][maxBoards]window]()
 )
 
 // hash sums up what decides how the world goes on.

@@ -22,6 +22,7 @@ type flightKind uint8
 const (
 	flightDatagram flightKind = iota
 	flightFloating            // a datagram to the floating address
+	flightSecond              // a copy by the second path
 	flightRequest             // an ARP request for the floating address
 	flightReply
 	flightWitness // an ARP reply of a witness, which always answers
@@ -59,7 +60,11 @@ func (w *world) send(b *board, s *step) {
 	if s.Effect.Floating {
 		kind = flightFloating
 	}
-	w.transmit(b, kind, s.Effect.To, newPacket(sent))
+	m := newPacket(sent)
+	w.transmit(b, kind, s.Effect.To, m)
+	if s.Effect.SecondPath {
+		w.transmit(b, flightSecond, s.Effect.To, m)
+	}
 }
 
 // leaseOf is how long a lease may last from a heartbeat or a COORDINATOR, as those understand it who
@@ -89,7 +94,7 @@ func (w *world) transmit(b *board, kind flightKind, to wire.ID, m *packet) {
 
 // launch puts anything on the wire.
 func (w *world) launch(b *board, f flight) {
-	if b.kernel.off || !b.kernel.cable || f.from == f.to {
+	if b.kernel.off || !b.kernel.cable && f.kind != flightSecond || f.from == f.to {
 		return
 	}
 	f.at = w.now + w.latency
@@ -121,6 +126,9 @@ func (w *world) addressInUse(b *board) bool {
 // reaches reports whether what is on its way still has one.
 func (w *world) reaches(f *flight) bool {
 	to := &w.boards[f.to]
+	if f.kind == flightSecond {
+		return !to.kernel.off
+	}
 	return !w.cut[f.from][f.to] && (f.from == f.to || !w.mute[f.from]) && !w.deaf[f.to] && to.kernel.cable && !to.kernel.off
 }
 

@@ -174,7 +174,7 @@ func (w *world) start(b *board) {
 	now := b.clock.local(w.now)
 	cfg := election.Config{
 		ID: b.id, Incarnation: b.incarnation, Priority: election.DefaultPriority,
-		Interval: w.interval, Algorithm: wire.AlgorithmHeir,
+		Interval: w.interval, Algorithm: wire.AlgorithmHeir, SecondPath: w.secondPath,
 	}
 	definition := election.Heir
 	if w.strict {

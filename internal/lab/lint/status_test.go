@@ -31,6 +31,7 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 	documented.Compare(t, statusDoc, "", map[string][]string{
 		"Status":        documented.Keys[console.Status](),
 		"Board":         documented.Keys[console.Board](),
+		"Second path":   documented.Keys[console.SecondPath](),
 		"Witness":       documented.Keys[console.Witness](),
 		"Voter":         documented.Keys[console.Voter](),
 		"Detector":      documented.Keys[console.Detector](),
@@ -67,6 +68,7 @@ func TestEveryNameOfTheJSONIsDocumented(t *testing.T) {
 		"Patterns of the light":    patterns(),
 		"Lessons":                  enumerated(silence.LessonNone, silence.LessonAnnounced),
 		"States of the watch":      append(enumerated(election.WatchOff, election.WatchRuns), slices.DeleteFunc(enumerated(netio.WatchNoAnswer, netio.WatchLossy), func(s string) bool { return s == netio.WatchAnswers.String() })...),
+		"States of a second path":  names["SecondPath"],
 		"Grades":                   enumerated(wire.GradePassing, wire.MaxGrade),
 		"Kinds of checks":          check.Kinds(),
 		"States":                   names["State"],
@@ -155,11 +157,11 @@ func patterns() (names []string) {
 	return names
 }
 
-// consoleConstants finds the constants of package console that are named Role…,
-// Step…, Problem…, Defence… and Event…, and returns their values.
+// consoleConstants finds the constants of package console that are named after what
+// they identify, such as Role… and Problem…, and returns their values.
 func consoleConstants(t *testing.T) map[string][]string {
 	t.Helper()
-	kind := regexp.MustCompile(`^(Role|Step|Problem|Defence|Event|State|Section|Topic)[A-Z]`)
+	kind := regexp.MustCompile(`^(Role|Step|Problem|Defence|Event|State|Section|Topic|SecondPath)[A-Z]`)
 	found := map[string][]string{}
 	for _, file := range []string{"status.go", "trace.go", "event.go", "report.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), "../../../internal/console/"+file, nil, 0)

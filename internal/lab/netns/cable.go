@@ -171,11 +171,14 @@ func (h *Host) Plug() error {
 }
 
 // waitUp waits until both ends of the host's cable carry frames. The bridge forwards on a port from then on.
-func (h *Host) waitUp(deadline time.Time) error {
+func (h *Host) waitUp(deadline time.Time) error { return h.awaitUp(h.Interface, h.Port(), deadline) }
+
+// awaitUp does so for the cable from an interface of the host to a port.
+func (h *Host) awaitUp(iface string, port Port, deadline time.Time) error {
 	for _, end := range []struct {
 		nl   *netlink.Handle
 		name string
-	}{{h.nl, h.Interface}, {h.lan.fabric.nl, string(h.Port())}} {
+	}{{h.nl, iface}, {h.lan.fabric.nl, string(port)}} {
 		for ; ; time.Sleep(time.Millisecond) {
 			link, err := end.nl.LinkByName(end.name)
 			if err != nil {

@@ -65,9 +65,9 @@ const (
 )
 
 // Filter has the switch drop what any of the filters describes, instead of what it has dropped so far. Without a filter
-// it drops nothing. All changes at once, and the call takes some tenths of a millisecond.
+// it drops nothing. All changes at once, and the call takes some tenths of a millisecond. A second path with a switch of its own is let alone.
 func (l *LAN) Filter(filters ...Filter) error {
-	return l.inSwitch("filter", func(f *fabric) error { return f.filter(filters) })
+	return l.inSwitch("filter", func(f *fabric) error { return f.filter(l.onFirstPath(filters)) })
 }
 
 // Filter does so for a segment, also for the programs that have opened it.

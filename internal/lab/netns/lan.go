@@ -62,6 +62,7 @@ type LAN struct {
 	client *Host
 	hosts  []*Host // all of them
 	fabric *fabric
+	apart  bool // the second path of the boards has a switch of its own
 
 	// mu is held for reading by whoever is about to use a namespace's file
 	// descriptor, and for writing by Close. It is never held while waiting

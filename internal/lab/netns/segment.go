@@ -181,12 +181,17 @@ func (s *Segment) Plugged(tap string) bool {
 // cable of machine n, and returns its name.
 func (s *Segment) Tap(n int) (name string, err error) {
 	name = string(TapPort(n))
-	err = s.fabric.do(func() error {
+	return name, s.tap(name, s.fabric.bridge)
+}
+
+// tap makes sure that there is a tap device on a bridge.
+func (s *Segment) tap(name string, bridge netlink.Link) error {
+	err := s.fabric.do(func() error {
 		if _, err := s.fabric.nl.LinkByName(name); err == nil {
 			return nil
 		}
 		attrs := netlink.NewLinkAttrs()
-		attrs.Name, attrs.MasterIndex = name, s.fabric.bridge.Attrs().Index
+		attrs.Name, attrs.MasterIndex = name, bridge.Attrs().Index
 		// Frames as they are, without the kernel's header of packet information.
 		tap := &netlink.Tuntap{LinkAttrs: attrs, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_NO_PI}
 		if err := netlink.LinkAdd(tap); err != nil {
@@ -195,7 +200,7 @@ func (s *Segment) Tap(n int) (name string, err error) {
 		return s.fabric.nl.LinkSetUp(tap)
 	})
 	if err != nil {
-		return "", fmt.Errorf("netns: make the tap device %s (is there a /dev/net/tun?): %w", name, err)
+		return fmt.Errorf("netns: make the tap device %s (is there a /dev/net/tun?): %w", name, err)
 	}
-	return name, nil
+	return nil
 }

@@ -37,19 +37,21 @@ type Board struct {
 
 // life is of the process of a board.
 type life struct {
-	core     *election.Core // nil while the process is dead
-	clock    Clock
-	role     election.Role
-	leader   wire.ID
-	heard    []seen // by peer
-	sequence wire.Sequence
-	timing   bool     // its last QUERY measured the round trip to its leader
-	frozen   bool     // the process does not run
-	overdue  bool     // something was due while it was frozen
-	backlog  []func() // what waits until it goes on
-	fired    bool     // its switch has released the address, and the daemon does not know yet
-	finished bool
-	asker    asker
+	core   *election.Core // nil while the process is dead
+	clock  Clock
+	role   election.Role
+	leader wire.ID
+	heard  []seen // by peer
+	// heardBySecondPath is the same on the second path.
+	heardBySecondPath []seen
+	sequence          wire.Sequence
+	timing            bool     // its last QUERY measured the round trip to its leader
+	frozen            bool     // the process does not run
+	overdue           bool     // something was due while it was frozen
+	backlog           []func() // what waits until it goes on
+	fired             bool     // its switch has released the address, and the daemon does not know yet
+	finished          bool
+	asker             asker
 }
 
 // Start switches the board on: a new life of its daemon.

@@ -127,6 +127,9 @@ func (b *Board) transmit(e *election.Effect) {
 		})
 	}
 	s.put(d)
+	if e.SecondPath {
+		b.transmitBySecondPath(d)
+	}
 	if d.kind == Kind(wire.TypeHeartbeat) {
 		for _, do := range b.afterBeat {
 			s.At(max(0, d.last-s.now), do)
@@ -210,7 +213,7 @@ func (b *Board) receive(d *datagram) {
 		s.arrival(d, b, FateCut)
 	case b.core == nil:
 		s.arrival(d, b, FateDead)
-	case d.from.Config.ID != b.Config.ID && !b.fresh(d):
+	case d.from.Config.ID != b.Config.ID && !fresh(&b.heard, len(s.boards), d):
 		s.arrival(d, b, FateReplay)
 		if d.multicast {
 			b.core.HeardMulticast(b.local(), d.m.Sender)
@@ -239,19 +242,6 @@ func (b *Board) take(d *datagram) {
 type seen struct {
 	incarnation wire.Incarnation
 	window      wire.Window
-}
-
-// fresh does the replay guard's work, without the proofs: nobody lies here.
-func (b *Board) fresh(d *datagram) bool {
-	if more := len(b.sim.boards) + 1 - len(b.heard); more > 0 {
-		b.heard = append(b.heard, make([]seen, more)...)
-	}
-	h, m := &b.heard[d.from.peer], &d.m
-	if h.incarnation != m.Incarnation {
-		*h = seen{m.Incarnation, wire.NewWindow(m.Sequence, 0)}
-		return true
-	}
-	return h.window.Admit(m.Sequence) == wire.Accepted
 }
 
 // Carry has something done when a datagram that is sent now arrives, unless it is

@@ -31,6 +31,8 @@ type Sim struct {
 	Counts Counts
 	// Wire is how the LAN treats datagrams from now on.
 	Wire Wire
+	// Second is the second path.
+	Second SecondPath
 	// Foreign makes probes find that a foreign machine has the address.
 	Foreign bool
 

@@ -26,9 +26,9 @@ import (
 //
 // The commands; those above the line can also stand in the lines below a lan:
 //
-//	lan [latency=200us] [jitter=1ms] [loss=0.1] [seed=1]    a new, empty LAN
+//	lan [latency=200us] [jitter=1ms] [loss=0.1] [seed=1] [second=3ms]    a new, empty LAN; the latency of its second path
 //	board 1 2 3 [label=x] [priority=100] [preempt] [interval=100ms] [algorithm=heir]
-//	    [detector=fixed] [fanout=unicast] [measure=age] [members=(1,2,3)] [voters=(1,2,3)]
+//	    [detector=fixed] [fanout=unicast] [measure=age] [members=(1,2,3)] [voters=(1,2,3)] [second]
 //	settle 1 2 3        starts them, lets them elect a leader and learn how far away it is,
 //	                    and says only who leads. It ends at a full second, and sets the mark
 //	---
@@ -38,6 +38,7 @@ import (
 //	no-multicast 3      board 3 gets none; multicast 3 ends it
 //	partition 1,2 3,4   cuts the LAN into these pieces, and the boards that are not named; heal ends it
 //	deafen 2 3          board 2 does not hear board 3 any more; undeafen 2 3 ends it
+//	cut-second 3        the second path of board 3 passes nothing; heal-second ends it for all
 //	lose 3 RESIGN 1 [to=2]   the next message of that type which board 3 sends is lost
 //	priority 2 0        changes the priority of board 2
 //	grade 2 failing     changes the grade of board 2
@@ -156,6 +157,14 @@ func (p *player) command(d *datadriven.TestData) {
 		p.named(arg(0)).SetGrade(p.grade(arg(1)))
 	case "partition":
 		new(parts).split(p.sim, p.groups(d)...)
+	case "cut-second":
+		var of []*sim.Board
+		for _, arg := range d.CmdArgs {
+			of = append(of, p.named(arg.Key))
+		}
+		p.sim.CutSecondPath(of...)
+	case "heal-second":
+		p.sim.Second.Cut = nil
 	case "heal":
 		between := partsOf(p.sim)
 		between.join(p.sim)
@@ -189,7 +198,7 @@ func (p *player) complain(err error) {
 }
 
 func (p *player) lan(d *datadriven.TestData) {
-	w, least, jitter, seed := quick, latency, time.Duration(0), uint64(1)
+	w, second, least, jitter, seed := quick, quick, latency, time.Duration(0), uint64(1)
 	p.mark = 0
 	for _, arg := range d.CmdArgs {
 		switch arg.Key {
@@ -201,10 +210,13 @@ func (p *player) lan(d *datadriven.TestData) {
 			w.Loss, _ = strconv.ParseFloat(arg.Vals[0], 64)
 		case "seed":
 			seed = uint64(p.number(arg.Vals[0]))
+		case "second":
+			second.Delay = sim.Constant(p.duration(arg.Vals[0]))
 		}
 	}
 	w.Delay = sim.Uniform(least, least+jitter)
 	p.sim = sim.New(seed, w)
+	p.sim.Second.Wire = second
 	p.sim.Trace = func(e sim.Event) {
 		hidden := e.Message != nil && (p.hide[e.Message.Type] || p.hide != nil && e.Counted == sim.KindLook)
 		if !hidden || e.Message.Reply && e.To == wire.Nobody {
@@ -234,6 +246,8 @@ func (p *player) boards(d *datadriven.TestData) {
 			cfg.Priority = uint8(p.number(arg.Vals[0]))
 		case "preempt":
 			cfg.Preempt = true
+		case "second":
+			cfg.SecondPath = true
 		case "interval":
 			cfg.Interval = p.duration(arg.Vals[0])
 		case "detector":

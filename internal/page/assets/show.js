@@ -170,6 +170,8 @@ function selfFacts(s, more) {
   const b = s.board, grade = gradeOf(s, b), facts = [];
   const add = (name, ...lines) => facts.push({ name, lines: lines.map((l) => (typeof l === 'string' ? { text: l } : l)) });
   add('name', `${fullName(s, b.id)}${s.interface ? ` on ${s.interface}` : ''}`);
+  const path = s.second_path;
+  if (path) add('second path', path.text || `${path.interface} ${path.address}, ${path.state}`);
   const role = s.role === 'follower' && s.heir === b.id ? 'follower and heir' : s.role || 'unknown';
   add('role', role + (s.role_since_ms === null ? '' : ` for ${duration(s.role_since_ms + more)}`) + (s.reason_text ? ` (${s.reason_text})` : ''));
   const ends = s.grade_ends_in_ns > 0 ? `, for another ${duration(Math.max(0, fromNs(s.grade_ends_in_ns) - more))}` : '';
