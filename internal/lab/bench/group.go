@@ -87,6 +87,9 @@ func newGroup(sys *system, v variant) (g *Group, err error) {
 	if g.Cluster, err = build(v.boards + v.strangers); err != nil {
 		return nil, err
 	}
+	if sys.SecondPath {
+		err = g.LAN.AddSecondPath(sys.InOneLAN)
+	}
 	for n := 1; n <= v.boards && err == nil; n++ {
 		err = g.addBoard(n)
 	}
@@ -374,6 +377,8 @@ func (g *Group) ready(ctx context.Context) error {
 			return err
 		case !status.Held():
 			return fmt.Errorf("board %d sees no holder: %w", b.Number, errNotStable)
+		case g.sys.SecondPath && !cluster.HearsBySecondPath(status, len(g.boards)):
+			return fmt.Errorf("board %d does not hear all boards by the second path: %w", b.Number, errNotStable)
 		case g.sys.Checked && status.Grade != wire.GradePassing.String():
 			return fmt.Errorf("board %d is %s: %w", b.Number, status.Grade, errNotStable)
 		}

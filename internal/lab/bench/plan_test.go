@@ -88,6 +88,7 @@ func TestSetup(t *testing.T) {
 		{"topdog-10ms", variant{boards: 3, Preempt: true}, 2, "./topdog.toml",
 			[]string{`socket = "/d/s"`, `name = "pi2"`, `heartbeat = "10ms"`, "preempt = true"}},
 		{"topdog-two-groups", variant{boards: 2}, 1, "./topdog.toml", []string{"led = \"none\"\n\n[[group]]\nname = \"dns1\"\nprefer = \"pi2\"\naddress = \"10.77.0.100\"\n\n[[group]]\nname = \"dns2\"\nprefer = \"pi1\"\naddress = \"10.77.0.101\"\n"}},
+		{"topdog-second-path", variant{boards: 2}, 1, "./topdog.toml", []string{"led = \"none\"\ninterface = [\"eth0\", \"wlan0\"]\n"}},
 		{"topdog-strict", variant{boards: 3}, 1, "./topdog.toml",
 			[]string{`voters = ["10.77.0.1", "10.77.0.2", "10.77.0.3"]`}},
 		{"topdog-service", variant{boards: 3}, 1, "./topdog.toml",

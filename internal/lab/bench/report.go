@@ -243,17 +243,17 @@ var special = map[string]func(r *record, s *series) string{
 	"vs topdog same H": func(r *record, s *series) string {
 		return besideTopdog(r, s, func(own *system) bool { return s.system.name != "topdog" && own.H == s.system.H })
 	},
-	"vs topdog default":    func(r *record, s *series) string { return besideTopdog(r, s, (*system).unset) },
-	"vs limit":             besideLimit,
-	"CPU vs one group":     func(r *record, s *series) string { return besideOneGroup(r, s, "cpu-%") },
-	"PSS vs one group":     func(r *record, s *series) string { return besideOneGroup(r, s, "pss-MB") },
-	"packets vs one group": func(r *record, s *series) string { return besideOneGroup(r, s, "") },
+	"vs topdog default":  func(r *record, s *series) string { return besideTopdog(r, s, (*system).unset) },
+	"vs limit":           besideLimit,
+	"CPU vs default":     func(r *record, s *series) string { return besidePlain(r, s, "cpu-%") },
+	"PSS vs default":     func(r *record, s *series) string { return besidePlain(r, s, "pss-MB") },
+	"packets vs default": func(r *record, s *series) string { return besidePlain(r, s, "") },
 }
 
-// besideOneGroup sets what boards that are in two groups cost, all of them together, against the same number of boards in one.
+// besidePlain sets what boards that have two of something cost, all of them together, against the same number of boards that have one.
 // Without a unit it is about the packets.
-func besideOneGroup(r *record, s *series, unit string) string {
-	if s.system.key != twoGroups {
+func besidePlain(r *record, s *series, unit string) string {
+	if !s.system.doubled() {
 		return ""
 	}
 	sum := func(s *series) (all figure) {
@@ -266,7 +266,7 @@ func besideOneGroup(r *record, s *series, unit string) string {
 		follower, _ := s.rank("follower-"+unit, 50)
 		return figure{value: leader.value + float64(boards-1)*follower.value}
 	}
-	for _, one := range r.series(s.samples[0].bench, labels{"system": oneGroup, "boards": s.of["boards"]}) {
+	for _, one := range r.series(s.samples[0].bench, labels{"system": plain, "boards": s.of["boards"]}) {
 		if q, ok := ratio(sum(s), sum(one)); ok {
 			return times(q)
 		}

@@ -61,13 +61,15 @@ type system struct {
 	Checked bool   // topdog: each board has a service, and checks it
 	Two     bool   // topdog: each board is in two groups, and two boards each lead one of them
 	More    string // topdog: further lines of its configuration
-	Adverts int    // keepalived: missed ones before the leader counts as dead; 0 is the default, 3
-	Top     int    // keepalived: the highest priority, with the others right below it; 0 spreads them below 200
-	Track   string // keepalived: how it looks at the service of its board
-	Base    int    // ucarp: --advbase, seconds
-	Skew    int    // ucarp: --advskew, 1/256 s, added to the base
-	Ratio   int    // ucarp: --deadratio; 0 is the default, 3
-	stagger int    // ucarp: more skew for each board of lower rank
+	// SecondPath is true if each board of topdog has a second interface, and InOneLAN if that is at the same switch as the first.
+	SecondPath, InOneLAN bool
+	Adverts              int    // keepalived: missed ones before the leader counts as dead; 0 is the default, 3
+	Top                  int    // keepalived: the highest priority, with the others right below it; 0 spreads them below 200
+	Track                string // keepalived: how it looks at the service of its board
+	Base                 int    // ucarp: --advbase, seconds
+	Skew                 int    // ucarp: --advskew, 1/256 s, added to the base
+	Ratio                int    // ucarp: --deadratio; 0 is the default, 3
+	stagger              int    // ucarp: more skew for each board of lower rank
 
 	// The curve of which the system is a point, and what the picture calls that; see curve.go. Systems of which
 	// onlyCurve is set are measured for the curve alone, if at all, unless somebody names them.
@@ -89,8 +91,8 @@ const (
 	trackScript  = "script"
 )
 
-// twoGroups is the key of the system whose boards are in two groups, and oneGroup that of the one with which it is compared.
-const twoGroups, oneGroup = "topdog-two-groups", "topdog-100ms"
+// plain is the key of the system with which those are compared that have two of something.
+const plain = "topdog-100ms"
 
 // allSystems are all systems in the order in which tables show them.
 func allSystems() []*system {
@@ -120,7 +122,7 @@ func allSystems() []*system {
 		return time.Duration(base)*time.Second + time.Duration(skew)*time.Second/256
 	}
 	return []*system{
-		{program: topdog, key: "topdog-100ms", setting: "default", H: 100 * ms, curve: "100 ms", point: "default"},
+		{program: topdog, key: plain, setting: "default", H: 100 * ms, curve: "100 ms", point: "default"},
 		{program: topdog, key: "topdog-10ms", setting: "10 ms", H: 10 * ms, curve: "10 ms", point: "10 ms"},
 		{program: topdog, key: "topdog-strict", setting: "100 ms", H: 100 * ms, Strict: true},
 		{program: keepalived, key: "keepalived-1s", setting: "default", H: time.Second, curve: "three", point: "default"},
@@ -136,8 +138,11 @@ func allSystems() []*system {
 		{program: ucarp, key: "ucarp-100ms", setting: "100 ms", H: carp(0, 26), Skew: 26},
 		{program: ucarp, key: "ucarp-10ms", setting: "10 ms", H: carp(0, 3), Skew: 3},
 
-		// What a second group costs beside one; nothing else is measured of it.
-		{program: topdog, key: twoGroups, setting: "100 ms, two groups", H: 100 * ms, Two: true, onlyCurve: true},
+		// What a second group costs beside one, and what a second path costs and brings. The forms have none of them.
+		{program: topdog, key: "topdog-two-groups", setting: "100 ms, two groups", H: 100 * ms, Two: true, onlyCurve: true},
+		{program: topdog, key: "topdog-second-path", setting: "100 ms, a second path", H: 100 * ms, SecondPath: true, onlyCurve: true},
+		{program: topdog, key: "topdog-second-path-one-lan", setting: "100 ms, a second path in one LAN", H: 100 * ms,
+			SecondPath: true, InOneLAN: true, onlyCurve: true},
 
 		// The other points of the curves. How late a leader may be before another board takes over is the grace with topdog,
 		// which learns none that is longer than its patience, and the skew with keepalived: (256 - priority)/256 of an advert.
@@ -184,6 +189,9 @@ func (s *system) unset() bool { return strings.HasPrefix(s.setting, "default") }
 
 // served reports whether it looks at a service, so that it runs the events of services and no others.
 func (s *system) served() bool { return s.Checked || s.Track != "" }
+
+// doubled reports whether its boards have two of something.
+func (s *system) doubled() bool { return s.Two || s.SecondPath }
 
 // slow reports whether it takes seconds where others take milliseconds.
 func (s *system) slow() bool { return s.H >= 500*time.Millisecond }

@@ -38,21 +38,29 @@ type kept struct {
 func hear(etherType uint16, wants map[*netns.Host]func(frame.Frame) bool) (*tap, error) {
 	t := &tap{first: make(chan struct{})}
 	for host, wanted := range wants {
-		s, err := host.Capture(etherType)
-		if err != nil {
+		if err := t.hearOn(host.Capture, etherType, wanted); err != nil {
 			t.close()
 			return nil, err
 		}
-		t.sockets = append(t.sockets, s)
-		t.wg.Go(func() {
-			for f, err := s.Read(); err == nil; f, err = s.Read() {
-				if wanted(f) {
-					t.keep(kept{f.At, slices.Clone(f.From()), f.Length})
-				}
-			}
-		})
 	}
 	return t, nil
+}
+
+// hearOn begins to hear frames of a type on one more interface.
+func (t *tap) hearOn(capture func(etherType uint16) (*frame.Socket, error), etherType uint16, wanted func(frame.Frame) bool) error {
+	s, err := capture(etherType)
+	if err != nil {
+		return err
+	}
+	t.sockets = append(t.sockets, s)
+	t.wg.Go(func() {
+		for f, err := s.Read(); err == nil; f, err = s.Read() {
+			if wanted(f) {
+				t.keep(kept{f.At, slices.Clone(f.From()), f.Length})
+			}
+		}
+	})
+	return nil
 }
 
 func (t *tap) keep(k kept) {
@@ -142,15 +150,24 @@ func (g *Group) hearAnnouncements() (*tap, error) {
 }
 
 // hearTraffic hears the system's packets, and ARP. Every board's packets are heard where they
-// leave it, so that each counts once, wherever it goes.
+// leave it, so that each counts once, wherever it goes and by whichever path.
 func (g *Group) hearTraffic() (*tap, error) {
+	wanted := func(f frame.Frame) bool {
+		return f.Outgoing && (g.sys.carries(f) || f.EtherType() == unix.ETH_P_ARP)
+	}
 	wants := make(map[*netns.Host]func(frame.Frame) bool)
 	for _, b := range g.boards {
-		wants[b.Host] = func(f frame.Frame) bool {
-			return f.Outgoing && (g.sys.carries(f) || f.EtherType() == unix.ETH_P_ARP)
-		}
+		wants[b.Host] = wanted
 	}
-	return hear(unix.ETH_P_ALL, wants)
+	t, err := hear(unix.ETH_P_ALL, wants)
+	if err != nil || !g.sys.SecondPath {
+		return t, err
+	}
+	if err := each(g.boards, func(b *board) error { return t.hearOn(b.CaptureSecond, unix.ETH_P_ALL, wanted) }); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
 }
 
 const (

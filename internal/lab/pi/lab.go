@@ -71,7 +71,7 @@ var errNoRoot = errors.New("network namespaces need root: use sudo")
 // Temporary makes a lab that goes when this program does, however it ends: for
 // tests. Its boards are lost if the directory is. It may have boards that are native, which run the program topdog: on this
 // machine, in a network namespace on the boards' LAN. Such a board has no light, and costs next to nothing. The numbers of
-// the natives are lower than those of the others, and so is their rank.
+// the natives are lower than those of the others, and so is their rank. Beside natives, boards can have a second path.
 func Temporary(dir string, machine Machine, boards, natives int, topdog string) (l *Lab, err error) {
 	l = &Lab{Machine: machine, dir: dir}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -90,6 +90,9 @@ func Temporary(dir string, machine Machine, boards, natives int, topdog string) 
 			l.natives.Boards = append(l.natives.Boards, t)
 			err = t.SetAddress(address(n))
 		}
+	}
+	if err == nil && natives > 0 {
+		err = l.natives.LAN.AddSecondPath(false)
 	}
 	if err == nil {
 		l.Segment, err = l.natives.LAN.Segment(address(hostNumber))
@@ -184,7 +187,13 @@ func (l *Lab) plugIn(boards int) error {
 		if err != nil {
 			return err
 		}
-		l.Boards = append(l.Boards, &Board{N: n, lab: l, dir: filepath.Join(l.dir, scene.Name(n)), tap: tap})
+		var second string
+		if l.Natives() > 0 {
+			if second, err = l.Segment.SecondTap(n); err != nil {
+				return err
+			}
+		}
+		l.Boards = append(l.Boards, &Board{N: n, lab: l, dir: filepath.Join(l.dir, scene.Name(n)), tap: tap, second: second})
 	}
 	return nil
 }

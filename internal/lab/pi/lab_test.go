@@ -118,6 +118,10 @@ func TestCommandLine(t *testing.T) {
 				t.Errorf("%s: %q is not in %s", name, want, got)
 			}
 		}
+		b.second = "secondtap2"
+		if got := strings.Join(b.command(), " "); !strings.Contains(got, "usb-hub,port=1 ") || !strings.Contains(got, "usb-net,port=1.1,") {
+			t.Errorf("%s: no hub for a second adapter in %s", name, got)
+		}
 	}
 }
 
@@ -148,7 +152,7 @@ func TestNatives(t *testing.T) {
 	assert.ErrorContains(t, err, "they are 3 to 3", "a native as a board")
 	b, err := l.Board(3)
 	assert.NoError(t, err)
-	if b.Name() != "pi3" || b.Light() != ACT {
-		t.Errorf("the board after two natives is %s with its light on %s", b.Name(), b.Light())
+	if b.Name() != "pi3" || b.Light() != ACT || b.second != "secondtap3" {
+		t.Errorf("the board after two natives is %s with its light on %s, and its second cable is %q", b.Name(), b.Light(), b.second)
 	}
 }

@@ -24,7 +24,8 @@ const (
 	answerTime = time.Second
 )
 
-// Stage is a lab whose boards run topdog, on which scenes are played (scene.Stage). All that happens, happens to emulated boards.
+// Stage is a lab whose boards run topdog, on which scenes are played (scene.Stage). All that happens, happens to emulated boards; of the
+// others, only the settings change.
 type Stage struct {
 	*Lab
 	Ctx    context.Context // the scene ends with it
@@ -88,8 +89,14 @@ func (s *Stage) Start(n int, config []string) error {
 	return err
 }
 
-// Set changes settings of an emulated board, whose daemon starts anew.
+// Set changes settings of a board, whose daemon starts anew.
 func (s *Stage) Set(n int, config []string) error {
+	if n <= s.Natives() {
+		if err := s.natives.Signal(n, scene.Daemon, scene.Terminate); err != nil {
+			return err
+		}
+		return s.natives.Start(n, config)
+	}
 	var edits, old strings.Builder
 	for _, setting := range config { // before the first table
 		key, value, _ := strings.Cut(setting, "=")

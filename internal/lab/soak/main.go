@@ -24,6 +24,7 @@ type options struct {
 	seed   uint64
 	strict bool
 	groups bool // each board is in a second group too
+	second bool // each board has a second path to the others
 	kinds  []kind
 	scene  string // a file
 }
@@ -34,6 +35,7 @@ func parse(args []string) (o options, err error) {
 	f.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano())%1_000_000, "choose the faults by this `number`; one is drawn otherwise")
 	f.BoolVar(&o.strict, "strict", false, "three voters (algorithm = \"strict\"), up to two faults at once, and one bound: never two that answer")
 	f.BoolVar(&o.groups, "two-groups", false, "each board is in a second group too, of which never two boards may answer; everything else is asked of the first")
+	f.BoolVar(&o.second, "second-path", false, "each board has a second path, which has faults too; never two boards may answer, on whichever side of a split LAN")
 	f.StringVar(&o.scene, "scene", "", "play the scene of this `file` once, and nothing else")
 	faults := f.String("faults", "", "only these `keys`, separated by commas; \"list\" lists them")
 	if err := command.Parse(f, args); err != nil {
@@ -42,7 +44,11 @@ func parse(args []string) (o options, err error) {
 	if o.lasts <= 0 {
 		return o, fmt.Errorf("--for %v: must be positive", o.lasts)
 	}
-	o.kinds, err = command.Choose("--faults", *faults, allKinds(), allKinds())
+	kinds := allKinds()
+	if o.second {
+		kinds = withSecondPath(kinds)
+	}
+	o.kinds, err = command.Choose("--faults", *faults, kinds, kinds)
 	return o, err
 }
 

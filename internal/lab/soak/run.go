@@ -31,6 +31,7 @@ type session struct {
 	ctx     context.Context
 	strict  bool
 	groups  bool // each board is in a second group too
+	second  bool // each board has a second path to the others
 	places  []*place
 	asker6  *observe.Asker // at the IPv6 address
 	machine *netns.Machine
@@ -45,7 +46,7 @@ type session struct {
 
 // open builds the group, and starts all who look on.
 func (o options) open(ctx context.Context, p cluster.Program, out io.Writer) (s *session, err error) {
-	s = &session{ctx: ctx, strict: o.strict, groups: o.groups, began: time.Now(), machine: netns.WatchMachine(), breaches: map[string]bool{}, out: out}
+	s = &session{ctx: ctx, strict: o.strict, groups: o.groups, second: o.second, began: time.Now(), machine: netns.WatchMachine(), breaches: map[string]bool{}, out: out}
 	s.Stage, err = cluster.NewStage(cluster.NewWithIPv6, p, numBoards, numPlaces, nil)
 	if err == nil && o.strict {
 		err = s.vote()
@@ -54,6 +55,12 @@ func (o options) open(ctx context.Context, p cluster.Program, out io.Writer) (s 
 		if err == nil && o.groups {
 			err = b.JoinSecond()
 		}
+		if err == nil && o.second {
+			err = b.Set(cluster.SecondPath)
+		}
+	}
+	if err == nil && o.second {
+		err = s.LAN.AddSecondPath(false)
 	}
 	if err != nil {
 		s.machine.Close()
@@ -168,7 +175,7 @@ func (s *session) try(t trial) (verdict, error) {
 	s.v.settled = time.Since(s.v.began) - s.v.lasted
 	s.Pass(t.gap)
 	s.judge(s.v)
-	return *s.v, nil
+	return *s.v, s.awaitSecondPath()
 }
 
 // Measure notes which boards a trial hits, and begins to look.
@@ -215,8 +222,8 @@ func (s *session) judge(v *verdict) {
 		v.outage = max(v.outage, client.Outage.Duration()-client.Outage.Paused)
 	}
 	v.late = s.machine.Late(v.began)
-	for _, p := range s.places {
-		for address, spans := range p.take() {
+	for _, taken := range s.taken() {
+		for address, spans := range taken {
 			if o := longestOverlap(spans); o.duration() > v.two.duration() {
 				v.two, v.at = o, address
 			}

@@ -40,7 +40,8 @@ func TestSeed(t *testing.T) {
 func TestChoices(t *testing.T) {
 	const trials = 2000
 	for _, atOnce := range []int{1, 2} {
-		c := newChooser(1, allKinds(), atOnce)
+		kinds := withSecondPath(allKinds())
+		c := newChooser(1, kinds, atOnce)
 		came, two, onLeader, total := map[string]int{}, 0, 0, 0
 		for range trials {
 			trial, err := c.next()
@@ -67,7 +68,7 @@ func TestChoices(t *testing.T) {
 			_, err = scene.Parse("trial", trial.text())
 			assert.NoError(t, err)
 		}
-		for _, k := range allKinds() {
+		for _, k := range kinds {
 			if came[k.key] == 0 {
 				t.Errorf("%s never came", k.key)
 			}
@@ -86,11 +87,15 @@ func TestFlags(t *testing.T) {
 	if err != nil || o.lasts != 90*time.Second || o.seed != 5 || !o.strict || len(o.kinds) != 2 || o.kinds[1].key != "deafen" {
 		t.Errorf("%+v, %v", o, err)
 	}
+	if o, err := parse([]string{"--second-path", "--faults", "pull-second"}); err != nil || !o.second || len(o.kinds) != 1 {
+		t.Errorf("%+v, %v", o, err)
+	}
 	for args, want := range map[string]string{
-		"--faults=rain": `there is no "rain"`,
-		"--faults=list": "can be any of kill,",
-		"--for=0s":      "must be positive",
-		"now":           `no argument "now"`,
+		"--faults=rain":        `there is no "rain"`,
+		"--faults=pull-second": `there is no "pull-second"`,
+		"--faults=list":        "can be any of kill,",
+		"--for=0s":             "must be positive",
+		"now":                  `no argument "now"`,
 	} {
 		_, err := parse([]string{args})
 		assert.ErrorContains(t, err, want, "%s", args)

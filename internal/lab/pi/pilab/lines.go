@@ -23,6 +23,7 @@ import (
 //	pi3 is dark          it shows no light
 //	pi3 is off           it has ended
 //	pi3 is lit           its light is on at this moment; otherwise the step begins anew
+//	pi3 adapter          a second network adapter is plugged in, at the switch of the second path
 
 // line is a line that is about boards.
 type line struct {
@@ -40,6 +41,7 @@ var boardLines = map[string]func(*trial, int, line) error{
 	"is dark": onBoard((*trial).dark),
 	"is lit":  onBoard((*trial).lit),
 	"is off":  onBoard(func(t *trial, l line, b *pi.Board) error { return b.AwaitOff(t.Ctx, l.within) }),
+	"adapter": onBoard(func(t *trial, _ line, b *pi.Board) error { return b.PlugInSecond(t.Ctx) }),
 }
 
 // boardLine returns what words after boards do, if they are the trial's own.

@@ -53,6 +53,9 @@ const (
 	// several is how many emulated boards the steps with this word need.
 	several = 2
 
+	// one is how many the steps with that word may have, beside natives.
+	one = 1
+
 	// attempts is how often a step is tried in which a board stands still. On a machine with much else to do, an
 	// emulated board has stood still twice.
 	attempts = 5
@@ -294,7 +297,7 @@ type step struct {
 	scene *scene.Scene
 }
 
-var stepLine = regexp.MustCompile(`(?m)^step (several )?"(.+)"$`)
+var stepLine = regexp.MustCompile(`(?m)^step (several |one )?"(.+)"$`)
 
 // steps are those of the scene for so many emulated boards.
 func steps(emulated int) (all []step, err error) {
@@ -305,8 +308,11 @@ func steps(emulated int) (all []step, err error) {
 		if i+1 < len(heads) {
 			end = heads[i+1][0]
 		}
-		if head[2] >= 0 && emulated < several {
-			continue
+		if head[2] >= 0 {
+			word := text[head[2]:head[3]]
+			if word == "several " && emulated < several || word == "one " && emulated != one {
+				continue
+			}
 		}
 		before := strings.Count(text[:head[1]], "\n") // so that lines have their numbers
 		s, err := scene.Parse("trial.scene", strings.Repeat("\n", before)+text[head[1]:end])

@@ -18,6 +18,7 @@ type well struct{ *trial }
 
 func (well) Machines() []int                                     { return []int{1, 2, 3} }
 func (well) Start(int, []string) error                           { return nil }
+func (well) Set(int, []string) error                             { return nil }
 func (well) Signal(int, scene.Processes, scene.Signal) error     { return nil }
 func (well) Cable(int, bool) error                               { return nil }
 func (well) Power(int, bool) error                               { return nil }
@@ -60,7 +61,7 @@ func TestScene(t *testing.T) {
 			assert.ErrorIs(t, s.scene.Play(well{&trial{emulated: emulated}}, 0), nil, "%s", s.title)
 		}
 	}
-	assert.Equal(t, map[int]int{1: 9, 2: 17, 3: 17}, count, "steps by number of emulated boards")
+	assert.Equal(t, map[int]int{1: 10, 2: 17, 3: 17}, count, "steps by number of emulated boards")
 	for _, wrong := range []string{"pi3 explode", "within x: pi3 leads", `pi3 sh "`} {
 		s, err := scene.Parse("x", wrong)
 		if err == nil {
