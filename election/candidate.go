@@ -199,8 +199,8 @@ func (c *Core) foreignHeard() []Effect {
 // receives reports whether the silence that this candidate hears cannot be its own port's: it
 // has received something since it began to ask. A board that has never heard anything but the
 // lost leader, as one of two on a switch, has no other board to listen for, and takes the
-// leader for gone. One that has heard another board by the second path alone has. So does a board that has just heard the leader and was then told that it is
-// gone.
+// leader for gone. So does a board that has just heard the leader and was then told that it is
+// gone. Another board that was heard by the second path alone is one to listen for.
 func (c *Core) receives() bool {
 	return c.leader != wire.Nobody && c.now < c.detector.Freshness() ||
 		c.evidence.at >= c.candidacy.since || !c.evidence.foreign && !c.roster.HeardBesides(c.lastLeader.id)

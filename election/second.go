@@ -30,10 +30,10 @@ const (
 	SecondPathEvery = time.Second
 	// secondPathHellos is of how many HELLOs one goes by the second path.
 	secondPathHellos = 5
-	// maxSecondPathWait bounds how long a candidate waits for an answer by the second path. Wi-Fi that saves power keeps a multicast for
-	// up to three beacons of 102 ms (IEEE 802.11, DTIM), and so do a question and its answer.
+	// maxSecondPathWait bounds how long a candidate waits for an answer by the second path. Wi-Fi on which a station saves power keeps a
+	// multicast until the next DTIM beacon (IEEE 802.11), mostly for up to 307 ms, and both the question and the answer may be kept.
 	maxSecondPathWait = time.Second
-	// After vouchesSoon suspicions of which nothing has come, the time until the next one doubles, up to maxVouch.
+	// After vouchesSoon suspicions from which nothing has followed, the time until the next one doubles, up to maxVouch.
 	vouchesSoon = 4
 	maxVouch    = 16 * SecondPathEvery
 	// secondPathLost is for how long a leader that is not heard by the second path is still expected to answer by it: two
@@ -51,7 +51,7 @@ type secondPath struct {
 	askedAt Instant       // when a question went out on the first path that the leader answers by both; 0 for none
 	trip    time.Duration // from then until the answer came by this path
 	vouched Instant       // a follower leaves its leader alone until then, if it hears that by the second path
-	vouches int           // how often, since it was last heard on the first path
+	vouches int           // how often it was left alone since it was last heard on the first path
 	// countedAt is when a majority of the voters was last heard by this path alone.
 	countedAt Instant
 	toldAt    Instant // when this follower last heard by it that its leader asks who hears it on the first path
@@ -133,7 +133,7 @@ func (c *Core) vouch() {
 	c.awaitTurn()
 }
 
-// vouchedUntil is how long this follower leaves its leader alone because of that.
+// vouchedUntil is until when this follower leaves its leader alone because of that.
 func (c *Core) vouchedUntil() Instant { return min(c.second.vouched, c.second.heardAt+secondPathLost) }
 
 // vouchedFor reports whether it does so now.
@@ -173,9 +173,9 @@ func (c *Core) missedOnFirstPath(m *wire.Message) {
 }
 
 // doubtFirstPath is for a leader that learns by the second path that it is missed on the first. It asks the followers and the LAN
-// there. Meanwhile the followers find out whether their own ports receive. If nobody answers it on the first path, and somebody
-// says by the second that his port receives, either direction of this leader's port may be dead: it hands over to that board.
-// Otherwise it stays. The switch may have stopped, or of two boards without a witness nobody can tell whose port is dead.
+// there. Meanwhile the followers find out whether their own ports receive. If nobody answers it on the first path, and a board
+// says by the second that its own port receives, either direction of this leader's port may be dead: it hands over to that board.
+// Otherwise it stays: the switch may have stopped, and of two boards without a witness neither can tell whose port is dead.
 func (c *Core) doubtFirstPath() {
 	h := &c.leading.hearing
 	if !c.cfg.SecondPath || c.role != Leader || c.paused() || h.again.Set || h.answers && c.now-h.since < SecondPathEvery/2 {
