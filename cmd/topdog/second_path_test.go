@@ -73,7 +73,7 @@ func TestSecondPath(t *testing.T) {
 							c.untilTakenFrom(leader)
 							c.twoHoldersAtMost(began, 0)
 						} else {
-							c.watchFor(3 * time.Second)
+							c.watchFor(1500 * time.Millisecond)
 							c.undisturbed(began, leader)
 						}
 						mended := time.Now()
