@@ -42,7 +42,9 @@
 //	16 - 19 sequence: counts the packets of an incarnation, from 1
 //
 // The group is the name of the group in UTF-8; 00 is a single zero byte here
-// and below. An id is 32 bits and names one board of the group; by default it is
+// and below. On a second path (OnSecondPath) it is that name, 00 and "second path", so that the two paths have
+// other group tags and packet keys, and a packet of one is none of the other. A message that goes by both has the same
+// sequence number on both. An id is 32 bits and names one board of the group; by default it is
 // the board's IPv4 address. Every packet has a new, greater sequence number, no matter
 // who it is for; only copies of one packet share it. Numbers may be skipped. A
 // sender that has used 4294967295 must begin a new incarnation.
