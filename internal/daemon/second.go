@@ -25,6 +25,7 @@ type secondPath struct {
 	opening bool          // the sockets
 	waits   string        // why it does not work; "" if it does
 	unheard bool          // nobody is heard by it, and some are by the first path
+	silent  bool          // and that has lasted
 	openAt  time.Duration // since when it could work
 }
 
@@ -107,7 +108,7 @@ func (p *secondPath) reopen() {
 	if p.waits = cmp.Or(problem, l.noCarrier()); p.waits == "" && waited {
 		p.openAt = p.now()
 	}
-	p.report(never)
+	p.report()
 }
 
 // open opens the sockets, in a task: the holder takes longer for that than the others wait for a leader.
@@ -134,7 +135,7 @@ func (p *secondPath) opened(transport Transport, err error, local netip.Addr, in
 	if err != nil {
 		p.link.closed(true)
 		p.waits = err.Error()
-		p.report(never)
+		p.report()
 		return
 	}
 	now, problem := p.link.chooseLocal()
@@ -147,13 +148,13 @@ func (p *secondPath) opened(transport Transport, err error, local netip.Addr, in
 	p.reopen()
 }
 
-// report reports why it does not work. That nobody is heard counts after a while.
-func (p *secondPath) report(lost time.Duration) {
+// report reports why it does not work.
+func (p *secondPath) report() {
 	text := ""
 	switch {
 	case p.waits != "":
 		text = "the second path does not work: " + p.waits
-	case p.unheard && p.now()-p.openAt > lost:
+	case p.silent:
 		text = fmt.Sprintf("no board is heard on %s, the second path: each board needs it in its configuration as well, a firewall must let in UDP port %d on it, "+
 			"and a Wi-Fi access point must pass multicast and not keep its clients apart", p.link.name, p.group.port)
 	}
@@ -249,7 +250,8 @@ func (d *Daemon) checkPaths(now time.Duration) {
 		}
 	}
 	p.unheard = unheard && heard && p.waits == ""
-	p.report(lost)
+	p.silent = p.unheard && now-p.openAt > lost
+	p.report()
 	if !d.link.seen.Link.Up || d.core.PortSilent() { // which is the reason, and told
 		missed[0] = nil
 	}

@@ -166,6 +166,9 @@ func TestSecondPathSilent(t *testing.T) {
 		pass(secondLost + 10*time.Second)
 		three.wantSecondPath(t, "wlan0 10.1.0.3 silent no board is heard on wlan0")
 		three.wantProblem(t, "no board is heard on wlan0, the second path")
+		three.changeSecond(func(s *netio.Snapshot) { s.Link.Addrs = append(s.Link.Addrs, netip.MustParsePrefix("10.1.0.99/24")) })
+		pass(0)
+		three.wantProblem(t, "no board is heard on wlan0, the second path")
 		for _, b := range []*fakeBoard{one, two} {
 			b.changeSecond(func(s *netio.Snapshot) { s.Link.Up = true })
 		}
