@@ -81,6 +81,9 @@ func (c *Core) bySecondPath(m *wire.Message) bool {
 	}
 }
 
+// copyBySecondPath has the message that was sent last go by the second path as well, whatever it is.
+func (c *Core) copyBySecondPath() { c.effects[len(c.effects)-1].SecondPath = c.cfg.SecondPath }
+
 // beatBySecondPath reports whether a scheduled heartbeat goes by the second path as well.
 func (c *Core) beatBySecondPath() bool {
 	s := &c.second
@@ -94,9 +97,12 @@ func (c *Core) beatBySecondPath() bool {
 
 // helloBySecondPath is the same for a HELLO.
 func (c *Core) helloBySecondPath() bool {
+	if !c.cfg.SecondPath {
+		return false
+	}
 	due := c.second.hellos == 0
 	c.second.hellos = (c.second.hellos + 1) % secondPathHellos
-	return c.cfg.SecondPath && due
+	return due
 }
 
 // heardBySecondPath takes note of a message of this board's leader.
@@ -215,7 +221,7 @@ func (c *Core) tellWhetherReceives(m *wire.Message) {
 	s.toldAt = c.now
 	c.askLAN()
 	c.sayHello(wire.Nobody)
-	c.effects[len(c.effects)-1].SecondPath = c.cfg.SecondPath // so the leader knows that somebody could answer
+	c.copyBySecondPath() // so the leader knows that somebody could answer
 }
 
 // hearReceives is for a leader that hears such an answer.
@@ -238,7 +244,7 @@ func (c *Core) hearReceives(m *wire.Message) {
 func (c *Core) showBySecondPath(m *wire.Message) {
 	if m.Election.Round <= 2 && c.role != Leader {
 		c.sayHello(m.Sender)
-		c.effects[len(c.effects)-1].SecondPath = c.cfg.SecondPath
+		c.copyBySecondPath()
 	}
 }
 

@@ -276,7 +276,7 @@ func (c *Core) repeatHeartbeat() {
 	for _, id := range c.otherVoters() {
 		if c.votes.support.Voter(id).Acked < c.leading.fence.beatAt {
 			c.send(id, c.heartbeat(false))
-			c.effects[len(c.effects)-1].SecondPath = c.cfg.SecondPath
+			c.copyBySecondPath()
 		}
 	}
 	next := c.votes.roundTrip(c.cfg.Interval)

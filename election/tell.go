@@ -138,7 +138,7 @@ func (c *Core) sendHello() {
 	switch {
 	case c.role == Isolated && c.cfg.SecondPath:
 		c.sayHello(wire.Nobody)
-		c.effects[len(c.effects)-1].SecondPath = true
+		c.copyBySecondPath()
 		c.hello = clock.Due(c.now + secondPathHellos*c.helloInterval())
 		return
 	case c.role == Isolated, c.role == Barred:
@@ -148,7 +148,9 @@ func (c *Core) sendHello() {
 		c.computeScore() // nobody's score changes while boards compare it
 	}
 	c.sayHello(wire.Nobody)
-	c.effects[len(c.effects)-1].SecondPath = c.helloBySecondPath()
+	if c.helloBySecondPath() {
+		c.copyBySecondPath()
+	}
 	if c.paused() {
 		c.sendPause(wire.Nobody)
 	}

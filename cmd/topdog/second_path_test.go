@@ -15,9 +15,9 @@ import (
 )
 
 // newClusterWithSecondPath builds a LAN whose boards have a second path too: in the same LAN, or in another one.
-func newClusterWithSecondPath(t testing.TB, boards int, inOneLAN bool, common settings) *testCluster {
+func newClusterWithSecondPath(t testing.TB, boards int, inOneLAN bool) *testCluster {
 	t.Helper()
-	c := newCluster(t, boards, common)
+	c := newCluster(t, boards, nil)
 	must(t, c.LAN.AddSecondPath(inOneLAN))
 	for _, b := range c.boards {
 		b.set(cluster.SecondPath)
@@ -47,7 +47,7 @@ func TestSecondPath(t *testing.T) {
 			one  bool
 		}{{"two LANs", false}, {"one LAN", true}} {
 			t.Run(lan.name, func(t *judge.T) {
-				c := newClusterWithSecondPath(t, 3, lan.one, nil)
+				c := newClusterWithSecondPath(t, 3, lan.one)
 				c.start(c.boards...)
 				c.agreeOnBothPaths()
 				for _, fault := range []struct {
@@ -93,7 +93,7 @@ func TestSecondPath(t *testing.T) {
 // TestSecondPathFlaps: a second path that comes and goes on all boards moves nothing, and works when it is left alone.
 func TestSecondPathFlaps(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
-		c := newClusterWithSecondPath(t, 3, false, nil)
+		c := newClusterWithSecondPath(t, 3, false)
 		c.start(c.boards...)
 		leader := c.agreeOnBothPaths()
 		began := time.Now()
@@ -120,7 +120,7 @@ func TestSecondPathFlaps(t *testing.T) {
 // the holder too, with which the daemon ends.
 func TestSecondPathHolderOfAService(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
-		c := newClusterWithSecondPath(t, 2, false, nil)
+		c := newClusterWithSecondPath(t, 2, false)
 		c.start(c.board(2))
 		b := c.board(1)
 		holder, err := c.NewDaemon(1)
@@ -161,7 +161,7 @@ var secondPathBefore = flag.String("second-path.before", "", "the program with w
 // TestSecondPathOneByOne: the boards get a second path one by one, at an upgrade too. Until two have one, nobody is heard by it.
 func TestSecondPathOneByOne(t *testing.T) {
 	judge.Run(t, func(t *judge.T) {
-		c := newClusterWithSecondPath(t, 3, false, nil)
+		c := newClusterWithSecondPath(t, 3, false)
 		for _, b := range c.boards {
 			b.set(settings{"interface": quote("eth0")})
 			if *secondPathBefore != "" {

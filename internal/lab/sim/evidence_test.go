@@ -56,16 +56,23 @@ func TestEvidence(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			lan := heirsSettled(t, test.boards, !test.noWitness)
-			since := lan.Now()
-			play(t, lan, test.steps)
-			sum := lan.Summarise(since)
-			if moves := sum.Moves; moves != test.moves || sum.Nowhere > test.vacant || sum.Twice > 0 {
-				t.Errorf("%d moves, want %d; the address could not be reached for %v, want at most %v; at two boards it could for %v",
-					moves, test.moves, sum.Nowhere, test.vacant, sum.Twice)
-			}
-			assert.Is(t, test.holder, holder(t, lan).Label, "the holder")
+			wantCourse(t, lan, test.steps, test.moves, test.vacant, test.holder)
 		})
 	}
+}
+
+// wantCourse plays what happens to a group. It wants so many moves, so much time at most in which the address cannot be reached, never
+// two boards at which it can, and this holder in the end.
+func wantCourse(t *testing.T, lan *sim.Sim, steps string, moves int, vacant time.Duration, last string) {
+	t.Helper()
+	since := lan.Now()
+	play(t, lan, steps)
+	sum := lan.Summarise(since)
+	if sum.Moves != moves || sum.Nowhere > vacant || sum.Twice > 0 {
+		t.Errorf("%d moves, want %d; the address could not be reached for %v, want at most %v; at two boards it could for %v",
+			sum.Moves, moves, sum.Nowhere, vacant, sum.Twice)
+	}
+	assert.Is(t, last, holder(t, lan).Label, "the holder")
 }
 
 // A board that starts beside a leader that stands still finds by its probe that the address answers, and claims

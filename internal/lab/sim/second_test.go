@@ -71,14 +71,7 @@ func TestSecondPath(t *testing.T) {
 			if test.noSecond {
 				lan.CutSecondPath()
 			}
-			since := lan.Now()
-			play(t, lan, test.steps)
-			sum := lan.Summarise(since)
-			if moves := sum.Moves; moves != test.moves || sum.Nowhere > test.vacant || sum.Twice > 0 {
-				t.Errorf("%d moves, want %d; the address could not be reached for %v, want at most %v; at two boards it could for %v",
-					moves, test.moves, sum.Nowhere, test.vacant, sum.Twice)
-			}
-			assert.Is(t, test.holder, holder(t, lan).Label, "the holder")
+			wantCourse(t, lan, test.steps, test.moves, test.vacant, test.holder)
 		})
 	}
 }
