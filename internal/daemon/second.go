@@ -27,6 +27,7 @@ type secondPath struct {
 	unheard bool          // nobody is heard by it, and some are by the first path
 	silent  bool          // and that has lasted
 	openAt  time.Duration // since when it could work
+	downAt  time.Duration // when this board's own first path was seen not to work
 }
 
 // newSecondPath returns the second path of a board, or nil if it has none.
@@ -252,7 +253,10 @@ func (d *Daemon) checkPaths(now time.Duration) {
 	p.unheard = unheard && heard && p.waits == ""
 	p.silent = p.unheard && now-p.openAt > lost
 	p.report()
-	if !d.link.seen.Link.Up || d.core.PortSilent() { // which is the reason, and told
+	if !d.link.seen.Link.Up || d.core.PortSilent() {
+		p.downAt = now // which is the reason, and told
+	}
+	if now-p.downAt <= firstPathLost {
 		missed[0] = nil
 	}
 	if p.unheard || p.waits != "" {

@@ -79,6 +79,21 @@ func TestSecondPathCarriesResign(t *testing.T) {
 	})
 }
 
+// The cable of a board was out, and is back. Nobody was missing on the first path but the board itself.
+func TestSecondPathAfterOwnCable(t *testing.T) {
+	inBubble(t, func(t *testing.T, l *fakeLAN) {
+		one, _, _ := l.threeWithSecond(t)
+		for phase := range 10 { // of the cable's return, in the second between two HELLOs
+			one.unplugged(true)
+			pass(20*time.Second + time.Duration(phase)*100*time.Millisecond)
+			one.unplugged(false)
+			pass(10 * time.Second)
+		}
+		one.wantLog(t, "is heard on wlan0 and not on eth0", 0)
+		one.wantNoProblem(t)
+	})
+}
+
 // A board whose port is silent is heard on the second path. The others say so, and not that it is silent.
 func TestSecondPathShowsSilentPort(t *testing.T) {
 	inBubble(t, func(t *testing.T, l *fakeLAN) {
