@@ -283,6 +283,8 @@ func FuzzText(f *testing.F) {
 		f.Add(body, s.options.Width)
 	}
 	f.Add([]byte(`{"boards":[null,{"self":true,"heard_ms":-1e308}],"changes":[{"ago_ms":1e300}]}`), 1)
+	// A board is heard by a second path that is not there.
+	f.Add([]byte(`{"role":"follower","held_by":"2","boards":[{"id":"2","stale":true,"heard_by_second_path_ms":1}]}`), 80)
 	f.Fuzz(func(t *testing.T, body []byte, columns int) {
 		var s Status
 		if json.Unmarshal(body, &s) != nil {

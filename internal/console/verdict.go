@@ -72,7 +72,7 @@ func (s *Status) headline() string {
 		}
 		return fmt.Sprintf("nobody holds %s: %s", what, s.whyNotHeld())
 	case silent:
-		if b := s.board(s.HeldBy); b != nil && b.heardElsewhere() {
+		if b := s.board(s.HeldBy); s.SecondPath != nil && b != nil && b.heardElsewhere() {
 			return fmt.Sprintf("%s %s held by %s, which this board hears on %s alone, so it does not know whether anybody reaches the address", what, is, holder, s.SecondPath.Interface)
 		} else if b != nil && b.HeardMs != nil {
 			text := fmt.Sprintf("%s %s last held by %s, which was last heard %s", what, was, holder, ago(*b.HeardMs))
