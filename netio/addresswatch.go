@@ -1,6 +1,7 @@
 package netio
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"net/netip"
@@ -9,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"topdog/wire"
 )
 
 // AddressWatch says how the machine that has a floating address is asked for it, again and again.
@@ -65,7 +68,9 @@ type addressWatching struct {
 	wanted AddressWatch // the zero value while nothing is watched
 	target hardwareAddr // who is asked; zero for nobody
 	rounds rounds
-	awaits bool // the latest question was not answered: in a flood, the kernel lets the answer in
+	least  uint32     // the least ARP operation that spares a question, arpRequest or arpReply; 0 as long as it is not known
+	limit  wire.Limit // of what the machine that is asked sends besides answers
+	awaits bool       // the latest question was not answered: in a flood, the kernel lets the answer in
 	heard  func(WatchReport)
 	timer  *wakeTimer // nil before the first watch
 
@@ -88,7 +93,8 @@ func (a *Announcer) Watch(w AddressWatch) error {
 	a.reading.Lock()
 	defer a.reading.Unlock()
 	if w.Every <= 0 {
-		a.watching.wanted, a.watching.target = AddressWatch{}, hardwareAddr{}
+		a.watching.wanted, a.watching.target, a.watching.least = AddressWatch{}, hardwareAddr{}, 0
+		_ = a.renewFilter()
 		return nil // the timer expires once more
 	}
 	if err := a.openWatchTimer(); err != nil {
@@ -152,7 +158,7 @@ func (a *Announcer) aim() {
 	if target == w.target {
 		return
 	}
-	w.target, w.own = target, hardwareAddr{}
+	w.target, w.own, w.least = target, hardwareAddr{}, 0
 	w.to = unix.RawSockaddrLinklayer{Family: unix.AF_PACKET, Protocol: a.socket.protocol, Ifindex: int32(a.index), Halen: uint8(len(target))}
 	copy(w.to.Addr[:], target[:])
 	w.rounds.begin(w.wanted.Every, Now())
@@ -167,7 +173,7 @@ func (a *Announcer) watchDue() {
 	if w.target == (hardwareAddr{}) {
 		return // nobody is asked
 	}
-	for tries := 0; w.rounds.waits() && !a.drain() && tries < drainTries; tries++ {
+	for tries := 0; !a.drain() && tries < drainTries; tries++ {
 	}
 	ask := w.rounds.due(Now())
 	a.tellWatch()
@@ -200,8 +206,13 @@ func (a *Announcer) sendWatch(fd uintptr) {
 		if w.own, w.err = ownHardwareAddr(int(fd)); w.err != nil {
 			return
 		}
-		a.question(w.wanted.Addr).from(w.own).append(w.ask[:0])
+		a.order()
 	}
+	question := a.question(w.wanted.Addr).from(w.own)
+	if w.rounds.hears() {
+		question.targetMAC = w.target // which no kernel looks at; see goesBy
+	}
+	question.append(w.ask[:0])
 	if w.err = w.sendAsk(fd); w.err == unix.ENETDOWN {
 		w.err = w.sendAsk(fd) // see sendFrame
 	}
@@ -216,19 +227,58 @@ func (w *addressWatching) sendAsk(fd uintptr) error {
 	return nil
 }
 
-// watchAnswered notes a packet that answers the watch, and reports whether one was awaited. A frame to a former Ethernet
-// address of this host, which arrives where all frames do, is not to us. It is called with reading locked.
-func (a *Announcer) watchAnswered(packet arpPacket, toUs bool) (awaited bool) {
+// watchAnswered notes a packet that answers the watch, or that spares it a question, and reports whether it was one. A frame to
+// a former Ethernet address of this host, which arrives where all frames do, is not to us. It is called with reading locked.
+func (a *Announcer) watchAnswered(packet arpPacket, toUs bool) bool {
 	w := &a.watching
-	if packet.senderIP != w.wanted.Addr || packet.operation != arpReply || !toUs ||
-		packet.targetMAC != w.own || packet.senderMAC != w.target || !w.rounds.answer(Now()) {
+	switch {
+	case !toUs || packet.senderMAC != w.target || packet.targetMAC != w.own:
 		return false
+	case packet.operation == arpReply && packet.senderIP == w.wanted.Addr:
+		if !w.rounds.answer(Now()) {
+			return false
+		}
+		w.awaits = false
+		a.renewAwaited()
+		a.tellWatch()
+	case !w.limit.Allow(Now(), watchRate):
+		return false
+	case w.goesBy(packet):
+		w.rounds.alive(Now())
 	}
-	w.awaits = false
-	a.renewAwaited()
-	a.tellWatch()
 	a.setWatchTimer()
 	return true
+}
+
+// watchRate allows what the machine that is asked sends to this host, besides answers, before it counts as a flood. A watch asks
+// at most 500 times a second (election.MinWatch), and what comes while this process stands still for a second or two is
+// read at once.
+var watchRate = wire.Rate{Every: time.Millisecond, Burst: 1000}
+
+// goesBy reports whether a packet of the machine that is asked spares this watch a question. Where two boards watch each other,
+// since each leads another group, the one with the lower Ethernet address asks, and the other goes by its questions. Where
+// one board watches another for several groups, it goes by the answers for lower addresses.
+//
+// A question that names our Ethernet address as that of its target says that its sender has heard us when it asked before: see
+// sendWatch. A machine that sends and does not hear is asked.
+func (w *addressWatching) goesBy(packet arpPacket) bool {
+	if packet.operation == arpReply {
+		return packet.senderIP.Less(w.wanted.Addr)
+	}
+	return w.least == arpRequest
+}
+
+// order finds out whether questions spare one, see goesBy, and has the kernel pass them. If that fails, only answers are heard,
+// and all questions are asked.
+func (a *Announcer) order() {
+	w, former := &a.watching, a.watching.least
+	w.least = arpReply
+	if bytes.Compare(w.target[:], w.own[:]) < 0 {
+		w.least = arpRequest
+	}
+	if w.least != former {
+		_ = a.renewFilter()
+	}
 }
 
 // watchAwaits is the address that is watched, if an answer is awaited.

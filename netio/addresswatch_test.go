@@ -250,6 +250,97 @@ func testWatchLinks(t *judge.T) {
 	})), "misses without a link")
 }
 
+// frames is how many frames a board has received of late, in a time in which it would be asked 50 times.
+func (b *board) frames(t testing.TB) int {
+	t.Helper()
+	before := b.link(t, "eth0").Statistics.RxPackets
+	until(Now() + 500*ms)
+	return int(b.link(t, "eth0").Statistics.RxPackets - before)
+}
+
+// watches has a board watch the address of another one, for a group of its own.
+func watches(t testing.TB, b, leader *board, addr netip.Addr) (reports chan WatchReport) {
+	t.Helper()
+	a, err := on(b, func() (*Announcer, error) { return OpenAnnouncer(b.link(t, "eth0").Index, b.addr, addr) })
+	must(t, err)
+	t.Cleanup(func() { must(t, a.Close()) })
+	reports = make(chan WatchReport, 10_000)
+	a.Watched(func(w WatchReport) { reports <- w })
+	must(t, a.Watch(AddressWatch{addr, leader.link(t, "eth0").HardwareAddr, 10 * ms}))
+	return reports
+}
+
+// TestWatchesOfEachOther: of two boards, each leads a group. They ask no more than one of them would, and miss as much.
+func TestWatchesOfEachOther(t *testing.T) { judge.RunTogether(t, testWatchesOfEachOther) }
+
+func testWatchesOfEachOther(t *judge.T) {
+	l := newLAN(t, 2)
+	one, two := l.boards[0], l.boards[1]
+	must(t, one.handle.LinkSetHardwareAddr(l.link(one.handle, "eth0"), net.HardwareAddr{2, 0, 0, 0, 0, 1})) // so it asks
+	must(t, two.handle.LinkSetHardwareAddr(l.link(two.handle, "eth0"), net.HardwareAddr{2, 0, 0, 0, 0, 2}))
+	first, second := netip.PrefixFrom(testVIP, 32), netip.PrefixFrom(testVIP.Next(), 32)
+	one.addAddr(t, "eth0", first)
+	two.addAddr(t, "eth0", second)
+	oneHears, twoHears := watches(t, one, two, second.Addr()), watches(t, two, one, first.Addr())
+	wants := func(reports chan WatchReport, why WatchState) {
+		t.Helper()
+		for receive(t, why.String(), reports).Why != why {
+		}
+	}
+	wants(oneHears, WatchAnswers)
+	wants(twoHears, WatchAnswers)
+	fewer := func() bool { return one.frames(t) < 75 && two.frames(t) < 75 } // else 100
+	eventually(t, "one asks, and the other goes by that", fewer)
+
+	latencies := make([]time.Duration, 5)
+	for i := range latencies {
+		l.setCable(one, false)
+		pulled := Now()
+		wants(twoHears, WatchMissed)
+		latencies[i] = Now() - pulled
+		until(Now() + 60*ms) // so that the questions count as lost in an outage, and not on the way
+		l.setCable(one, true)
+		wants(twoHears, WatchAnswers)
+		wants(oneHears, WatchAnswers)
+		until(Now() + 2*settles*10*ms)
+	}
+	slices.Sort(latencies)
+	if median := latencies[2]; median > 20*ms {
+		t.Errorf("a pulled cable was reported after %v", median)
+	}
+
+	// The one that asks is deaf, as far as it knows. The other one asks it.
+	two.delAddr(t, "eth0", second)
+	wants(oneHears, WatchMissed)
+	if n := one.frames(t); n < 25 {
+		t.Errorf("who has no answer was asked %d times in half a second", n)
+	}
+	two.addAddr(t, "eth0", second)
+	wants(oneHears, WatchAnswers)
+	eventually(t, "one asks again, and the other goes by that", fewer)
+
+	// The one that asks has lost its own address.
+	one.delAddr(t, "eth0", first)
+	wants(twoHears, WatchMissed)
+}
+
+// TestWatchesOfOneBoard: a board that leads two groups is asked no more often than one that leads a single group.
+func TestWatchesOfOneBoard(t *testing.T) { judge.RunTogether(t, testWatchesOfOneBoard) }
+
+func testWatchesOfOneBoard(t *judge.T) {
+	l := newLAN(t, 2)
+	us, leader := l.boards[0], l.boards[1]
+	first, second := netip.PrefixFrom(testVIP, 32), netip.PrefixFrom(testVIP.Next(), 32)
+	leader.addAddr(t, "eth0", first)
+	leader.addAddr(t, "eth0", second)
+	reports := watches(t, us, leader, second.Addr())
+	watches(t, us, leader, first.Addr())
+	eventually(t, "it is asked for the first address, and for the second hardly ever", func() bool { return leader.frames(t) < 75 })
+	leader.delAddr(t, "eth0", second)
+	for receive(t, "a miss", reports).Why != WatchMissed {
+	}
+}
+
 // TestHolderWatches: the holder of an heir watches the address of a leader, whose processes do not matter, and tells the daemon
 // of news alone. While it stands still it misses nothing.
 func TestHolderWatches(t *testing.T) { judge.RunTogether(t, testHolderWatches) }

@@ -27,10 +27,13 @@ import (
 //
 // All methods may be called from any goroutine.
 type Announcer struct {
-	index  int
-	local  netip.Addr // this host's own address
-	socket packetSocket
-	six    *discovery // speaks for the floating addresses of IPv6; nil if there are none
+	index int
+	local netip.Addr // this host's own address
+	// speakers are the floating addresses of IPv4, and this host's own: whoever speaks as one of them is heard. Without
+	// floating addresses, everybody is.
+	speakers []netip.Addr
+	socket   packetSocket
+	six      *discovery // speaks for the floating addresses of IPv6; nil if there are none
 
 	close    sync.Once
 	closed   chan struct{}
@@ -39,8 +42,11 @@ type Announcer struct {
 	// reading is held by whoever reads the socket, so that what is read before and after
 	// a question can be told apart.
 	reading   sync.Mutex
-	limit     wire.Limit // of the packets that are read
-	throttled bool       // the kernel drops whatever this board does not wait for
+	limit     wire.Limit   // of the packets that are read
+	throttled bool         // the kernel drops whatever this board does not wait for
+	passing   []netip.Addr // who is heard, or was asked before, except in a flood
+	drainOnce func(fd uintptr)
+	drained   bool // drainOnce has read all
 	inbox     packetInbox
 	watching  addressWatching
 
@@ -66,8 +72,8 @@ type Announcer struct {
 //
 // local is this host's own address, in whose name it asks; it may be invalid.
 // If floating addresses are given, only these packets wake the process: those that speak as one of
-// them or as this host, those that probe for one, and replies to this host. Of a flood of these, only some packets a
-// second do. Without floating addresses, every ARP packet does.
+// them or as this host, those that probe for one, replies of whoever was asked, and what the watched machine sends to this
+// host. Of a flood of these, only some packets a second do. Without floating addresses, every ARP packet does.
 func OpenAnnouncer(index int, local netip.Addr, floating ...netip.Addr) (*Announcer, error) {
 	a := &Announcer{
 		index:   index,
@@ -80,9 +86,12 @@ func OpenAnnouncer(index int, local netip.Addr, floating ...netip.Addr) (*Announ
 	for _, addr := range four {
 		a.announcers[addr] = hardwareAddr{}
 	}
-	a.announcing.say = a.say
+	if a.speakers = four; len(floating) > 0 && local.IsValid() {
+		a.speakers = append(a.speakers, a.local)
+	}
+	a.announcing.say, a.drainOnce = a.say, a.readAll
 	var filter []bpf.Instruction
-	if len(floating) > 0 {
+	if len(a.speakers) > 0 {
 		filter = a.filter()
 	}
 	var err error
@@ -210,7 +219,7 @@ func (a *Announcer) readLocked(fd uintptr) error {
 		}
 	}
 	if !watched {
-		a.throttle(fd)
+		a.throttle()
 	}
 	return nil
 }
@@ -317,20 +326,19 @@ func (a *Announcer) Close() error {
 
 // drain reads what has arrived, and reports whether that was all. It is called with reading locked.
 func (a *Announcer) drain() (empty bool) {
-	if a.socket.Control(func(fd uintptr) {
-		for range drainMax {
-			if empty = a.readLocked(fd) != nil; empty {
-				return
-			}
-		}
-	}) != nil {
-		return true // the socket is closed
+	return a.socket.Control(a.drainOnce) != nil || a.drained // an error says that the socket is closed
+}
+
+// readAll is drainOnce, which is made once, since a closure allocates.
+func (a *Announcer) readAll(fd uintptr) {
+	a.drained = false
+	for n := 0; n < drainMax && !a.drained; n++ {
+		a.drained = a.readLocked(fd) != nil
 	}
-	return empty
 }
 
 // A flood of ARP packets that concern this board could keep a core busy: somebody may speak as a
-// floating address thirty thousand times a second, or send replies to questions that nobody has asked. So
+// floating address thirty thousand times a second, or answer again and again. So
 // their rate is limited. Above it, the kernel drops all but the replies that this board waits
 // for, and lets the others in again a moment later. A rival is then still heard several times a second,
 // which is more often than this board answers one.
@@ -342,19 +350,13 @@ var arpRate = wire.Rate{Every: 20 * time.Millisecond, Burst: 128}
 const arpPause = 100 * time.Millisecond
 
 // throttle counts a packet that was read. It is called with reading locked.
-func (a *Announcer) throttle(fd uintptr) {
-	if len(a.announcers) == 0 || a.throttled || a.limit.Allow(Now(), arpRate) {
+func (a *Announcer) throttle() {
+	if len(a.speakers) == 0 || a.throttled || a.limit.Allow(Now(), arpRate) {
 		return // the packets that were already in the queue do not count
 	}
 	a.throttled = true
-	a.passAwaited(fd)
+	_ = a.renewFilter() // if the kernel has no memory for that filter, the flood goes on
 	time.AfterFunc(arpPause, a.passAll)
-}
-
-// passAwaited has the kernel drop all but the replies that this board waits for. If the kernel has no memory for that
-// filter, the flood goes on.
-func (a *Announcer) passAwaited(fd uintptr) {
-	_ = setFilter(int(fd), awaitedFilter(a.awaitedAddrs()))
 }
 
 // awaitedAddrs are the addresses that this board has asked, and that have not answered. It is called with reading locked.
@@ -363,7 +365,9 @@ func (a *Announcer) awaitedAddrs() []netip.Addr {
 	defer a.mu.Unlock()
 	awaited := slices.AppendSeq(a.watchAwaits(), maps.Keys(a.asked))
 	for p := range a.waiting {
-		awaited = append(awaited, p.addr)
+		if p.addr.Is4() {
+			awaited = append(awaited, p.addr)
+		}
 	}
 	return awaited
 }
@@ -372,27 +376,50 @@ func (a *Announcer) awaitedAddrs() []netip.Addr {
 func (a *Announcer) passAll() {
 	a.reading.Lock()
 	defer a.reading.Unlock()
-	_ = a.socket.Control(func(fd uintptr) { // an error says that the socket is closed
-		if setFilter(int(fd), a.filter()) != nil {
-			time.AfterFunc(arpPause, a.passAll)
-			return
-		}
-		a.throttled = false
-	})
-}
-
-// filter is the filter while there is no flood.
-func (a *Announcer) filter() []bpf.Instruction {
-	addresses := slices.Collect(maps.Keys(a.announcers))
-	if a.local.IsValid() {
-		addresses = append(addresses, a.local)
+	a.throttled = false
+	if a.renewFilter() != nil {
+		a.throttled = true
+		time.AfterFunc(arpPause, a.passAll)
 	}
-	return arpFilter(addresses)
 }
 
-// renewAwaited adds new questions to the filter of a flood. It is called with reading locked.
+// renewFilter has the kernel pass what concerns this board by now. It is called with reading locked.
+func (a *Announcer) renewFilter() (err error) {
+	if len(a.speakers) == 0 {
+		return nil // everything passes
+	}
+	former := a.passing
+	_ = a.socket.Control(func(fd uintptr) { // an error says that the socket is closed
+		if err = setFilter(int(fd), a.filter()); err != nil {
+			a.passing = former
+		}
+	})
+	return err
+}
+
+// filter is the filter for what concerns this board; in a flood, for what it waits for alone.
+func (a *Announcer) filter() []bpf.Instruction {
+	awaited := a.awaitedAddrs()
+	if a.throttled {
+		return arpFilter(nil, awaited, hardwareAddr{}, 0)
+	}
+	a.passing = append(awaited, a.speakers...)
+	return arpFilter(a.speakers, awaited, a.watching.target, a.watching.least)
+}
+
+// passAnswers has the kernel pass the answers to new questions. It is called with reading locked.
+func (a *Announcer) passAnswers() error {
+	for _, addr := range a.awaitedAddrs() {
+		if a.throttled || !slices.Contains(a.passing, addr) {
+			return a.renewFilter()
+		}
+	}
+	return nil
+}
+
+// renewAwaited adds a new question of the watch to the filter of a flood. It is called with reading locked.
 func (a *Announcer) renewAwaited() {
 	if a.throttled {
-		_ = a.socket.Control(a.passAwaited) // an error says that the socket is closed
+		_ = a.renewFilter()
 	}
 }

@@ -118,38 +118,33 @@ func parseARP(b []byte) (arpPacket, error) {
 	}, nil
 }
 
-// arpFilter passes the ARP packets that concern this host: replies to it, packets that speak as one of the addresses,
-// and probes for one.
-func arpFilter(addresses []netip.Addr) []bpf.Instruction {
-	program := reply(bpf.RetConstant{Val: pass}, bpf.LoadAbsolute{Off: 14, Size: 4})
-	program = append(program, passEach(addresses)...)
-	program = append(program,
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
-		bpf.RetConstant{Val: 0},
+// arpFilter passes the ARP packets that concern this host: packets that speak as one of the addresses, probes for one, replies
+// to this host from awaited addresses, and what the watched machine sends to this host alone: operations from least on. If
+// least is 0, nobody is watched.
+func arpFilter(addresses, awaited []netip.Addr, watched hardwareAddr, least uint32) []bpf.Instruction {
+	floating, replies := passEach(addresses), passEach(awaited)
+	program := append([]bpf.Instruction{bpf.LoadAbsolute{Off: 14, Size: 4}}, floating...)
+	program = append(program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, bpf.Jump{Skip: uint32(1 + len(floating))},
 		bpf.LoadAbsolute{Off: 24, Size: 4})
-	program = append(program, passEach(addresses)...)
-	return append(program, bpf.RetConstant{Val: 0})
-}
-
-// awaitedFilter passes replies to this host that come from one of the addresses.
-func awaitedFilter(awaited []netip.Addr) []bpf.Instruction {
-	program := reply(bpf.Jump{Skip: 1}, bpf.RetConstant{Val: 0})
-	program = append(program, bpf.LoadAbsolute{Off: 14, Size: 4})
-	program = append(program, passEach(awaited)...)
-	return append(program, bpf.RetConstant{Val: 0})
-}
-
-// reply begins a filter: a reply to this host alone goes on with the first instruction, and any other packet with the
-// second.
-func reply(isOne, isNone bpf.Instruction) []bpf.Instruction {
-	return []bpf.Instruction{
-		bpf.LoadAbsolute{Off: 6, Size: 2},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arpReply, SkipFalse: 3},
+	program = append(program, floating...)
+	program = append(program,
 		bpf.LoadExtension{Num: bpf.ExtType},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PACKET_HOST, SkipFalse: 1},
-		isOne,
-		isNone,
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.PACKET_HOST, SkipTrue: 1},
+		bpf.RetConstant{Val: 0},
+		bpf.LoadAbsolute{Off: 6, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arpReply, SkipTrue: 1},
+		bpf.Jump{Skip: uint32(1 + len(replies))},
+		bpf.LoadAbsolute{Off: 14, Size: 4})
+	program = append(program, replies...)
+	if least > 0 {
+		program = append(program,
+			bpf.LoadAbsolute{Off: 6, Size: 2},
+			bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: least, SkipFalse: 3},
+			bpf.LoadAbsolute{Off: 10, Size: 4}, // the last four bytes of the sender's; the Announcer compares all six
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(watched[2:]), SkipFalse: 1},
+			bpf.RetConstant{Val: pass})
 	}
+	return append(program, bpf.RetConstant{Val: 0})
 }
 
 // passEach passes a packet if the loaded address is one of these.

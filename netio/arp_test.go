@@ -95,12 +95,14 @@ func TestPacketsHeard(t *testing.T) {
 	own, their, third := ownMAC, rivalMAC, hardwareAddr{2, 0, 0, 0, 0, 3}
 	ownIP, theirIP, thirdIP := netip.MustParseAddr("10.77.0.1"), netip.MustParseAddr("10.77.0.2"), netip.MustParseAddr("10.77.0.3")
 	second := netip.MustParseAddr("10.77.0.101") // floats as well
-	filter, awaited, none := arpFilter([]netip.Addr{testVIP, second}), awaitedFilter([]netip.Addr{theirIP, testVIP}), awaitedFilter(nil)
-	// Replies to this board are sent to it alone, all else to everybody.
+	floating, asked := []netip.Addr{testVIP, second}, []netip.Addr{theirIP, testVIP}
+	filter, awaited, none := arpFilter(floating, asked, hardwareAddr{}, 0), arpFilter(nil, asked, hardwareAddr{}, 0), arpFilter(nil, nil, hardwareAddr{}, 0)
+	watched, asks := arpFilter(floating, nil, their, arpReply), arpFilter(floating, nil, their, arpRequest)
+	// What names this board as its target is sent to it alone, all else to everybody.
 	passes := func(program []bpf.Instruction, packet arpPacket) bool {
 		t.Helper()
 		sentTo := uint32(unix.PACKET_BROADCAST)
-		if packet.operation == arpReply && packet.targetMAC == own && packet.senderMAC != own {
+		if packet.targetMAC == own && packet.senderMAC != own {
 			sentTo = unix.PACKET_HOST
 		}
 		return runFilter(t, program, sentTo, packet.append(nil)) > 0
@@ -116,9 +118,10 @@ func TestPacketsHeard(t *testing.T) {
 		packet arpPacket
 		want   string
 	}{
-		{"a reply to this board", arpPacket{arpReply, their, theirIP, own, ownIP}, "passes awaited"},
+		{"a reply to this board", arpPacket{arpReply, their, theirIP, own, ownIP}, "passes awaited watched"},
 		{"the same for the floating address", arpPacket{arpReply, their, testVIP, own, ownIP}, "conflicts claims passes awaited"},
-		{"the same of who was not asked", arpPacket{arpReply, third, thirdIP, own, ownIP}, "passes"},
+		{"the same of who was not asked", arpPacket{arpReply, third, thirdIP, own, ownIP}, ""},
+		{"the same from an Ethernet address that ends in zeros", arpPacket{arpReply, hardwareAddr{2, 1}, thirdIP, own, ownIP}, ""},
 		{"a reply to another host", arpPacket{arpReply, their, theirIP, third, thirdIP}, ""},
 		{"the same for the second address", arpPacket{arpReply, their, second, third, thirdIP}, "passes"},
 		{"a reply to a prober", arpPacket{arpReply, their, netip.IPv4Unspecified(), own, testVIP}, "passes"},
@@ -133,6 +136,9 @@ func TestPacketsHeard(t *testing.T) {
 		{"its owner asks for another host", arpPacket{arpRequest, their, testVIP, hardwareAddr{}, thirdIP}, "conflicts claims passes"},
 		{"somebody asks for it", request(theirIP, testVIP).from(their), ""},
 		{"somebody asks for this board", request(theirIP, ownIP).from(their), ""},
+		{"who is watched asks this board", arpPacket{arpRequest, their, theirIP, own, second}, "asks"},
+		{"who is watched asks another board", arpPacket{arpRequest, their, theirIP, third, second}, ""},
+		{"another board asks this one", arpPacket{arpRequest, third, thirdIP, own, second}, ""},
 	} {
 		claimed = false
 		a.receive(test.packet, own)
@@ -145,6 +151,8 @@ func TestPacketsHeard(t *testing.T) {
 			{claimed, "claims"},
 			{passes(filter, test.packet), "passes"},
 			{passes(awaited, test.packet), "awaited"},
+			{passes(watched, test.packet) && !passes(arpFilter(floating, nil, hardwareAddr{}, 0), test.packet), "watched"},
+			{passes(asks, test.packet) && !passes(watched, test.packet), "asks"},
 		} {
 			if meaning.holds {
 				got = append(got, meaning.word)

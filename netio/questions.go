@@ -49,8 +49,7 @@ func (a *Announcer) Ask(questions []ARPQuestion) error {
 	if len(questions) == 0 {
 		return nil
 	}
-	a.begin(questions)
-	var failed []error
+	failed := []error{a.begin(questions)}
 	for _, q := range questions {
 		to := broadcast
 		if len(q.To) == len(to) {
@@ -93,12 +92,13 @@ func (a *Announcer) addressed(questions []ARPQuestion) (all []ARPQuestion) {
 
 // begin reads what has arrived, and then notes the time of new questions. Otherwise an answer that has
 // waited in the socket while this process stood still could be taken for an answer to them.
-func (a *Announcer) begin(questions []ARPQuestion) {
+func (a *Announcer) begin(questions []ARPQuestion) error {
 	a.reading.Lock()
 	defer a.reading.Unlock()
 	a.drain()
 	a.note(questions)
-	a.renewAwaited()
+	a.watching.rounds.doubt()
+	return a.passAnswers()
 }
 
 // note notes what is asked, and when.
@@ -220,12 +220,14 @@ func (a *Announcer) stopCounting() {
 // A host that has the address answers even if its programs are frozen, since its kernel does.
 func (a *Announcer) Probe(ctx context.Context, addr netip.Addr, n int, spacing time.Duration) (owner net.HardwareAddr, found bool, err error) {
 	addr = addr.Unmap()
-	w := a.await(addr)
+	w, err := a.await(addr)
 	defer a.forget(w)
 	ticker := time.NewTicker(spacing)
 	defer ticker.Stop()
 	for range n {
-		err := a.sendProbe(addr)
+		if err == nil {
+			err = a.sendProbe(addr)
+		}
 		if err == nil {
 			select {
 			case mac := <-w.heard:
@@ -257,18 +259,17 @@ type awaited struct {
 }
 
 // await begins to wait for a packet about an address. What has arrived before counts as well.
-func (a *Announcer) await(addr netip.Addr) *awaited {
+func (a *Announcer) await(addr netip.Addr) (*awaited, error) {
 	w := &awaited{addr: addr, heard: make(chan hardwareAddr, 1)}
 	a.reading.Lock()
 	defer a.reading.Unlock()
 	a.mu.Lock()
 	a.waiting[w] = struct{}{}
 	a.mu.Unlock()
-	a.renewAwaited()
 	if addr.Is6() && a.six != nil {
 		a.six.passAll() // a flood may have had the kernel drop the answer
 	}
-	return w
+	return w, a.passAnswers()
 }
 
 func (a *Announcer) forget(w *awaited) {

@@ -24,6 +24,7 @@ type rounds struct {
 	answered  time.Duration           // when the first of them was read
 	overslept bool                    // that was later than this process should have been awake to read it
 	patient   bool                    // the latest question was given more time, since this process was late itself
+	settled   int                     // how many rounds in a row had one question, and an answer when it was expected
 
 	deadline time.Duration // when due is to be called
 	worse    time.Duration // when a shorter time between two rounds was last known not to do
@@ -62,6 +63,8 @@ const (
 	// oversleeps is by how much a timer may be late. If it is later, this process did not run, and what has arrived in the
 	// meantime may take a moment to get through.
 	oversleeps = time.Millisecond
+	// settles is how many rounds smoothedTime needs to forget an exception: of its deviation, 1/300 is left.
+	settles = 20
 	// unsentRetry is when to ask again after a question that the kernel did not send.
 	unsentRetry = 100 * time.Millisecond
 )
@@ -74,7 +77,7 @@ func (r *rounds) begin(want, now time.Duration) {
 // waits reports whether a question was not answered yet.
 func (r *rounds) waits() bool { return r.questions > 0 && r.answers == 0 }
 
-// due says whether to ask now. What has arrived must have been read before, if waits reports so.
+// due says whether to ask now. What has arrived must have been read before.
 func (r *rounds) due(now time.Duration) (ask bool) {
 	if now < r.deadline {
 		return false // the timer has expired for a former deadline
@@ -162,6 +165,21 @@ func (r *rounds) answer(now time.Duration) (awaited bool) {
 	return true
 }
 
+// hears reports whether the round before has had an answer, as far as is known.
+func (r *rounds) hears() bool { return r.questions == 0 && r.heard }
+
+// alive notes that the machine that is asked was heard otherwise. If that happens as often as it would be asked, give or take a
+// bound, it is asked once per askIdly only, since a machine that lives may have lost the address. As long as there is
+// something to learn about losses and round trips, or it is in doubt, it is asked every time.
+func (r *rounds) alive(now time.Duration) {
+	if r.why == WatchAnswers && !r.waits() && now-r.answered < askIdly && r.settled >= settles && r.need() == fewestMisses {
+		r.deadline = max(r.deadline, now+r.every()+r.bound())
+	}
+}
+
+// doubt has the machine asked every time for a while.
+func (r *rounds) doubt() { r.settled = 0 }
+
 // close ends a round, and learns from it.
 func (r *rounds) close(now time.Duration) {
 	if r.questions == 0 {
@@ -171,8 +189,15 @@ func (r *rounds) close(now time.Duration) {
 	if lost <= mostLost {
 		r.count(lost)
 	}
+	r.settled++
+	if lost > 0 {
+		r.settled = 0
+	}
 	if r.answers > 0 && !r.overslept && r.answers <= len(r.times) {
 		took := r.answered - r.times[lost%len(r.times)]
+		if took > r.bound() {
+			r.settled = 0
+		}
 		if r.trip.known {
 			took = min(took, 2*r.bound()) // a kernel that stood still once says nothing about the time after
 		}

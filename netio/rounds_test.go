@@ -196,6 +196,43 @@ func TestRoundsAskLess(t *testing.T) {
 	}
 }
 
+// TestRoundsSpared: who is heard otherwise is asked once a second, and is missed as soon as that ends. With losses it is asked.
+func TestRoundsSpared(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		losesEach   int // of so many questions one gets lost
+		least, most int // questions in 3 s
+	}{{"nothing gets lost", 1000, 2, 4}, {"one of 15 gets lost", 15, 300, 350}} {
+		t.Run(test.name, func(t *testing.T) {
+			const gone = 8 * time.Second
+			questions := 0
+			a := &asked{takes: func(at time.Duration) time.Duration {
+				if questions++; at >= gone || questions%test.losesEach == 0 {
+					return never
+				}
+				return ms / 5
+			}}
+			a.rounds.begin(10*ms, 0)
+			before := 0
+			for at := time.Duration(0); at < gone; at += 10 * ms {
+				if at == 5*time.Second {
+					before = len(a.asks)
+				}
+				a.run(at)
+				a.rounds.alive(at)
+			}
+			if n := len(a.asks) - before; n < test.least || n > test.most {
+				t.Errorf("%d questions in 3 s, want %d to %d", n, test.least, test.most)
+			}
+			a.reports = nil
+			a.run(gone + 20*ms)
+			if len(a.reports) == 0 || a.reports[0].Why != WatchMissed {
+				t.Errorf("reported %+v, want a miss", a.reports)
+			}
+		})
+	}
+}
+
 // TestRoundsWithLosses: whatever share of the questions gets lost, it is missed by mistake about once a second at most, and
 // an address that goes is found out, unless the watch says that it is of no use.
 func TestRoundsWithLosses(t *testing.T) {

@@ -29,7 +29,7 @@ func (s *Status) watch() string {
 			return fmt.Sprintf("begins to ask %s for the address", leader)
 		}
 		return fmt.Sprintf("asks %s for the address every %s, and has an answer %s: if it dies, it is replaced after %s on average, and not after %s. "+
-			"That takes %.0f small packets a second", leader, ns(w.EveryNs), afterNs(w.RoundTripNs), span(s.replacedOnAverageMs()),
+			"That takes up to %.0f small packets a second", leader, ns(w.EveryNs), afterNs(w.RoundTripNs), span(s.replacedOnAverageMs()),
 			span(s.HeartbeatMs/2+float64(s.Patience.GraceNs)/1e6), 2e9/float64(w.EveryNs))
 	case watchMissed:
 		return fmt.Sprintf("the address of %s does not answer", leader)
