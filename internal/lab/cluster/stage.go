@@ -199,10 +199,13 @@ func (s *Stage) State(n int) (scene.State, error) {
 func (s *Stage) Logged(n int, text string) bool { return s.board(n).Log.Logged(text) }
 
 // Answers reports whether a board answers the client.
-func (s *Stage) Answers(n int) bool {
+func (s *Stage) Answers(n int) bool { return Answers(s.Asker, n) }
+
+// Answers reports whether a board answers a client.
+func Answers(client *observe.Asker, n int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	_, err := s.Asker.WaitAnswer(ctx, func(answers int) bool { return answers == n })
+	_, err := client.WaitAnswer(ctx, func(answers int) bool { return answers == n })
 	return err == nil
 }
 

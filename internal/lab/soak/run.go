@@ -178,6 +178,12 @@ func (s *session) try(t trial) (verdict, error) {
 	return *s.v, s.awaitSecondPath()
 }
 
+// Answers reports whether a board answers both clients. In a LAN that has just been made, the one at the IPv6 address is answered
+// a second or two later: the hosts first ask whether others have their own addresses (RFC 4862, section 5.4).
+func (s *session) Answers(n int) bool {
+	return s.Stage.Answers(n) && cluster.Answers(s.asker6, n)
+}
+
 // Measure notes which boards a trial hits, and begins to look.
 func (s *session) Measure(string, string) error {
 	if s.v == nil {
